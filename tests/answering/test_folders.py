@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
@@ -231,7 +232,7 @@ class TestWithMeaning:
     ) -> None:
         france = fill(shelve, place)[1]
         assert app_services.pipeline.meaning is not None
-        assert app_services.pipeline.meaning.run("demo", collection.id)
+        assert app_services.pipeline.meaning.run("demo", collection.id, turn_seconds=math.inf)
         for question in (question for own, question in [*IN_FRANCE, *ACROSS] if own == place):
             text, done = reply(question)
             assert done.outcome in (Outcome.ANSWERED, Outcome.PERHAPS), question
@@ -249,7 +250,7 @@ class TestWithMeaning:
     def learn(self, app_services: Services, collection: Collection) -> Callable[[], None]:
         def run() -> None:
             assert app_services.pipeline.meaning is not None
-            assert app_services.pipeline.meaning.run("demo", collection.id)
+            assert app_services.pipeline.meaning.run("demo", collection.id, turn_seconds=math.inf)
 
         return run
 
