@@ -80,8 +80,8 @@ _IN_ORDER = (
 
 _UNITS = (
     r"(?:(?:full|working|business|calendar|hele|werk\w*|volle|ganze|jours?|días?|giorni|dias) )?"
-    r"(?:minutes?|hours?|days?|weeks?|months?|years?|minuten|uu?r(?:en)?|dag(?:en)?|weken|week|maand(?:en)?|stunden?|tagen?"
-    r"|werktagen?|wochen?|monaten?|heures?|jours?|semaines?|mois|horas?|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
+    r"(?:minutes?|hours?|days?|weeks?|months?|years?|minuten|uu?r(?:en)?|dag(?:en)?|weken|week|maand(?:en)?|jaar|jaren|stunden?"
+    r"|(?:werk|arbeits)?tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?|heures?|jours?|semaines?|mois|horas?|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
     r"|settiman[ae]|mesi|dias?|godzin\w*|dni|tygodni\w*|miesi\w*|saat|gün|hafta|ay)"
 )
 #: "sechsmonatig", "zesmaands", "zweiwöchiger".

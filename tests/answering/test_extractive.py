@@ -1506,22 +1506,26 @@ def test_a_heading_that_holds_the_length_is_said(question: str, language: str, h
     assert heading in quotes.text
 
 
-def test_numbers_of_articles_are_no_amounts() -> None:
-    kind = asked_type("휴가는 며칠인가요?")
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("제74조제1항에 따른 휴가를 나누어 사용할 수 있다.", False),
+        ("제74조 ① 90일의 휴가를 주어야 한다.", True),
+        ("See section 5.2 on leave.", False),
+        ("Nach § 7 Abs. 3 gilt das nicht.", False),
+        ("Zie artikel 5 lid 2.", False),
+        ("Véase el artículo 12.", False),
+        ("Under section 5 you get 12 days.", True),
+        ("Artikel 5: 20 % van het loon.", True),
+        ("Requests are due on Monday.", False),
+        ("Ein Antrag genügt.", False),
+        ("Ein Tag genügt.", True),
+    ],
+)
+def test_numbers_of_articles_are_no_amounts(text: str, holds: bool) -> None:
+    kind = asked_type("How many days?")
     assert kind is not None
-    assert not kind.is_in("제74조제1항에 따른 휴가를 나누어 사용할 수 있다.", "휴가는 며칠인가요?")
-    assert kind.is_in("제74조 ① 90일의 휴가를 주어야 한다.", "휴가는 며칠인가요?")
-    for text in (
-        "See section 5.2 on leave.",
-        "Nach § 7 Abs. 3 gilt das nicht.",
-        "Zie artikel 5 lid 2.",
-        "Véase el artículo 12.",
-    ):
-        asked = "How many days?"
-        assert (amount := asked_type(asked)) is not None
-        assert not amount.is_in(text, asked), text
-    for text in ("Under section 5 you get 12 days.", "Artikel 5: 20 % van het loon."):
-        assert amount.is_in(text, asked), text
+    assert kind.is_in(text, "How many days?") == holds
 
 
 @pytest.mark.parametrize(
