@@ -1,7 +1,7 @@
 # All do all their own set-up on a machine with Python 3.11+ and nothing else.
 PYTHON ?= python3
 
-.PHONY: run test test-fast coverage doctor translations lock audit secrets sbom
+.PHONY: run test test-fast coverage doctor translations lock audit secrets sbom release
 
 run:
 	@$(PYTHON) -m rag.launch serve
@@ -39,3 +39,7 @@ secrets:
 # dist/hr-assistant-VERSION.cdx.json: what a release consists of (CycloneDX), from the lock.
 sbom:
 	@$(PYTHON) -m rag.launch sbom
+
+# dist/: the source of the present commit, its bill of materials, where both came from (SLSA), and their sums.
+release:
+	@$(PYTHON) -m rag.launch release

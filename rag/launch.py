@@ -2,7 +2,7 @@
 
 Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `install` stops before that, `test`
 runs the checks and the tests, `translations` updates the catalogues, `lock`, `audit` and `sbom` look after the
-packages. Anything else is a command of `python -m rag`.
+packages, `release` writes what is published. Anything else is a command of `python -m rag`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import tomllib
 import venv
 from pathlib import Path
 
+from rag.release import NoReleaseError, write_release
+
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 #: The tools that look after the packages have an environment of their own and stay out of the product's.
@@ -39,6 +41,7 @@ AUDITED = (*LISTS, TOOL_LIST, INSTALLER)
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 #: Findings of the secret scan that are no secrets. The scan exits with 3 if only their line numbers moved.
 SECRETS_KNOWN, LINES_MOVED = ".secrets.baseline", 3
+NOT_SCANNED = 4
 BINARIES = "bin"
 PYTHON = ENVIRONMENT / BINARIES / "python"
 #: The packages take 1.4 GB, those of the tests 0.7 more; a download and the data folder need room beside them.
@@ -353,7 +356,11 @@ def audit() -> int:
 def scan_for_secrets() -> int:
     """Look for secrets under version control, apart from known false alarms."""
     say("detect-secrets")
-    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True)  # noqa: S607
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True)  # noqa: S607
+    except (OSError, subprocess.CalledProcessError):
+        say("Not looked for secrets: this is no git repository, or git is not installed.")
+        return NOT_SCANNED
     files = [path for path in listed.stdout.split("\0") if path and Path(path).is_file()]
     code = tool("detect-secrets-hook", "--baseline", SECRETS_KNOWN, *files)
     return 0 if code == LINES_MOVED else code
@@ -389,6 +396,20 @@ def write_sbom() -> int:
     return code
 
 
+def release() -> int:
+    """Write what is published of the newest version: source, SBOM, provenance and sums, into `dist/`."""
+    if code := write_sbom():
+        return code
+    try:
+        files = write_release(PROJECT, newest_release(), PROJECT / "dist")
+    except NoReleaseError as error:
+        say(str(error))
+        return 1
+    for path in files:
+        say(f"Wrote {path.relative_to(PROJECT)}")
+    return 0
+
+
 def tool(name: str, *arguments: str) -> int:
     """Run one of the tools."""
     return subprocess.call([str(TOOLS / BINARIES / name), *arguments])  # noqa: S603
@@ -398,7 +419,7 @@ def say(sentence: str) -> None:
     print(f"• {sentence}", flush=True)
 
 
-KEEPING = {"lock": lock, "audit": audit, "secrets": scan_for_secrets, "sbom": write_sbom}
+KEEPING = {"lock": lock, "audit": audit, "secrets": scan_for_secrets, "sbom": write_sbom, "release": release}
 
 
 if __name__ == "__main__":

@@ -422,6 +422,24 @@ OWN_PLACE_FIRST = {
 }
 
 
+#: Opens quotations of documents that say otherwise in the same words: another name, another figure, or "not".
+DOCUMENTS_DIFFER = {
+    "en": "The documents differ here: check which one applies to you.",
+    "nl": "De documenten verschillen hier: ga na welk document voor u geldt.",
+    "de": "Die Dokumente unterscheiden sich hier: Bitte prüfen Sie, welches für Sie gilt.",
+    "fr": "Les documents diffèrent sur ce point : vérifiez lequel vous concerne.",
+    "es": "Los documentos difieren en este punto: compruebe cuál se le aplica.",
+    "it": "I documenti differiscono su questo punto: verifichi quale vale per lei.",
+    "pt": "Os documentos diferem neste ponto: verifique qual se aplica a si.",
+    "pl": "Dokumenty różnią się w tym miejscu: proszę sprawdzić, który ma tu zastosowanie.",
+    "ko": "문서마다 내용이 다릅니다. 어느 문서가 본인에게 해당하는지 확인하세요.",
+    "ja": "文書によって内容が異なります。どの文書が当てはまるかご確認ください。",
+    "zh": "各文件的说法不同，请确认哪一份适用于您。",
+    "ar": "تختلف الوثائق في هذه النقطة: تحقق من الوثيقة التي تنطبق عليك.",
+    "tr": "Belgeler bu noktada farklı: hangisinin sizin için geçerli olduğunu kontrol edin.",
+}
+
+
 #: Follows `CLOSEST` if the document quoted does not mention the company or country in the question.
 NOT_MENTIONED = {
     "en": "It does not mention {name}.",

@@ -77,7 +77,7 @@ class Quotes:
 
     #: Whether the question has several parts.
     has_parts: bool = False
-    #: Whether two of the sentences are the same but for a figure, a name or a denial.
+    #: Whether sentences of two documents are the same but for a figure, a name or a denial.
     is_disagreed: bool = False
 
     @property
@@ -153,8 +153,10 @@ def written(
     """
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
-    is_disagreed = _disagree(chosen, citations)
-    if is_disagreed:
+    pairs = _of_other_documents(chosen, citations)
+    is_disagreed = any(starmap(says_otherwise, pairs))
+    is_dated = is_disagreed or any(starmap(_have_other_figures, pairs))
+    if is_dated:
         passages.sort(key=lambda place: days.get(citations[place].document_id, ""), reverse=True)
     if own:
         passages.sort(key=lambda place: place not in own)
@@ -208,7 +210,7 @@ def written(
             previous = place
         ordered = sorted(range(len(runs)), key=lambda number: -best_of_runs[number])
         number = citations[passage].number
-        day = told_apart[citations[passage].document_id] if is_disagreed else ""
+        day = told_apart[citations[passage].document_id] if is_dated else ""
         has_rows = any(by_place[passage, place].kind in ("row", "column") for place in places)
         for run in ordered:
             # What a row is about is often said by the heading above its table alone.
@@ -222,19 +224,21 @@ def written(
         for (before, _), (source, text) in pairwise([("", ""), *lines])
     ]
     numbers = tuple(citations[place].number for place in passages)
-    return Quotes("\n\n".join(named), numbers, is_disagreed=any(starmap(says_otherwise, combinations(chosen, 2))))
+    return Quotes("\n\n".join(named), numbers, is_disagreed=is_disagreed)
 
 
-def _disagree(chosen: Sequence[CandidateSentence], citations: Sequence[Citation]) -> bool:
-    """Whether sentences of two documents say the same with other figures, or with another name."""
-    return any(
-        citations[one.passage].document_id != citations[other.passage].document_id
-        and (
-            (one.figures != other.figures and bool(one.figures) and bool(other.figures) and _share_words(one, other))
-            or says_otherwise(one, other)
-        )
-        for one, other in combinations(chosen, 2)
-    )
+def _of_other_documents(
+    chosen: Sequence[CandidateSentence], citations: Sequence[Citation]
+) -> list[tuple[CandidateSentence, CandidateSentence]]:
+    """Return the pairs of sentences of two documents."""
+    documents = [citation.document_id for citation in citations]
+    return [(one, other) for one, other in combinations(chosen, 2) if documents[one.passage] != documents[other.passage]]
+
+
+def _have_other_figures(one: CandidateSentence, other: CandidateSentence) -> bool:
+    """Whether two sentences say the same with other figures."""
+    is_other = bool(one.figures) and bool(other.figures) and one.figures != other.figures
+    return is_other and _share_words(one, other)
 
 
 def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:

@@ -17,6 +17,7 @@ from rag.answering.answer_run import AnswerRun, why_failed
 from rag.answering.canned_answers import (
     BUDGET_SPENT,
     CLOSEST,
+    DOCUMENTS_DIFFER,
     MODEL_FAILED,
     NO_MODEL,
     NOT_MENTIONED,
@@ -459,6 +460,8 @@ class AnswerWriter:
         if asked is None and quotes.is_own_place and context.own_place is not None:
             own_first = phrase(OWN_PLACE_FIRST, run.answer_language).format(group=context.own_place.group)
             opening = f"{opening} {own_first}"
+        elif asked is None and quotes.is_disagreed and not quotes.has_parts:
+            opening = f"{opening} {phrase(DOCUMENTS_DIFFER, run.answer_language)}"
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, run.answer_language))))
         yield from run.show_pieces(f"{opening}\n\n{text}", context)

@@ -165,4 +165,9 @@ async def finish(seconds: float) -> None:
 
 def public_methods() -> Mapping[str, frozenset[str]]:
     """Map open paths to methods, for the guard."""
-    return {one.path: frozenset(one.methods) for integration in integrations() for one in integration.open_routes}
+    return {
+        # A route for GET also answers HEAD.
+        one.path: frozenset(one.methods) | ({"HEAD"} if "GET" in one.methods else frozenset())
+        for integration in integrations()
+        for one in integration.open_routes
+    }

@@ -38,7 +38,8 @@ language.ask_also(_of_this_page)
 
 def begin(identity: Identity | None) -> None:
     """Speak this person's language from here on: the one they chose, else their browser's."""
-    browser = language.accepted(st.context.headers.get("Accept-Language", ""))
+    # Some browsers leave the header out of the handshake of a websocket, such as Chromium 150 without a window.
+    browser = language.accepted(st.context.headers.get("Accept-Language") or st.context.locale or "")
     cookies = st.context.cookies
     chosen = cookies.get("__Host-hr_language") or cookies.get("hr_language", "")
     st.session_state[KEY] = _run.language = language.choose(identity.language if identity else "", chosen, browser)

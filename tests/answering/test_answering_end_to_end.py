@@ -7,6 +7,7 @@ from dataclasses import replace
 from threading import Event
 from uuid import UUID
 
+import pytest
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
@@ -193,3 +194,31 @@ def test_a_sentence_that_only_points_to_a_section_is_followed_there(
     assert "section 5.2" not in text
     cited = next(event.citations for event in events if isinstance(event, CitationsEvent))
     assert [citation.first_page for citation in cited] == [2]
+
+
+@pytest.mark.parametrize(
+    ("other", "is_said"),
+    [
+        ("Business trips abroad are approved by the board of directors.", True),
+        ("Business trips abroad are approved by the head of department.", False),
+    ],
+)
+def test_documents_that_differ_are_quoted_both_and_it_is_said(
+    database: Database, collection: Collection, settings: Settings, other: str, is_said: bool
+) -> None:
+    keyless = replace(settings, builtin_embedder="lexical")
+    providers = Providers(keyless)
+    first = "Business trips abroad are approved by the head of department."
+    try:
+        for page in (first, other):
+            publish(database, providers, collection, [page, *PAGES[1:]])
+        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), keyless)
+        identity = add_account(database, "demo", "traveller@example.org")
+        question = Question(text="Who approves business trips abroad?", identity=identity, collection=collection)
+        events = list(answerer.answer(question, profile=profile_of(collection), cancel=Event()))
+    finally:
+        providers.close()
+    text = "".join(event.text for event in events if isinstance(event, TextEvent))
+    assert ("The documents differ here" in text) == is_said
+    assert first in text.replace("**", "")
+    assert (text.replace("**", "").count("abroad are approved") == 2) == is_said

@@ -10,6 +10,7 @@ import pytest
 from rag.answering.answer_types import asked_type
 from rag.answering.canned_answers import (
     ALSO_IN,
+    DOCUMENTS_DIFFER,
     NAMED,
     NOT_MENTIONED,
     PARTLY_QUOTED_AS_THEY_STAND,
@@ -1249,6 +1250,11 @@ def test_what_is_not_mentioned_is_named_in_each_language() -> None:
     assert set(NOT_MENTIONED) == set(NAMED)
     assert len(set(NOT_MENTIONED.values())) == len(NAMED)
     assert all("{name}" in sentence for sentence in NOT_MENTIONED.values())
+
+
+def test_that_documents_differ_is_said_in_each_language() -> None:
+    assert set(DOCUMENTS_DIFFER) == set(NAMED)
+    assert len(set(DOCUMENTS_DIFFER.values())) == len(NAMED)
 
 
 def test_a_further_document_is_named_in_each_language() -> None:

@@ -411,7 +411,11 @@ def test_questions_are_searched_and_nothing_found_is_said(open_page: Open, month
     assert "No question matches" in words(page)
 
 
-def test_a_frequent_word_is_counted_as_far_as_it_tells_of_another_page(open_page: Open, month: list[UUID]) -> None:
+def test_a_frequent_word_is_counted_as_far_as_it_tells_of_another_page(
+    open_page: Open, database: Database, collection: Collection
+) -> None:
+    # Enough of them, however many of these days are weekends.
+    write_month(database, "demo", collection.id, until=today(), days=20, questions_per_day=6)
     page = open_page(Role.MANAGER, analytics_view="Questions", analytics_period="90 days")
     page.text_input("analytics_text").set_value("a").run()
     assert "≥ 26 questions. Select a row" in words(page)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,6 +24,7 @@ from rag.integrations.channels.widget.widgets import widgets_of
 from rag.server import API_ROUTES
 from rag.types import Identity, Role
 from tests import hostile
+from tests.api.callers import SCOPES as SCOPES_OF_THE_API
 from tests.api.callers import Api
 from tests.api.conftest import admin, api, parts, settings
 
@@ -193,17 +196,90 @@ def test_another_companys_administrator_finds_nothing_of_this_one(api: Api, stra
 
 
 def test_every_other_door_refuses_a_visitor(api: Api) -> None:
-    doors = [
-        f"{method} {route.path}"
+    answers = {door: answer_to(api.client(), door).status_code for door in doors()}
+    assert len(answers) > 40
+    assert {door for door, status in answers.items() if status < 400} == OPEN_DOORS
+    assert not [door for door, status in answers.items() if status >= 500]
+
+
+def doors() -> list[str]:
+    """Every route of the server outside the API."""
+    of_the_api = {f"{route.method} {route.path}" for route in API_ROUTES}
+    return [
+        door
         for route in rag.server.ROUTES
         if isinstance(route, Route)
         for method in sorted(route.methods or ())
-        if method not in ("HEAD", "OPTIONS")
+        if method not in ("HEAD", "OPTIONS") and (door := f"{method} {route.path}") not in of_the_api
     ]
-    assert len(doors) > 40
-    answers = {door: answer_to(api.client(), door).status_code for door in doors}
-    assert {door for door, status in answers.items() if status < 400} == OPEN_DOORS
-    assert not [door for door, status in answers.items() if status >= 500]
+
+
+#: Each door outside the API by who is let through.
+DOORS = {
+    # Whoever brings what the door asks for: a password, a code, a signature, a site's key. No session or key helps.
+    "anybody": {
+        *OPEN_DOORS, "POST /login", "GET /welcome", "POST /welcome", "POST /forgot-password", "POST /new-password",
+        "POST /second-factor", "GET /set-password", "POST /set-password", "GET /sso/start", "GET /sso/callback",
+        "POST /sso/logout", "GET /oauth/authorize", "POST /oauth/token", "POST /oauth/register", "POST /slack/events",
+        "POST /teams/messages", "GET /widget", "POST /widget/ask", "POST /widget/rate",
+    },
+    "people": {
+        "GET /logout", "POST /logout", "GET /account/password", "POST /account/password", "GET /account/second-factor",
+        "POST /account/second-factor", "GET /account/confirm", "POST /account/confirm",
+        "GET /answers/{message_id:uuid}/text", "GET /account/connect", "POST /account/connect",
+    },
+    "administrators": {"GET /sources/google/start", "GET /sources/google/callback"},
+    "people, keys, programs": {"GET /mcp", "POST /mcp", "DELETE /mcp"},
+    "directories": {f"{method} /scim/v2/{{path:path}}" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
+}  # fmt: skip
+#: The doors that a caller passes, apart from those of anybody.
+PASSED = {
+    "visitor": set(),
+    "employee": {"people", "people, keys, programs"},
+    "manager": {"people", "people, keys, programs"},
+    "administrator": {"people", "administrators", "people, keys, programs"},
+    "key of all scopes": {"people, keys, programs"},
+    "key of a directory": {"people, keys, programs", "directories"},
+    "program": {"people, keys, programs"},
+    "program of /mcp": {"people, keys, programs"},
+}
+
+
+def test_every_door_outside_the_api_has_a_row() -> None:
+    assert sorted(doors()) == sorted(door for rows in DOORS.values() for door in rows)
+
+
+@pytest.mark.parametrize("caller", PASSED)
+def test_a_door_lets_through_whom_its_row_names(api: Api, caller: str) -> None:
+    key = partial(api.key, requests_per_minute=100_000)
+    clients: dict[str, Callable[[], httpx.Client]] = {
+        "visitor": api.client,
+        "employee": lambda: browser_of(api, api.session(Role.EMPLOYEE)),
+        "manager": lambda: browser_of(api, api.session(Role.MANAGER)),
+        "administrator": lambda: browser_of(api, api.session(Role.ADMIN)),
+        "key of all scopes": lambda: api.client(key(*SCOPES_OF_THE_API)),
+        "key of a directory": lambda: api.client(key("scim")),
+        "program": lambda: api.client(token_of_program(api, "search")),
+        "program of /mcp": lambda: api.client(token_of_program(api, "search", resource="/mcp")),
+    }
+    client = clients[caller]()
+    wrong = []
+    for row, listed in DOORS.items():
+        for door in listed:
+            # Signing out would end the session.
+            if door == "POST /logout":
+                continue
+            answer = answer_to(client, door)
+            is_through = gate(answer.status_code) == "through"
+            # A form without its token is refused behind the door.
+            is_form = door.startswith("POST /account")
+            if row != "anybody" and row not in PASSED[caller] and is_through:
+                wrong.append(f"{door}: {answer.status_code}")
+            if row in PASSED[caller] and not is_through and not (is_form and answer.status_code == 403):
+                wrong.append(f"{door}: {answer.status_code}")
+            if row == "anybody" and door not in OPEN_DOORS and answer.status_code < 400:
+                wrong.append(f"{door}: {answer.status_code}")
+    assert wrong == []
 
 
 #: What a program may be allowed that a person connects: no more than the person, and only these.
