@@ -1,7 +1,7 @@
 """Write the files of a release: the source, where it came from, and a sum of each.
 
-The provenance is an in-toto statement with a SLSA 1.0 predicate (https://slsa.dev/spec/v1.0/provenance). Only Python's own
-modules are imported, since `rag.launch` runs before any package is installed.
+The provenance is an in-toto statement with a SLSA 1.0 predicate (https://slsa.dev/spec/v1.0/provenance). Only Python's
+own modules are imported, since `rag.launch` runs before any package is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NoReleaseError(Exception):
 
 
 def write_release(project: Path, version: str, into: Path) -> list[Path]:
-    """Write archive, provenance and sums of the present commit beside what `into` has of this version, such as the SBOM.
+    """Write archive, provenance and sums of the present commit beside the SBOM that `into` has of this version.
 
     The same commit gives the same bytes. Raises `NoReleaseError` outside a git repository and with changes that are not
     committed.
@@ -38,7 +38,7 @@ def write_release(project: Path, version: str, into: Path) -> list[Path]:
     archive = into / f"{name}.tar.gz"
     packed = _run(project, "archive", "--format=tar", f"--prefix={name}/", commit)
     archive.write_bytes(gzip.compress(packed, mtime=0))
-    files = sorted({archive, *into.glob(f"{name}*.cdx.json")})
+    files = [archive, *sorted(into.glob(f"{name}.cdx.json"))]
     provenance = into / f"{name}.provenance.json"
     provenance.write_text(json.dumps(_provenance(project, commit, files), indent=2) + "\n", "utf-8")
     files.append(provenance)
@@ -64,10 +64,7 @@ def _provenance(project: Path, commit: str, files: Iterable[Path]) -> Mapping[st
                 "externalParameters": {"commit": commit},
                 "resolvedDependencies": [
                     {"name": "source", "digest": {"gitCommit": commit}},
-                    *(
-                        {"name": str(path.relative_to(project)), "digest": {"sha256": sha256(path)}}
-                        for path in locks
-                    ),
+                    *({"name": str(path.relative_to(project)), "digest": {"sha256": sha256(path)}} for path in locks),
                 ],
             },
             "runDetails": {"builder": {"id": BUILD}},
@@ -83,5 +80,7 @@ def _run(project: Path, *arguments: str) -> bytes:
     try:
         return subprocess.run(["git", *arguments], cwd=project, capture_output=True, check=True).stdout  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError) as error:
-        said = error.stderr.decode(errors="replace").strip() if isinstance(error, subprocess.CalledProcessError) else error
+        said = (
+            error.stderr.decode(errors="replace").strip() if isinstance(error, subprocess.CalledProcessError) else error
+        )
         raise NoReleaseError(f"A release is made of a git repository: {said}") from error

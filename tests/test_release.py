@@ -1,4 +1,4 @@
-"""What is published of a version: the same files for everybody who makes them, with sums that a download is checked by."""
+"""What is published of a version: the same files for everybody who makes them, with sums to check a download by."""
 
 from __future__ import annotations
 

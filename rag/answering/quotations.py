@@ -28,6 +28,11 @@ MOST_STEPS, LONGEST_STEPS = 10, 700
 SAME = 0.7
 #: Words that a name has at most, or what else two documents fill into the same sentence.
 MOST_FILLED_IN = 6
+#: Small words that names share: "head of sales", "board of directors".
+WITHIN_NAMES = re.compile(
+    r".|of|and|the|for|von|und|der|die|das|des|für|van|en|het|voor|de|du|la|le|les|et|pour|del|los|para|di|della|per|da|do"
+    r"|dos|dla"
+)
 #: Words by which a denial differs: "may not", "ne … pas".
 MOST_OF_DENIAL = 2
 #: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
@@ -232,7 +237,9 @@ def _of_other_documents(
 ) -> list[tuple[CandidateSentence, CandidateSentence]]:
     """Return the pairs of sentences of two documents."""
     documents = [citation.document_id for citation in citations]
-    return [(one, other) for one, other in combinations(chosen, 2) if documents[one.passage] != documents[other.passage]]
+    return [
+        (one, other) for one, other in combinations(chosen, 2) if documents[one.passage] != documents[other.passage]
+    ]
 
 
 def _have_other_figures(one: CandidateSentence, other: CandidateSentence) -> bool:
@@ -248,8 +255,10 @@ def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
     """
     words, others = tokens(one.text), tokens(other.text)
     matched = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
-    # A single character is often in two names: "人事部", "部门经理".
-    same = [block for block in matched if block.size > 1 or (block.size and len(words[block.a]) > 1)]
+    # Two names may share a character, as "人事部" and "部门经理", or a small word.
+    same = [
+        block for block in matched if block.size > 1 or (block.size and WITHIN_NAMES.fullmatch(words[block.a]) is None)
+    ]
     both = sum(block.size for block in same)
     filled_in = len(words) - both, len(others) - both
     if not 0 < max(filled_in) <= min(MOST_FILLED_IN, both - 1):

@@ -127,7 +127,7 @@ def says_otherwise(one: str, other: str, *, is_cut: bool = False) -> bool:
     words, others = tokens(one), tokens(other)
     for what, start, end, other_start, other_end in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
         is_edge = (start == 0 and other_start == 0) or (end == len(words) and other_end == len(others))
-        if what == "equal" or (is_cut and is_edge):
+        if what == "equal" or (is_cut and is_edge and what != "replace"):
             continue
         if "".join(words[start:end]) != "".join(others[other_start:other_end]):
             return True
