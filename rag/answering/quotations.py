@@ -28,7 +28,7 @@ MOST_STEPS, LONGEST_STEPS = 10, 700
 SAME = 0.7
 #: Words that a name has at most, or what else two documents fill into the same sentence.
 MOST_FILLED_IN = 6
-#: Small words that names share: "head of sales", "board of directors".
+#: Small words shared by names: "head of sales", "board of directors".
 WITHIN_NAMES = re.compile(
     r".|of|and|the|for|von|und|der|die|das|des|für|van|en|het|voor|de|du|la|le|les|et|pour|del|los|para|di|della|per|da|do"
     r"|dos|dla"
