@@ -22,8 +22,6 @@ import tomllib
 import venv
 from pathlib import Path
 
-from rag.release import NoReleaseError, write_release
-
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 #: The tools that look after the packages have an environment of their own and stay out of the product's.
@@ -398,6 +396,9 @@ def write_sbom() -> int:
 
 def release() -> int:
     """Write what is published of the newest version: source, SBOM, provenance and sums, into `dist/`."""
+    # Nothing else needs it.
+    from rag.release import NoReleaseError, write_release
+
     if code := write_sbom():
         return code
     try:

@@ -304,7 +304,7 @@ def library(database: Database, new_collection: Callable[..., Collection], provi
         metadata={"categories": ["news"]},
     )
     trams = "Trams. The company pays for trams and buses and bicycles to work, but not for parking at the office"
-    shelf.add("Travel", [f"{trams} by night.", f"{trams} by day."])
+    shelf.add("Travel", [f"{trams} by night.", f"{trams} by night. The intranet has maps."])
     providers.close()
     return shelf
 
