@@ -15,8 +15,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -128,10 +128,11 @@ def answers_to_parent() -> BinaryIO:
     return answers
 
 
-def bound_child(order: str, memory_mb: int) -> dict[str, str]:
+def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, str]:
     """Confine this process for good, have it end with its parent, and return the means that are in force.
 
-    Call it when everything the process needs is loaded: afterwards it cannot load anything.
+    Call it when everything the process needs is loaded: afterwards it cannot load anything. Inside `threads_allowed`
+    its account may have up to `threads` threads, if seccomp forbids processes.
     """
     parent = os.getppid()
     limit("RLIMIT_AS", memory_mb * 1024 * 1024)
@@ -139,15 +140,39 @@ def bound_child(order: str, memory_mb: int) -> dict[str, str]:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     in_force = confine(order)
     threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
-    limit("RLIMIT_NPROC", 0)  # no more threads either
+    limit("RLIMIT_NPROC", 0, most=threads if in_force.get("calls") == "seccomp" else 0)  # no more threads either
     return in_force
 
 
-def limit(kind: str, amount: int) -> None:
-    """Limit a resource of this process for good."""
+def limit(kind: str, amount: int, *, most: int | None = None) -> None:
+    """Limit a resource of this process; `most` is what the process may raise it to later."""
     # macOS refuses some; the others hold
     with suppress(OSError, ValueError, AttributeError):
-        resource.setrlimit(getattr(resource, kind), (amount, amount))
+        resource.setrlimit(getattr(resource, kind), (amount, amount if most is None else most))
+
+
+@contextmanager
+def threads_allowed() -> Iterator[bool]:
+    """Let libraries start threads inside the `with` block; yield whether they can."""
+    if resource is None or not hasattr(resource, "RLIMIT_NPROC"):
+        yield True
+        return
+    before, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    limit("RLIMIT_NPROC", most, most=most)
+    try:
+        yield _can_start_a_thread()
+    finally:
+        limit("RLIMIT_NPROC", before, most=most)
+
+
+def _can_start_a_thread() -> bool:
+    thread = threading.Thread(target=int)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    thread.join()
+    return True
 
 
 def limit_time(seconds: float) -> None:

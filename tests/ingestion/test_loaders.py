@@ -141,11 +141,6 @@ def test_what_cannot_be_read_says_why() -> None:
         check(b"long text", "a.txt", options=LoadOptions(limits=ExtractionLimits(maximum_bytes=4)))
 
 
-def test_a_picture_of_a_phone_says_what_to_do() -> None:
-    with pytest.raises(FileKindUnknown, match=r"HEIC.*Save it as JPEG"):
-        read(b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "IMG_0042.HEIC")
-
-
 def test_every_kind_comes_through_the_sandbox(sandbox: Sandbox) -> None:
     post = sandbox.load("<p>작성일: 2025-12-15</p><p>신청 안내</p>".encode("cp949"), file_name="post.html")
     assert "신청 안내" in post.pages[0].text

@@ -223,8 +223,8 @@ HTML_BEGINNING = re.compile(
 )
 LOOKED_AT = 8192
 
-#: How pictures of phones begin. Their decoders start threads, which the sandbox forbids.
-PHONE_PICTURE = re.compile(rb".{4}ftyp(?:heic|heix|heim|heis|hevc|hevx|mif1|msf1)", re.DOTALL)
+#: How pictures of phones begin.
+PHONE_PICTURE = re.compile(rb".{4}ftyp(?:heic|heix|heim|heis|hevc|hevx|hevm|hevs|mif1|msf1)", re.DOTALL)
 #: How an archive begins, which documents of Office are, and a compound file, which they were before 2007.
 ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 #: The end of an archive's list of files stands in so many bytes from its end.
@@ -520,6 +520,19 @@ LOADERS = (
         may_be_pictures=True,
     ),
     Loader(
+        kind="heic",
+        label="HEIC",
+        named="a photograph of a phone (.heic)",
+        media_type="image/heic",
+        endings=(".heic", ".heif"),
+        loads="picture_file:load_picture",
+        checks="picture_file:check_picture",
+        is_sure=lambda content: PHONE_PICTURE.match(content) is not None,
+        is_text=False,
+        has_pages=True,
+        may_be_pictures=True,
+    ),
+    Loader(
         kind="html",
         label="HTML",
         named="HTML",
@@ -691,8 +704,6 @@ def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
             return loader.kind
     if ending is None and content and not BINARY.search(content[:LOOKED_AT]):
         return "text"
-    if PHONE_PICTURE.match(content):
-        raise FileKindUnknown("This is a picture in the format of phones (HEIC). Save it as JPEG and upload that.")
     raise FileKindUnknown(f"Files of this kind cannot be read. Upload {formats_in_words()}.")
 
 

@@ -1,23 +1,27 @@
 """Load pictures as documents: photographs, screenshots and scans, whose text is recognised in the next step.
 
-Runs in the sandbox process. A frame of a TIFF is a page; of animations the first frame is read.
+Runs in the sandbox process. A picture of a TIFF or HEIC is a page; of animations the first one is read.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
+import pi_heif
 from PIL import ExifTags, Image
 
-from rag.errors import FileDamaged, FileTooLarge, TooManyPages
-from rag.ingestion.loaders import CheckedFile, ExtractedDocument, LoadOptions
+from rag.errors import FileDamaged, FileKindUnknown, FileTooLarge, TooManyPages
+from rag.ingestion.loaders import PHONE_PICTURE, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.pictures import MOST_PIXELS
+from rag.isolation.child_process import threads_allowed
 from rag.types import Page
 
-FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")
+FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "HEIF")
+#: Formats with a page for each picture.
+WITH_PAGES = ("TIFF", "HEIF")
 #: A page of A4 in points: the scale of a drawing counts from it, because pictures rarely know their true size.
 PAGE = (595, 842)
 #: Longest side of a drawing, in pixels.
@@ -30,6 +34,8 @@ TURNS = {
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }  # fmt: skip
+pi_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False, decode_threads=0)
+WITHOUT_THREADS = "This is a picture in the format of phones (HEIC). Save it as JPEG and upload that."
 DAMAGED = "This picture is damaged and cannot be opened. Save it again and upload that."
 
 
@@ -80,6 +86,17 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
     """Open a picture within its bounds, nothing decoded yet. Raises `FileDamaged` and `FileTooLarge`."""
+    is_of_phone = PHONE_PICTURE.match(content) is not None
+    # The decoder starts one thread for each part of the picture, and ends the process where it cannot.
+    with threads_allowed() if is_of_phone else nullcontext(True) as can_decode:
+        if not can_decode:
+            raise FileKindUnknown(WITHOUT_THREADS)
+        with _opened(content) as picture:
+            yield picture
+
+
+@contextmanager
+def _opened(content: bytes) -> Iterator[Image.Image]:
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             yield picture
@@ -90,8 +107,8 @@ def opened(content: bytes) -> Iterator[Image.Image]:
 
 
 def frames_of(picture: Image.Image) -> int:
-    """Count the pages: only a TIFF has several."""
-    return int(getattr(picture, "n_frames", 1)) if picture.format == "TIFF" else 1
+    """Count the pages; animations have one."""
+    return int(getattr(picture, "n_frames", 1)) if picture.format in WITH_PAGES else 1
 
 
 def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:

@@ -33,6 +33,9 @@ LIBRARIES = (
     *MODULES, "rag.ingestion.loaders.text",
     "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
 )  # fmt: skip
+#: The most threads of this process's account while a decoder starts one. An account that is the application's, too, may
+#: have some thousands.
+MOST_THREADS = 4096
 #: Progress is reported at most this often, in seconds.
 PROGRESS_SECONDS = 0.1
 
@@ -41,7 +44,7 @@ def main(memory_mb: int, order: str) -> None:
     """Serve tasks until stdin ends."""
     answers = answers_to_parent()
     load_libraries()
-    write_message(answers, "means", bound_child(order, memory_mb))
+    write_message(answers, "means", bound_child(order, memory_mb, threads=MOST_THREADS))
     serve_tasks(answers, perform)
 
 
