@@ -10,7 +10,7 @@ import streamlit as st
 
 from rag import language
 from rag.ingestion.sources.runs import SCHEDULE, SyncRun
-from rag.language import N_, _, table_date
+from rag.language import N_, _, table_date, translated
 from rag.retrieval.ranking import attachments_of, category_of, web_address, without_attachments, written_on
 from rag.types import Document
 from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
@@ -173,7 +173,7 @@ def draw_attachments(document: Document) -> None:
             st.link_button(f"{name} {shown_size}", address, icon=icon, help=plain(str(urlsplit(address).hostname)))
         else:
             st.markdown(f"{icon} {name} :gray[{shown_size}]")
-        if told := str(item.get("description") or item.get("note") or ""):
+        if told := str(item.get("description") or "") or translated(str(item.get("note") or "")):
             st.caption(plain(told))
 
 

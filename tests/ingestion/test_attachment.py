@@ -26,6 +26,7 @@ from rag.providers.retry import lost_calls
 from rag.settings import Settings
 from rag.types import Usage
 from tests import hostile
+from tests.ingestion.test_picture_files import TURNED
 from tests.standin import ProviderStandin
 
 
@@ -39,6 +40,8 @@ def model(provider_standin: ProviderStandin) -> Iterator[ChatModel]:
 
 
 def picture(kind: str) -> bytes:
+    if kind == "HEIC":
+        return TURNED
     buffer = io.BytesIO()
     Image.new("RGB", (8, 8), "blue").save(buffer, kind)
     return buffer.getvalue()
@@ -63,7 +66,7 @@ def test_what_is_done_with_an_attachment_goes_by_its_name_and_size(name: str, si
     assert attachment_kind(name, size) == kind
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP"])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "HEIC"])
 def test_a_picture_is_described_in_korean_within_500_characters(
     kind: str, model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:

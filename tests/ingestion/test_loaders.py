@@ -397,6 +397,25 @@ def test_forms_lists_and_formulas_are_read_as_they_are_shown() -> None:
     assert page.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("attributes", "options", "shown"),
+    [
+        ("", "<option>Annual<option selected>Sick<option>Parental", "Sick"),
+        ("", "<option disabled>Annual<option>Sick", "Sick"),
+        ("", "<option hidden selected>Choose one<option>Sick", "Choose one"),
+        ("", '<option selected>Annual<option selected label="Sick leave">s', "Sick leave"),
+        ("multiple", "<option selected>Annual<option>Sick<option selected>Parental", "☒ Annual ☐ Sick ☒ Parental"),
+        ('size="3"', "<option>Annual<option hidden>Sick<option selected>Parental", "☐ Annual ☒ Parental"),
+        ('size="3"', "<option>Annual<option>Sick", "☐ Annual ☐ Sick"),
+    ],
+)
+def test_what_is_chosen_of_a_list_in_html_is_read_and_of_an_open_one_what_it_shows(
+    attributes: str, options: str, shown: str
+) -> None:
+    page = f"<p>Kind of leave: <select {attributes}>{options}</select></p>"
+    assert read(page.encode(), "form.html").pages[0].text == f"Kind of leave: {shown}"
+
+
 def test_what_a_reader_sees_and_the_text_does_not_have_is_counted() -> None:
     page = read("<table>Stray words<tr><td>Leave</td><td>30</td></tr></table>", "a.html").pages[0]
     assert page.text == "Leave | 30"

@@ -20,7 +20,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import XFA, extract_pages
 from rag.types import Page
 
 
@@ -114,11 +114,68 @@ def test_a_form_of_fields_alone_is_read_from_the_top() -> None:
 
 def test_a_choice_shows_its_words_and_a_value_may_stand_in_the_field_above() -> None:
     options = ArrayObject([ArrayObject([TextStringObject("p"), TextStringObject("part time")])])
-    choice = widget((150, 735), FT=NameObject("/Ch"), T=TextStringObject("c"), V=TextStringObject("p"), Opt=options)
+    entries = {"FT": NameObject("/Ch"), "Ff": NumberObject(1 << 17), "V": TextStringObject("p"), "Opt": options}
+    choice = widget((150, 735), **entries)
     parent = DictionaryObject({NameObject("/FT"): NameObject("/Tx"), NameObject("/V"): TextStringObject("480 €")})
     child = widget((150, 700), Parent=parent)
     read = page_of(annotated(drawn(lambda _: None, [(60, 740, "Work:"), (60, 705, "Budget:")]), choice, child))
     assert read.text == "Work: part time\nBudget: 480 €"
+
+
+def options_of(*lines: str | tuple[str, str]) -> ArrayObject:
+    return ArrayObject(
+        TextStringObject(line) if isinstance(line, str) else ArrayObject(map(TextStringObject, line)) for line in lines
+    )
+
+
+LEAVE_KINDS = options_of(("a", "Annual leave"), ("s", "Sick leave"), ("p", "Parental leave"))
+OPEN_LIST = {"FT": NameObject("/Ch"), "DA": TextStringObject("/Helv 8 Tf 0 g")}
+
+
+@pytest.mark.parametrize(
+    ("entries", "shown"),
+    [
+        ({"Ff": NumberObject(1 << 17), "V": TextStringObject("s")}, "Sick leave"),
+        ({"Ff": NumberObject(1 << 17), "I": ArrayObject([NumberObject(2)])}, "Parental leave"),
+        ({"Ff": NumberObject(1 << 17 | 1 << 18), "V": TextStringObject("Study leave")}, "Study leave"),
+        ({"Ff": NumberObject(1 << 17)}, ""),
+        ({"V": TextStringObject("s")}, "☐ Annual leave ☒ Sick leave"),
+        ({}, "☐ Annual leave ☐ Sick leave"),
+        ({"TI": NumberObject(1)}, "☐ Sick leave ☐ Parental leave"),
+        (
+            {"V": ArrayObject([TextStringObject("a"), TextStringObject("p")])},
+            "☒ Annual leave ☐ Sick leave ☒ Parental leave",
+        ),
+        ({"I": ArrayObject([NumberObject(0), NumberObject(9)])}, "☒ Annual leave ☐ Sick leave"),
+    ],
+    ids=[
+        "closed",
+        "by_place",
+        "typed",
+        "nothing_in_closed",
+        "open",
+        "nothing",
+        "scrolled",
+        "several",
+        "several_by_place",
+    ],
+)
+def test_what_is_chosen_of_a_list_is_read_and_of_an_open_one_what_it_shows(entries: dict[str, Any], shown: str) -> None:
+    choice = widget((150, 735), Opt=LEAVE_KINDS, **OPEN_LIST, **entries)
+    page = page_of(annotated(drawn(lambda canvas: None, [(60, 740, "Kind of leave:")]), choice))
+    assert page.text == f"Kind of leave: {shown}".strip()
+
+
+@pytest.mark.parametrize(("has_fields", "is_told"), [(True, False), (False, True)])
+def test_a_form_that_is_kept_beside_the_pdf_is_named(has_fields: bool, is_told: bool) -> None:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(drawn(lambda canvas: None, [(60, 740, "Please wait...")]))))
+    field = writer._add_object(widget((150, 735), FT=NameObject("/Tx"), V=TextStringObject("32")))
+    form = DictionaryObject({NameObject("/XFA"): writer._add_object(DecodedStreamObject())})
+    form[NameObject("/Fields")] = ArrayObject([field] if has_fields else [])
+    writer.root_object[NameObject("/AcroForm")] = form
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    assert [XFA in warning for warning in page_of(buffer.getvalue()).warnings] == ([True] if is_told else [])
 
 
 @pytest.mark.parametrize(

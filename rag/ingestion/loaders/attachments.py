@@ -43,7 +43,7 @@ USUAL = AttachmentLimits()
 READ_CHARACTERS = 20_000
 MAXIMUM_OUTPUT_TOKENS = 800
 KINDS: dict[str, AttachmentKind] = {
-    **dict.fromkeys(("jpg", "jpeg", "png", "gif", "webp", "bmp"), "image"),
+    **dict.fromkeys(("jpg", "jpeg", "png", "gif", "webp", "bmp", "heic", "heif"), "image"),
     **dict.fromkeys(("pdf", "txt"), "document"),
     **dict.fromkeys(("xlsx", "xls", "docx", "doc", "pptx", "ppt", "hwp", "hwpx", "csv", "ods", "odt"), "office"),
 }

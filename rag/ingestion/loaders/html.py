@@ -242,14 +242,25 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _choice(element: Any, walk: Walk) -> str:
-    """Return the options of a list that are chosen; a list for one choice shows its first without any."""
+    """Return what a list shows: what is chosen, or its first line; of an open list every line, each with a box."""
     options = list(element.iter("option"))
     chosen = [option for option in options if option.get("selected") is not None]
-    if not chosen and element.get("multiple") is None:
-        chosen = options[:1]
-    text = ", ".join(SPACES.sub(" ", option.text_content()).strip() for option in chosen)
+    is_multiple, size = element.get("multiple") is not None, element.get("size") or ""
+    is_open = is_multiple or (size.isdecimal() and int(size) > 1)
+    if not is_multiple:
+        can_be = [] if is_open else [option for option in options if option.get("disabled") is None]
+        chosen = chosen[-1:] or can_be[:1]
+    if is_open:
+        visible = [option for option in options if option.get("hidden") is None]
+        text = " ".join(f"{'☒' if option in chosen else '☐'} {_shown(option)}" for option in visible)
+    else:
+        text = ", ".join(map(_shown, chosen))
     walk.leave(element, but=text)
     return f" {text} "
+
+
+def _shown(option: Any) -> str:
+    return SPACES.sub(" ", option.get("label") or option.text_content()).strip()
 
 
 def _formula(element: Any, walk: Walk) -> str:

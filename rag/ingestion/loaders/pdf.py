@@ -57,6 +57,7 @@ from rag.types import Page, PageMark
 
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
 MAGIC_WITHIN = 1024
+XFA = N_("This is a form in the format XFA, whose fields were not read. Print it to a PDF, and upload that.")
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
 #: Attachments that are counted.
 MOST_ATTACHMENTS = 1000
@@ -137,6 +138,7 @@ def extract_pages(
         if opened.reader is None and not raw.has_text:
             raise PdfDamaged
         said_first = [] if b"%%EOF" in content[-2048:] else [CUT_OFF]
+        said_first += [XFA] if opened.is_xfa() else []
         said_first += attachment_remarks(opened.attachments(), apart)
         labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
         outline = list(outline_of(opened.reader)) if opened.reader is not None else []
@@ -320,6 +322,15 @@ class OpenPdf:
             if self.reader is not None:
                 names.extend(file.name for file in islice(self.reader.attachment_list, MOST_ATTACHMENTS))
         return [*names, *(name for name in self._attached if name not in names)]
+
+    def is_xfa(self) -> bool:
+        """Tell whether the file is a form that PDF itself has no fields for: only some programs show it."""
+        with suppress(Exception, RecursionError):
+            root: Any = self.reader.root_object if self.reader is not None else {}
+            form = root.get("/AcroForm", {}).get_object()
+            has_fields = "/Fields" in form and len(form["/Fields"].get_object()) > 0
+            return "/XFA" in form and (not has_fields or bool(root.get("/NeedsRendering")))
+        return False
 
     def _text_by_pypdf(self, number: int) -> str:
         if self.reader is None:

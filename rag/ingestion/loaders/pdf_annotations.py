@@ -24,10 +24,12 @@ from rag.ingestion.loaders.pdf_words import PlacedWord
 
 #: Flags of an annotation that is not shown: hidden, not on a screen. PDF 32000-1 table 165.
 NOT_SHOWN = 1 << 1 | 1 << 5
-#: Flags of fields: a text field for a password, a button that only starts something.
-PASSWORD, PUSH_BUTTON = 1 << 13, 1 << 16
+#: Flags of fields: a text field for a password, a button that only starts something, a list that opens with a click.
+PASSWORD, PUSH_BUTTON, COMBO = 1 << 13, 1 << 16, 1 << 17
 #: Fields stand in each other this deep, and a page has so many annotations at most that are read.
 DEEPEST, MOST_ANNOTATIONS = 32, 5000
+#: A list of choices has so many lines at most that are read.
+MOST_OPTIONS = 2000
 #: Longer values are cut, in characters.
 LONGEST_VALUE = 20_000
 #: Kinds that hold a comment where they have contents.
@@ -191,10 +193,36 @@ def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, b
         return "", False
     value = _inherited(annotation, "/V")
     if kind == "/Ch":
-        chosen = list(value) if isinstance(value, ArrayObject) else [value]
-        shown = _options(annotation)
-        return ", ".join(shown.get(text, text) for text in map(_text, chosen) if text), False
+        return _choice(annotation, value, is_open=not flags & COMBO), False
     return _text(value), False
+
+
+def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
+    """Return what is chosen of a list; of an open one also the other lines that it shows, each with a box."""
+    options = _options(annotation)
+    kept = [text for text in map(_text, value if isinstance(value, ArrayObject) else [value]) if text]
+    places = [place for place, option in enumerate(options) if option[0] in kept or option[1] in kept]
+    if not kept:
+        named = [int(place) for place in _inherited(annotation, "/I") or ()]
+        places = [place for place in named if 0 <= place < len(options)]
+    if not is_open or not options:
+        shown = dict(options)
+        return ", ".join([shown.get(text, text) for text in kept] or [options[place][1] for place in places])
+    first = max(int(_inherited(annotation, "/TI") or 0), 0)
+    visible = range(first, first + _lines_in(annotation))
+    return " ".join(
+        f"{TICKED if place in places else EMPTY} {option[1]}"
+        for place, option in enumerate(options)
+        if option[1] and (place in visible or place in places)
+    )
+
+
+def _lines_in(annotation: DictionaryObject) -> int:
+    """Return how many lines an open list shows."""
+    size = LETTERS_OF.search(_text(_inherited(annotation, "/DA")))
+    box = _box(annotation)
+    high = (float(size[1]) if size else 0.0) or LETTERS_HIGH
+    return max(round((box[3] - box[1]) / high), 1) if box is not None and high > SMALLEST else 1
 
 
 def _is_ticked(annotation: DictionaryObject) -> bool:
@@ -207,11 +235,14 @@ def _is_ticked(annotation: DictionaryObject) -> bool:
     return value is not None and value != "/Off" and (not states or value in states)
 
 
-def _options(annotation: DictionaryObject) -> dict[str, str]:
-    """Return what a list of choices shows for each value that is kept under another name."""
-    options = _inherited(annotation, "/Opt") or ()
-    pairs = (option.get_object() for option in options)
-    return {_text(pair[0]): _text(pair[1]) for pair in pairs if isinstance(pair, ArrayObject) and len(pair) == 2}
+def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
+    """Return the lines of a list of choices: the value that is kept, and what is shown for it."""
+    found = []
+    for entry in list(_inherited(annotation, "/Opt") or ())[:MOST_OPTIONS]:
+        option = entry.get_object()
+        is_pair = isinstance(option, ArrayObject) and len(option) == 2
+        found.append((_text(option[0]), _text(option[1])) if is_pair else (_text(option), _text(option)))
+    return found
 
 
 def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:

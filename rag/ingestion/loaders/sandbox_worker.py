@@ -14,6 +14,7 @@ from PIL import Image
 
 from rag.ingestion.loaders import (
     MODULES,
+    PHONE_PICTURE,
     ExtractionLimits,
     LoadOptions,
     attached,
@@ -96,7 +97,8 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
         take_out = pictures_as_pdf if is_picture(task.blob) else pages_of
         return {}, take_out(task.blob, values["numbers"])
     if task.kind == "picture":
-        return {}, as_png(task.blob)
+        is_of_phone = PHONE_PICTURE.match(task.blob) is not None
+        return {}, as_png(drawn_picture(task.blob, 1, scale=3.0) if is_of_phone else task.blob)
     if task.kind == "draw":
         if is_picture(task.blob):
             return {}, drawn_picture(task.blob, values["page"], scale=values["scale"])

@@ -29,6 +29,7 @@ from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, pages_to
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
+from rag.language import N_
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import IMAGE_TOKENS
@@ -36,14 +37,14 @@ from rag.storage.database import queries
 from rag.types import Page, Usage
 
 Known = Mapping[str, AttachmentText]
-NOT_FETCHED = "Its file was not fetched, so only its name is known."
-SCANNED = (
+NOT_FETCHED = N_("Its file was not fetched, so only its name is known.")
+SCANNED = N_(
     "It is a scan, and text recognition is not available here, so only its name is known. A key of Upstage, pasted on "
     "the page Set-up, or an installed Tesseract adds it."
 )
 #: The most scanned pages to recognise in an attachment: more than a summary needs.
 MOST_SCANNED_PAGES = 20
-MORE_SCANNED = f"Only its first {MOST_SCANNED_PAGES} scanned pages were recognised."
+MORE_SCANNED = N_("Only its first {count} scanned pages were recognised.")
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class PostReader:
         for batch in self._recognition.batches(wanted[:MOST_SCANNED_PAGES]):
             read = self._recognised(job, content, digest, [page for page in pages if page.number in batch])
             pages = with_recognised(pages, read)
-        note = MORE_SCANNED if len(wanted) > MOST_SCANNED_PAGES else ""
+        note = MORE_SCANNED.format(count=MOST_SCANNED_PAGES) if len(wanted) > MOST_SCANNED_PAGES else ""
         return OpenedAttachment(reader, replace(extracted, pages=pages)), note
 
     def _recognised(self, job: DocumentJob, content: bytes, digest: str, pages: Sequence[Page]) -> Sequence[Page]:
