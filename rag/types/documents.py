@@ -67,8 +67,9 @@ class Step(StrEnum):
     PUBLISH = "publish"
 
 
-#: A note may be a stamp or a form value; a picture may hold text for recognition.
-MarkKind = Literal["table", "heading", "note", "left out", "picture"]
+#: A note may be a stamp or a form value; a picture may hold text for recognition; a line was recognised, an unsure one
+#: without certainty.
+MarkKind = Literal["table", "heading", "note", "left out", "picture", "line", "unsure"]
 #: The most marks to keep for a page.
 MOST_MARKS = 1000
 

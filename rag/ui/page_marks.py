@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -28,7 +29,11 @@ LOOKS: dict[MarkKind, MarkLook] = {
     "heading": MarkLook(N_("Heading"), N_("Headings"), "#", "2px dashed", "#7e22ce"),
     "note": MarkLook(N_("Note or form value"), N_("Notes and form values"), "*", "2px dotted", "#15803d"),
     "left out": MarkLook(N_("Left out"), N_("Left out"), "×", "4px double", "#b91c1c"),
+    "line": MarkLook(N_("Recognised line"), N_("Recognised lines"), "≡", "1px solid", "#0f766e"),
+    "unsure": MarkLook(N_("Not certain"), N_("Not certain"), "?", "2px dashed", "#b45309"),
 }
+#: Only pages whose text was recognised have these.
+OF_RECOGNITION = frozenset({"line", "unsure"})
 SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 sans-serif"
 
 
@@ -37,10 +42,12 @@ def marks_of(page: DocumentPage) -> list[PageMark] | None:
 
     A picture counts as left out until text recognition has read it.
     """
-    if page.marks is None or page.method == "ocr":
+    if page.marks is None:
         return None
-    is_read = page.method == "text" and PICTURED_PAGE not in page.warnings
     marks = [PageMark(**mark) for mark in page.marks]
+    if page.method == "ocr" and any(mark.kind == "picture" for mark in marks):
+        return None  # from before recognition, which told no places
+    is_read = page.method == "text" and PICTURED_PAGE not in page.warnings
     return [
         replace(mark, kind="left out") if mark.kind == "picture" else mark
         for mark in marks
@@ -57,8 +64,12 @@ def marks_html(marks: Sequence[PageMark]) -> str:
 def legend_html(marks: Sequence[PageMark]) -> str:
     """Return the legend: each kind with its sign and count."""
     entries = []
+    found = Counter(mark.kind for mark in marks)
+    is_recognised = found["line"] + found["unsure"] > 0
     for kind, look in LOOKS.items():
-        number = thousands(sum(mark.kind == kind for mark in marks))
+        if kind in OF_RECOGNITION and not is_recognised:
+            continue
+        number = thousands(found[kind])
         sign = f'<span aria-hidden="true" style="{SIGN};color:{look.colour};border:{look.line}">{look.sign}</span>'
         words = escape(_("{kind}: {number}", kind=_(look.all), number=number))
         entries.append(f'<li style="display:flex;align-items:center;gap:.4rem;margin:0">{sign}{words}</li>')
@@ -72,9 +83,11 @@ def _frame(mark: PageMark, look: MarkLook) -> str:
     width, height = mark.right - mark.left, mark.bottom - mark.top
     # At the edge of the page there is no room outside the frame.
     offset, sign = ("-5px", "right:5px;top:5px") if mark.right > 0.95 else ("1px", "left:100%;top:-.75rem")
+    # A page has many lines.
+    shown = f'<span style="position:absolute;{sign};{SIGN};color:{look.colour}">{look.sign}</span>'
+    shown = "" if mark.kind == "line" else shown
     return (
         f'<div title="{escape(_(look.one), quote=True)}" style="position:absolute;left:{mark.left:.2%};'
         f"top:{mark.top:.2%};width:{width:.2%};height:{height:.2%};outline:{look.line} {look.colour};"
-        f'outline-offset:{offset};border-radius:2px"><span style="position:absolute;{sign};{SIGN};'
-        f'color:{look.colour}">{look.sign}</span></div>'
+        f'outline-offset:{offset};border-radius:2px">{shown}</div>'
     )

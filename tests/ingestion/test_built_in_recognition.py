@@ -92,6 +92,58 @@ def test_a_page_on_its_side_or_its_head_is_read(read: Read, degrees: int) -> Non
     assert words(found.text) == words(" ".join(LEAVE))
 
 
+def parts_with_ink(picture: Image.Image) -> tuple[float, ...]:
+    """The box around everything that is printed, as parts of the picture."""
+    box = picture.convert("L").point([255 if tone < 128 else 0 for tone in range(256)]).getbbox()
+    assert box is not None
+    return tuple(edge / size for edge, size in zip(box, picture.size * 2, strict=True))
+
+
+@needs_rapidocr
+@pytest.mark.parametrize("degrees", [0, 2, 90, 180, 270])
+def test_each_line_is_marked_where_it_is_on_the_picture(read: Read, degrees: int) -> None:
+    picture = scan_of(*LEAVE).rotate(degrees, expand=degrees >= 90, fillcolor=255)
+    marks = read(picture).marks
+    assert [mark.kind for mark in marks] == ["line"] * 3
+    left, top, right, bottom = parts_with_ink(picture)
+    assert min(mark.left for mark in marks) == pytest.approx(left, abs=0.01)
+    assert min(mark.top for mark in marks) == pytest.approx(top, abs=0.01)
+    assert max(mark.right for mark in marks) == pytest.approx(right, abs=0.01)
+    assert max(mark.bottom for mark in marks) == pytest.approx(bottom, abs=0.01)
+
+
+@needs_rapidocr
+def test_a_recognised_table_has_one_mark(read: Read) -> None:
+    picture = table_of(PLANS, border=0)
+    marks = {mark.kind: mark for mark in read(picture).marks}
+    assert marks.keys() == {"table", "line"}
+    left, _, _, bottom = parts_with_ink(picture)
+    assert (marks["table"].left, marks["table"].bottom) == pytest.approx((left, bottom), abs=0.01)
+    assert marks["line"].bottom < marks["table"].top
+
+
+@needs_rapidocr
+def test_the_lines_of_a_page_that_cannot_be_read_are_marked_as_left_out(sandbox: Sandbox, reader: Sandbox) -> None:
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
+    arabic = pdf_of(scan_of("يحصل الموظفون على خمسة وعشرين يوما من الإجازة المدفوعة كل عام", font=ARABIC))
+    pages = sandbox.load(arabic, file_name="a.pdf").pages
+    (page,) = recognition.recognise(arabic, pages, language="ar").pages
+    assert page.text == ""
+    assert {mark.kind for mark in page.marks or ()} == {"left out"}
+
+
+@needs_rapidocr
+def test_of_a_page_with_text_only_the_lines_in_its_pictures_are_marked(sandbox: Sandbox, reader: Sandbox) -> None:
+    content = hostile.pictured_table()
+    pages = sandbox.load(content, file_name="a.pdf").pages
+    (picture,) = (mark for mark in pages[0].marks or () if mark.kind == "picture")
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
+    (page,) = recognition.recognise(content, pages, language="en").pages
+    added = [mark for mark in page.marks or () if mark.kind in ("table", "line", "unsure")]
+    assert added
+    assert all(picture.top - 0.01 <= mark.top and mark.bottom <= picture.bottom + 0.01 for mark in added)
+
+
 @needs_rapidocr
 def test_umlauts_are_kept(read: Read) -> None:
     assert words(read(worn(scan_of(GERMAN))).text) == words(GERMAN)

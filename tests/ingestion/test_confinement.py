@@ -291,7 +291,7 @@ def test_tesseract_is_started_confined() -> None:
     page = Image.new("L", (900, 200), 255)
     ImageDraw.Draw(page).text((40, 60), "Paid leave 25 days", fill=0, font=ImageFont.load_default(60))
     page.save(picture, "PNG")
-    assert "Paid leave 25 days" in run_tesseract(program, picture.getvalue(), "eng")
+    assert "Paid leave 25 days" in run_tesseract(program, picture.getvalue(), "eng")[0]
 
 
 def test_no_folder_with_data_is_among_what_may_be_read(settings: Settings) -> None:

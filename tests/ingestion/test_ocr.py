@@ -135,6 +135,7 @@ def test_tesseract_reads_a_table_on_a_coloured_ground(sandbox: Sandbox) -> None:
 def found_words(*lines: tuple[int, str]) -> str:
     """What Tesseract prints for lines, each at its height; two blanks part what stands in different columns."""
     printed = ["level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext"]
+    printed.append("1\t1\t0\t0\t0\t0\t0\t0\t2400\t1200\t-1\t")
     for number, (top, line) in enumerate(lines, 1):
         for place, part in enumerate(line.split("  ")):
             left = 300 + 700 * place
@@ -154,12 +155,17 @@ def test_words_that_tesseract_found_become_rows_by_their_places() -> None:
         (760, "more"),
         (1100, "Ask the People Team for the rest of it."),
     )
-    assert text_of(output, 4.0) == (
+    text, marks = text_of(output, 4.0)
+    assert text == (
         "The table shows what the plans cost a month, for one and for all of a family.\n\n"
         " | Standard | Health Plus\nEmployee Only | $45.00 | $55.00\nEmployee +2 or more | $78.00 | $89.00\n\n"
         "Ask the People Team for the rest of it."
     )
-    assert text_of("Plain text.", 4.0) == "Plain text."
+    assert [mark.kind for mark in marks] == ["table", "line", "line"]
+    table, first, _ = marks
+    assert (table.left, table.top, table.bottom) == pytest.approx((300 / 2400, 400 / 1200, 800 / 1200), abs=0.01)
+    assert (first.left, first.top, first.bottom) == (300 / 2400, round(100 / 1200, 4), round(140 / 1200, 4))
+    assert text_of("Plain text.", 4.0) == ("Plain text.", ())
 
 
 def test_a_table_that_says_something_new_keeps_its_heads() -> None:
@@ -279,4 +285,4 @@ def test_a_tesseract_that_fails_leaves_the_page_empty() -> None:
     def fail(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
         raise subprocess.TimeoutExpired("tesseract", 1)
 
-    assert run_tesseract("tesseract", b"", "eng", run=fail) == ""
+    assert run_tesseract("tesseract", b"", "eng", run=fail) == ("", ())

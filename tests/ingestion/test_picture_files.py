@@ -41,6 +41,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
 from rag.ui.formats import has_pages
+from rag.ui.page_marks import marks_of
 from rag.ui.page_view import has_pictures
 from tests.ingestion.scans import png, scan_of
 from tests.ingestion.uploads import confirmed
@@ -266,7 +267,9 @@ def test_a_scan_of_several_pages_becomes_searchable_and_is_shown(
 def test_a_photograph_of_a_phone_becomes_searchable(product: Product, admin: Identity, collection: Collection) -> None:
     done = taken_in(product, admin, collection, TWO_PICTURES, "IMG_0042.HEIC")
     assert (done.status, done.page_count, done.mime_type) == (DocumentStatus.COMPLETED, 2, "image/heic")
-    texts = [page.text for page in product[0].pages("demo", done.id)]
+    pages = product[0].pages("demo", done.id)
+    texts = [page.text for page in pages]
+    assert [[mark.kind for mark in marks_of(page) or ()] for page in pages] == [["line"], ["line"]]
     assert ("twenty five days" in texts[0], "third day" in texts[1]) == (True, True)
     assert product[0].page_image(admin, done.id, 2).startswith(b"\x89PNG")
 

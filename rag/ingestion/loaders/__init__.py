@@ -108,11 +108,12 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
         method=page["method"] if page["method"] in ("text", "ocr") else "none",
         label=storable(page["label"]),
         warnings=tuple(storable(warning) for warning in page["warnings"]),
-        marks=_marks_from_json(page.get("marks")),
+        marks=marks_from_json(page.get("marks")),
     )
 
 
-def _marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark, ...] | None:
+def marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark, ...] | None:
+    """Read marks from JSON, without those of unknown kinds or off the page."""
     if marks is None:
         return None
     edges = ("left", "top", "right", "bottom")

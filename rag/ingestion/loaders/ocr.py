@@ -16,19 +16,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from rag.errors import SettingsError
 from rag.ingestion.chunking.spans import page_starts
+from rag.ingestion.loaders import marks_from_json
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE
+from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
 from rag.language import N_
 from rag.providers import TextRecogniser
 from rag.settings import Settings
 from rag.settings.providers import BY_NAME, provider_name, titles_for
-from rag.types import Page, PdfType, Section, Usage
+from rag.types import MOST_MARKS, Page, PageMark, PdfType, Section, Usage
 
 #: The engines on this machine; every other is a provider by its name.
 RAPIDOCR, TESSERACT = "rapidocr", "tesseract"
@@ -208,8 +211,9 @@ class TextRecognition:
         doubtful = found.unread + found.unsure
         is_vietnamese = len(VIETNAMESE.findall(found.text)) > VIETNAMESE_SHARE * len(found.text)
         if found.doubt > MOST_DOUBT or is_vietnamese:
-            return replace(page, warnings=(*page.warnings, _unreadable()))
-        read = recognised(page, found.text, RAPIDOCR)
+            marks = tuple(replace(mark, kind="left out") for mark in found.marks)
+            return replace(page, warnings=(*page.warnings, _unreadable()), marks=_marks(page, marks))
+        read = recognised(page, found.text, RAPIDOCR, found.marks)
         if not doubtful:
             return read
         unsure = UNSURE.format(engine=LOCAL[RAPIDOCR], count=doubtful, total=found.lines)
@@ -223,7 +227,8 @@ class TextRecognition:
         )
         layout = LAYOUT_OF_ROWS if ink else LAYOUT
         languages = tesseract_languages(self._tesseract, language)
-        return recognised(page, run_tesseract(self._tesseract, picture, languages, layout=layout), TESSERACT)
+        text, marks = run_tesseract(self._tesseract, picture, languages, layout=layout)
+        return recognised(page, text, TESSERACT, marks)
 
 
 def unread_reasons(pages: Sequence[Page]) -> Iterator[str]:
@@ -264,8 +269,8 @@ def run_tesseract(
     *,
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
-) -> str:
-    """Return the text Tesseract finds in a picture, tables as rows; empty when it fails on it."""
+) -> tuple[str, tuple[PageMark, ...]]:
+    """Return the text Tesseract finds in a picture, tables as rows, and its places; nothing when it fails on it."""
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
 
@@ -303,17 +308,37 @@ def tesseract_languages(program: str, language: str) -> str:
     return "+".join(name for name in wanted if name in installed) or "eng"
 
 
-def recognised(page: Page, text: str, engine: str) -> Page:
-    """Return the recognised page. A page with good text keeps the text, with the pictures' text added."""
+def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
+    """Return the recognised page. A page with good text keeps the text, with the pictures' text added.
+
+    `marks` are the places of what was read; None where they are not known.
+    """
     text = normalise_characters(text).strip("\n ")
     name = engine_title(engine)
     if PICTURED_PAGE in page.warnings and page.text.strip():
         added = _news(page.text, text)
         warnings = tuple(warning for warning in page.warnings if warning != PICTURED_PAGE)
         sentence = (ADDED if added else NOTHING_ADDED).format(engine=name)
-        return replace(page, text=f"{page.text}\n\n{added}" if added else page.text, warnings=(*warnings, sentence))
+        text = f"{page.text}\n\n{added}" if added else page.text
+        return replace(page, text=text, warnings=(*warnings, sentence), marks=_marks(page, marks))
     sentence = (RECOGNISED if text else NOTHING_FOUND).format(engine=name)
-    return replace(page, text=text, method="ocr" if text else "none", warnings=(*page.warnings, sentence))
+    warnings = (*page.warnings, sentence)
+    return replace(page, text=text, method="ocr" if text else "none", warnings=warnings, marks=marks)
+
+
+def _marks(page: Page, found: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
+    """Return the marks of a page with text, with those found in its pictures."""
+    if found is None or page.marks is None:
+        return page.marks if page.text.strip() else found
+    pictures = [mark for mark in page.marks if mark.kind == "picture"]
+    others = [mark for mark in page.marks if mark.kind != "picture"]
+    within = [mark for mark in found if any(_is_within(mark, picture) for picture in pictures)]
+    return tuple((*others, *within)[:MOST_MARKS])
+
+
+def _is_within(mark: PageMark, picture: PageMark) -> bool:
+    x, y = (mark.left + mark.right) / 2, (mark.top + mark.bottom) / 2
+    return picture.left <= x <= picture.right and picture.top <= y <= picture.bottom
 
 
 def _news(known: str, text: str) -> str:
@@ -369,6 +394,11 @@ class TesseractLine:
     words: tuple[Word, ...]
 
     @property
+    def box(self) -> Box:
+        _, bottom, _, top = self.words[0].box
+        return min(word.box[0] for word in self.words), bottom, max(word.box[2] for word in self.words), top
+
+    @property
     def text(self) -> str:
         text = ""
         for word in self.words:
@@ -377,17 +407,18 @@ class TesseractLine:
         return text
 
 
-def text_of(output: str, scale: float) -> str:
-    """Return the text of a page from Tesseract's output; `scale` is how many of its pixels make a point.
+def text_of(output: str, scale: float) -> tuple[str, tuple[PageMark, ...]]:
+    """Return the text of a page from Tesseract's output and its marks; `scale` is how many of its pixels make a point.
 
     Output that is no table of words is returned as text.
     """
     if not output.startswith(FIRST_COLUMN):
-        return output
-    lines = _lines(output, scale)
+        return output, ()
+    lines, size = _lines(output, scale)
     tables = tables_among([word for line in lines for word in line.words], RulingLines((), ()), row_gap=ROW_GAP)
     said: list[str] = []
     shown: set[int] = set()
+    marks = [("table", table.box) for table in tables]
     paragraph: tuple[str, str] | None = None
     for line in lines:
         place = next((n for n, table in enumerate(tables) if _is_in(line, table)), None)
@@ -395,22 +426,33 @@ def text_of(output: str, scale: float) -> str:
             if said and paragraph not in (None, line.paragraph):
                 said.append("")
             said.append(line.text)
+            marks.append(("line", line.box))
             paragraph = line.paragraph
         elif place not in shown:
             shown.add(place)
             said += ["", *tables[place].lines(), ""]
             paragraph = None
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(said)).strip("\n")
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(said)).strip("\n")
+    return text, marks_from_json([_mark(kind, box, *size) for kind, box in marks]) or ()
 
 
-def _lines(output: str, scale: float) -> list[TesseractLine]:
-    """Return the lines in Tesseract's order, all words of a line at the line's height."""
+def _mark(kind: str, box: Box, width: float, height: float) -> dict[str, Any]:
+    left, bottom, right, top = box
+    parts = {"left": left / width, "top": -top / height, "right": right / width, "bottom": -bottom / height}
+    return {"kind": kind, **{edge: round(min(max(part, 0.0), 1.0), 4) for edge, part in parts.items()}}
+
+
+def _lines(output: str, scale: float) -> tuple[list[TesseractLine], tuple[float, float]]:
+    """Return the lines in Tesseract's order, all words of a line at the line's height; and the size of the page."""
+    size = 1.0, 1.0
     by_line: dict[tuple[str, str, str], list[Word]] = {}
     for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
         text = (row.get("text") or "").strip()
+        left, top, width, height = (int(row[name]) / scale for name in ("left", "top", "width", "height"))
+        if row["level"] == "1":
+            size = max(width, 1.0), max(height, 1.0)
         if row["level"] != "5" or not text:
             continue
-        left, top, width, height = (int(row[name]) / scale for name in ("left", "top", "width", "height"))
         key = (row["block_num"], row["par_num"], row["line_num"])
         by_line.setdefault(key, []).append(Word(text, (left, -top - height, left + width, -top)))
     found = []
@@ -419,7 +461,7 @@ def _lines(output: str, scale: float) -> list[TesseractLine]:
         letters = [word for word in words if not RULING_LINE.fullmatch(word.text)] or words
         bottom, top = min(word.box[1] for word in letters), max(word.box[3] for word in letters)
         found.append(TesseractLine(key[:2], tuple(Word(w.text, (w.box[0], bottom, w.box[2], top)) for w in letters)))
-    return found
+    return found, size
 
 
 def _is_in(line: TesseractLine, table: PageTable) -> bool:

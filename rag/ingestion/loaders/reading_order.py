@@ -43,20 +43,34 @@ class Block:
     is_table: bool = False
 
 
+@dataclass(frozen=True)
+class Arranged:
+    """The text of a page, and the places of the lines that are in each table."""
+
+    text: str
+    tables: tuple[frozenset[int], ...] = ()
+
+
 def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
     """Return the text of a page's lines, tables as rows. Lines that the recogniser parted stay apart in tables."""
+    return arranged(lines, rules).text
+
+
+def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
+    """Put the lines of a page in order, as `text_in_order` does, and tell which are in tables."""
     if not lines:
-        return ""
+        return Arranged("")
     scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)
     words = [Word(line.text, _scaled(line.box, scale)) for line in lines]
     drawn = RulingLines(_scaled_rules(rules.horizontal, scale), _scaled_rules(rules.vertical, scale))
     tables = tables_among(words, drawn, row_gap=ROW_GAP, column_gap=CELL_GAP)
-    free = [word for word in words if not any(is_inside(word, table) for table in tables)]
+    inside = [frozenset(place for place, word in enumerate(words) if is_inside(word, table)) for table in tables]
+    free = [word for place, word in enumerate(words) if not any(place in held for held in inside)]
     blocks = [
         *(Block((word.text,), word.box) for word in free),
         *(Block(tuple(table.lines()), table.box, is_table=True) for table in tables),
     ]
-    return "\n".join(_text(blocks)).strip("\n")
+    return Arranged("\n".join(_text(blocks)).strip("\n"), tuple(inside))
 
 
 def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:

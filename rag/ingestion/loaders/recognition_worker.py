@@ -9,6 +9,7 @@ import io
 import math
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, median_low
@@ -23,7 +24,8 @@ from rapidocr.utils.process_img import get_rotate_crop_image
 from rag.errors import FileDamaged
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
-from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
+from rag.ingestion.loaders.pdf_objects import Box
+from rag.ingestion.loaders.reading_order import arranged, with_spaces
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
 
@@ -75,11 +77,26 @@ class FoundLine:
 
 @dataclass(frozen=True)
 class ReadPicture:
-    """The lines of a picture as they were found; upright, its words and ruling lines, heights growing upwards."""
+    """The lines of a picture as they were found; upright, its words and ruling lines, heights growing upwards.
+
+    To be read, the picture was turned to the left by `turns` quarters and had this `size` then, in pixels.
+    """
 
     lines: list[FoundLine]
     words: list[Word]
     rules: RulingLines
+    turns: int
+    size: tuple[int, int]
+
+    def box_of(self, lines: Sequence[FoundLine]) -> Box:
+        """Return the box around lines as parts of the picture as it came: left, top, right, bottom."""
+        corners = [corner for line in lines for corner in line.corners]
+        points = [(x / self.size[0], y / self.size[1]) for x, y in corners]
+        for _ in range(self.turns):
+            points = [(1 - y, x) for x, y in points]
+        xs, ys = zip(*points, strict=True)
+        left, top, right, bottom = (min(max(edge, 0.0), 1.0) for edge in (min(xs), min(ys), max(xs), max(ys)))
+        return round(left, 4), round(top, 4), round(right, 4), round(bottom, 4)
 
 
 NO_RULES = RulingLines((), ())
@@ -115,19 +132,20 @@ class Reader:
     def read(self, picture: Image.Image) -> ReadPicture:
         """Read a picture, also if it lies on its side or stands on its head."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
-        boxes = self._boxes(image)
+        boxes, turns = self._boxes(image), 0
         if _is_sideways(boxes):
-            image = numpy.rot90(image).copy()
+            image, turns = numpy.rot90(image).copy(), 1
             boxes = self._boxes(image)
         lines = self._lines(image, boxes)
         if lines and _certainty(lines) < MAYBE_TURNED:
             turned = numpy.rot90(image, 2).copy()
             other = self._lines(turned, self._boxes(turned))
             if other and _certainty(other) > _certainty(lines):
-                image, lines = turned, other
+                image, lines, turns = turned, other, turns + 2
         read = [line for line in lines if line.text]
         slope = _slope_of(read)
-        return ReadPicture(lines, _straight(read, slope), rules_in(image, slope, read))
+        size = image.shape[1], image.shape[0]
+        return ReadPicture(lines, _straight(read, slope), rules_in(image, slope, read), turns, size)
 
     def _boxes(self, image: Any) -> list[Any]:
         found = self._engine(image, use_det=True, use_cls=False, use_rec=False)
@@ -166,18 +184,32 @@ def _certainty(lines: list[FoundLine]) -> float:
 
 
 def summary_of(found: ReadPicture) -> dict[str, Any]:
-    """Return the text in the order of reading, and how many lines are unread or uncertain, also by their width."""
+    """Return the text in the order of reading, and how many lines are unread or uncertain, also by their width.
+
+    Its marks are lines, those in tables as one, with their boxes.
+    """
     lines = found.lines
     unread = [line for line in lines if not line.text]
     unsure = [line for line in lines if line.text and not line.is_sure]
-    joined = sum(line.is_sure and JOINED_NUMBERS.search(line.text) is not None for line in lines)
+    joined = [line for line in lines if line.is_sure and JOINED_NUMBERS.search(line.text) is not None]
     whole = sum(line.width for line in lines)
+    text = arranged(found.words, found.rules)
+    read = [line for line in lines if line.text]
+    uncertain = {id(line) for line in (*unsure, *joined)}
+    in_tables = frozenset[int]().union(*text.tables)
+    marks = [
+        *(("table", [read[place] for place in sorted(places)]) for places in text.tables),
+        *(("unsure", [line]) for line in (*unsure, *joined)),
+        *(("line", [line]) for at, line in enumerate(read) if id(line) not in uncertain and at not in in_tables),
+        *(("left out", [line]) for line in unread),
+    ]
     return {
-        "text": text_in_order(found.words, found.rules),
+        "text": text.text,
         "lines": len(lines),
         "unread": len(unread),
-        "unsure": len(unsure) + joined,
+        "unsure": len(unsure) + len(joined),
         "doubt": sum(line.width for line in (*unread, *unsure)) / whole if whole else 0.0,
+        "marks": [[kind, *found.box_of(held)] for kind, held in marks],
     }
 
 

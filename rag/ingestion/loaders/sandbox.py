@@ -44,13 +44,14 @@ from rag.ingestion.loaders import (
     ExtractedDocument,
     ExtractionLimits,
     extracted_from_json,
+    marks_from_json,
     page_from_json,
 )
 from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
 from rag.isolation.confinement import READING, AccessRules
 from rag.language import N_
 from rag.settings import Settings
-from rag.types import storable
+from rag.types import PageMark, storable
 
 log = logging.getLogger("rag.reading")
 #: Errors a process may answer with; anything else counts as a damaged file.
@@ -74,6 +75,10 @@ RECOGNITION_MEMORY_MB, RECOGNITION_IDLE_SECONDS = 2048, 60.0
 ARCHIVE_WORKER = ("-m", "rag.ingestion.loaders.archive")
 
 
+#: What the process of text recognition tells of a mark, in this order.
+MARK_NAMES = ("kind", "left", "top", "right", "bottom")
+
+
 @dataclass(frozen=True)
 class FoundText:
     """The text of a picture, and how many lines are unread or uncertain; `doubt` is their share by width."""
@@ -83,6 +88,7 @@ class FoundText:
     unread: int
     unsure: int
     doubt: float
+    marks: tuple[PageMark, ...] = ()
 
 
 class Sandbox:
@@ -206,6 +212,7 @@ class Sandbox:
                 unread=int(values["unread"]),
                 unsure=int(values["unsure"]),
                 doubt=float(values["doubt"]),
+                marks=marks_from_json([dict(zip(MARK_NAMES, mark, strict=True)) for mark in values["marks"]]) or (),
             )
 
     def pages_of(self, content: bytes, numbers: Sequence[int], *, tenant_id: str = "") -> bytes:

@@ -875,7 +875,8 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 -- change_page --
 -- Store the recognised text of a page; many are sent in one pipeline.
 UPDATE document_pages
-SET text = %(text)s, characters = %(characters)s, method = %(method)s, language = %(language)s, warnings = %(warnings)s
+SET text = %(text)s, characters = %(characters)s, method = %(method)s, language = %(language)s, warnings = %(warnings)s,
+    marks = %(marks)s
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND number = %(number)s
 
 -- note_recognised --
