@@ -6,8 +6,9 @@ import io
 import zipfile
 
 
-def epub_file(*chapters: str, locked: str = "") -> bytes:
+def epub_file(*chapters: str, locked: str = "", styles: str = "") -> bytes:
     """Make a book whose chapters stand in the package in another order; `locked` is the name of a protected part."""
+    head = '<head><link rel="stylesheet" type="text/css" href="styles/a%20b.css"/></head>' if styles else ""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as package:
         package.writestr("mimetype", "application/epub+zip")
@@ -30,6 +31,7 @@ def epub_file(*chapters: str, locked: str = "") -> bytes:
         for number, body in reversed(list(enumerate(chapters, 1))):
             package.writestr(
                 f"OEBPS/chapter {number}.xhtml",
-                f'<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><body>{body}</body></html>',
+                f'<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml">{head}<body>{body}</body></html>',
             )
+        package.writestr("OEBPS/styles/a b.css", styles)
     return buffer.getvalue()

@@ -41,3 +41,15 @@ def test_books_are_told_by_their_content_and_refused_with_a_reason(sandbox: Sand
         with pytest.raises(DocumentError) as caught:
             check(other, name)
         assert type(caught.value) is error
+
+
+def test_the_style_sheets_of_a_book_hide_strike_and_raise() -> None:
+    styles = ".gone { display: none } .old { text-decoration: line-through } .up { vertical-align: super }"
+    body = '<p>10<i class="up">3</i> euros. <i class="old">Monday</i> Tuesday. <i class="gone">x y</i></p>'
+    page = load(epub_file(body, styles=styles), "a.epub").pages[0]
+    assert page.text == "10³ euros. Tuesday."
+    assert page.warnings == (
+        "Text that a reader does not see was left out: “x y”.",
+        "Struck text was left out: “Monday”.",
+    )
+    assert load(epub_file(body), "a.epub").pages[0].text == "103 euros. Monday Tuesday. x y"

@@ -365,8 +365,14 @@ def test_struck_text_is_left_out_and_reported(struck: str) -> None:
          'name="_ftn1"><span>[1]</span></a> In probation nine days.</p></div>',
          "Four weeks (¹ In probation nine days)."),
         ("A 10<sup>th</sup> of M<sup>me</sup> Roux", "A 10th of Mme Roux"),
+        ('10<span style="vertical-align: super">3</span> l of CO<font style="vertical-align:sub">2</font>',
+         "10³ l of CO₂"),
+        ("<style>.a { font-size: .58em; position: relative; top: -0.33em }</style>10<span class=a>3</span> l", "10³ l"),
+        ('10<span style="font-size:8pt;position:relative;top:-3.0pt;mso-text-raise:3.0pt">3</span> l', "10³ l"),
+        ('CO<span style="font-size:70%;vertical-align:-20%">2</span>', "CO₂"),
+        ('10<span style="position:relative;top:-1px">3</span> and <b style="font-size:9pt;top:0em">4</b>', "103 and 4"),
     ],
-    ids=["figures", "by hand", "pandoc", "Word", "letters"],
+    ids=["figures", "by hand", "pandoc", "Word", "letters", "named", "LibreOffice", "Word's style", "length", "not"],
 )  # fmt: skip
 def test_raised_and_lowered_text_is_no_figure_of_a_number(html: str, expected: str) -> None:
     page = read(html, "a.html").pages[0]

@@ -85,6 +85,17 @@ def test_what_a_page_shows_is_written(body: str, expected: str) -> None:
     assert (page.text, page.warnings) == (expected, ())
 
 
+def test_a_formula_is_written_where_it_stands() -> None:
+    math = (
+        '<math xmlns="http://www.w3.org/1998/Math/MathML"><semantics><mrow><mi>a</mi><mo>=</mo><mfrac><mi>b</mi><mn>4</mn>'
+        "</mfrac></mrow><annotation>a = b over 4</annotation></semantics></math>"
+    )
+    frame = '<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame>'
+    document = load(odf_file(p(f"Pay is {frame} a month."), "text", parts={"Object 1/content": math}), "a.odt")
+    assert document.pages[0].text == "Pay is a=b/4 a month."
+    assert document.pages[0].warnings == ()
+
+
 def test_headings_are_sections_and_margins_are_written_once() -> None:
     margins = (
         f"<office:document-styles {ODF}><office:master-styles><style:master-page><style:header>{p('Example Ltd')}"

@@ -59,6 +59,7 @@ def test_what_a_page_shows_is_read(body: str, text: str) -> None:
 def test_notes_stand_beside_their_sentences() -> None:
     page = read(r"25 days{\super\chftn{\footnote\pard\plain{\super\chftn} Without Sundays.\par}} a year. More.\par")
     assert page.text == "25 days a year (¹ Without Sundays). More."
+    assert page.warnings == ()
 
 
 def test_tables_are_rows_of_cells() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import posixpath
+import re
 from typing import ClassVar
 from urllib.parse import unquote
 
@@ -18,6 +20,13 @@ CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 #: Media types of chapters; a cover may be a separate picture.
 CHAPTERS = ("application/xhtml+xml", "text/html")
 PICTURES = ("1 picture may contain text that was not read.", "{count} pictures may contain text that was not read.")
+#: The links of a chapter to its style sheets, within so many bytes.
+LINK, HREF = (
+    re.compile(rb"<link\b[^>]{0,2000}>", re.IGNORECASE),
+    re.compile(rb"""href\s*=\s*["']([^"']+)""", re.IGNORECASE),
+)
+STYLESHEET = re.compile(rb"""rel\s*=\s*["']?[^"'>]{0,60}stylesheet""", re.IGNORECASE)
+HEAD_LOOKED_AT, MOST_STYLES = 65_536, 20
 UNREADABLE = "This chapter could not be read."
 
 
@@ -51,6 +60,16 @@ class Book(OfficePackage):
         if locked.intersection(found):
             raise PasswordNeeded(PROTECTED)
         return found
+
+    def styles_of(self, name: str, content: bytes) -> str:
+        """Return the style sheets that a chapter names."""
+        found = []
+        for link in LINK.findall(content[:HEAD_LOOKED_AT])[:MOST_STYLES]:
+            if (place := HREF.search(link)) and STYLESHEET.search(link):
+                href = unquote(html.unescape(place[1].decode("utf-8", "replace")))
+                part = self.bytes_of(posixpath.normpath(posixpath.join(posixpath.dirname(name), href)))
+                found.append((part or b"").decode("utf-8", "replace"))
+        return "\n".join(found)
 
     def declared(self, name: str) -> str:
         """Return the declared title, creator or language."""
@@ -87,7 +106,7 @@ def _loaded(book: Book, options: LoadOptions) -> ExtractedDocument:
         if not content:
             page = Page(number=number, text="", method="none", warnings=(UNREADABLE,))
         else:
-            read = load_html(content)
+            read = load_html(content, styles=book.styles_of(name, content))
             (own,) = read.pages
             warnings = (*own.warnings, *_pictures(content))
             page = Page(number=number, text=own.text, method=own.method, warnings=warnings)

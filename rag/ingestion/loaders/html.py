@@ -20,7 +20,7 @@ from rag.errors import FileEmpty
 from rag.ingestion.loaders import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.decoding import decoded
-from rag.ingestion.loaders.html_styles import StyleRules, is_hidden, is_machine_data, is_struck, style_rules
+from rag.ingestion.loaders.html_styles import StyleRules, is_hidden, is_machine_data, is_struck, shift_of, style_rules
 from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import FOREIGN, Notes, lowered_part, notes_below, raised_part, small
@@ -38,6 +38,8 @@ BLOCKS = frozenset({
     "p", "div", "section", "article", "header", "footer", "main", "aside", "ul", "ol", "dl", "dt", "dd", "blockquote",
     "pre", "caption", "figure", "figcaption", "address", "fieldset", "form", "hr", "center", "details", "summary",
 })  # fmt: skip
+#: Pieces of a line that styles may raise or lower.
+SHIFTED = frozenset({"span", "a", "font", "small", "big", "b", "strong", "i", "em", "u"})
 #: Blocks with a blank line before and after.
 PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -96,14 +98,14 @@ class Walk:
         self.left_out.subtract(letters_in(but))
 
 
-def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles: str = "") -> ExtractedDocument:
     """Load a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
 
-    Raises `FileEmpty` when there is nothing that could be read.
+    `styles` are style sheets kept beside it. Raises `FileEmpty` when there is nothing that could be read.
     """
     source = decoded(content)
     tree, is_whole = parsed(FOREIGN.sub("", source.text))
-    walk = Walk(rules=style_rules(tree))
+    walk = Walk(rules=style_rules(tree, styles))
     _find_notes(tree, walk)
     walk.parts.extend(_texts(tree, walk, 0))
     if unused := walk.notes_by_id.keys() - walk.referred.keys():
@@ -206,8 +208,9 @@ def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
         yield note
         return
     inner = _inner(element, walk, depth, keep_lines=tag == "pre")
-    if tag in ("sup", "sub"):
-        yield (raised_part if tag == "sup" else lowered_part)("".join(inner))
+    shift = tag if tag in ("sup", "sub") else shift_of(element, walk.rules) if tag in SHIFTED else ""
+    if shift:
+        yield (raised_part if shift == "sup" else lowered_part)("".join(inner))
     elif tag == "a":
         yield _link(element, "".join(inner), walk)
     elif tag in HEADINGS:
@@ -264,19 +267,19 @@ def _shown(option: Any) -> str:
 
 
 def _formula(element: Any, walk: Walk) -> str:
-    text = SPACES.sub(" ", _linear(element, 0)).strip()
+    text = SPACES.sub(" ", linear_formula(element)).strip()
     walk.leave(element, but=text)
     return f" {text} " if element.get("display") == "block" else text
 
 
-def _linear(element: Any, depth: int) -> str:
+def linear_formula(element: Any, depth: int = 0) -> str:
     """Write MathML on one line: (a+b)/c, x^2, √(x)."""
     tag = str(element.tag).rpartition("}")[2]
     if depth > DEEPEST or tag in ("annotation", "annotation-xml"):
         return ""
     if not len(element):
         return (element.text or "").strip()
-    parts = [_linear(child, depth + 1) for child in element]
+    parts = [linear_formula(child, depth + 1) for child in element]
     closed = [part if len(part) < 2 or part.isalnum() else f"({part})" for part in parts]
     match tag, len(parts):
         case "mfrac", 2:

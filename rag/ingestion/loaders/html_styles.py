@@ -1,4 +1,4 @@
-"""Tell what a reader of an HTML page sees: which elements its styles hide or strike out."""
+"""Tell what a reader of an HTML page sees: which elements its styles hide, strike out or raise."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ HIDDEN = re.compile(
 )
 NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*+:\s*+0(?:px|pt|em|%)?\s*+(?:;|!|$)", re.IGNORECASE)
 STRUCK = re.compile(r"text-decoration(?:-line)?\s*+:[^;]{0,60}line-through", re.IGNORECASE)
+#: Raised or lowered by name, or by a length in a style with a size of letters of its own.
+SHIFT_NAMED = re.compile(r"vertical-align\s*+:\s*+(super|sub)\b", re.IGNORECASE)
+SHIFTED = re.compile(
+    r"(?:(?P<aligned>vertical-align)|(?<![-\w])top)\s*+:\s*+(?P<sign>[-+]?)(?=[\d.]{0,9}[1-9])[\d.]{1,9}(?:em|ex|pt|px|%)",
+    re.IGNORECASE,
+)
+RELATIVE = re.compile(r"position\s*+:\s*+relative", re.IGNORECASE)
+SIZED = re.compile(r"font-size\s*+:", re.IGNORECASE)
 CLIPPED = re.compile(r"overflow\s*+:\s*+hidden", re.IGNORECASE)
 COLOUR = re.compile(r"(?<![-\w])color\s*+:\s*+(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
 BACKGROUND = re.compile(r"background(?:-color)?\s*+:", re.IGNORECASE)
@@ -38,13 +46,15 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """The styles that may hide an element."""
+    """The styles that change how an element is read."""
 
     is_hidden: bool = False
     has_no_size: bool = False
     is_cut_off: bool = False
     has_background: bool = False
     is_struck: bool = False
+    #: "sup" or "sub" where the style raises or lowers the letters.
+    shift: str = ""
     #: The last colour said, and where in the document.
     colour: tuple[int, str] = (-1, "")
 
@@ -55,6 +65,7 @@ class Look:
             self.is_cut_off or other.is_cut_off,
             self.has_background or other.has_background,
             self.is_struck or other.is_struck,
+            self.shift or other.shift,
             max(self.colour, other.colour),
         )
 
@@ -73,8 +84,19 @@ def look_of(style: str, place: int = 0) -> Look:
         bool(CLIPPED.search(style)),
         bool(BACKGROUND.search(style)),
         bool(STRUCK.search(style)),
+        _shift_of(style),
         (place, colours[-1]) if colours else PLAIN.colour,
     )
+
+
+def _shift_of(style: str) -> str:
+    if named := SHIFT_NAMED.search(style):
+        return "sup" if named[1].lower() == "super" else "sub"
+    found = SHIFTED.search(style) if SIZED.search(style) else None
+    if found is None or not (found["aligned"] or RELATIVE.search(style)):
+        return ""
+    is_up = (found["sign"] == "-") != bool(found["aligned"])
+    return "sup" if is_up else "sub"
 
 
 @dataclass(frozen=True)
@@ -101,9 +123,10 @@ class StyleRules:
         return look
 
 
-def style_rules(tree: Any) -> StyleRules:
-    """Return the rules of a document that could hide something."""
-    sheets = COMMENT.sub("", "\n".join(sheet.text or "" for sheet in tree.iter("style"))[:STYLES_LOOKED_AT])
+def style_rules(tree: Any, styles: str = "") -> StyleRules:
+    """Return the rules of a document that change what is seen; `styles` are those kept beside it."""
+    own = (sheet.text or "" for sheet in tree.iter("style"))
+    sheets = COMMENT.sub("", "\n".join((styles, *own))[:STYLES_LOOKED_AT])
     found: dict[tuple[str, str, str], Look] = {}
     for place, rule in enumerate(RULE.finditer(sheets)):
         look = look_of(rule["style"].strip(), place)
@@ -136,6 +159,11 @@ def is_hidden(element: Any, rules: StyleRules) -> bool:
 def is_struck(element: Any, rules: StyleRules) -> bool:
     """Tell whether an element is struck out, as text that no longer holds."""
     return element.tag in ("del", "s", "strike") or rules.look_of(element).is_struck
+
+
+def shift_of(element: Any, rules: StyleRules) -> str:
+    """Return "sup" or "sub" where styles raise or lower an element."""
+    return rules.look_of(element).shift
 
 
 def is_white(colour: str) -> bool:

@@ -16,6 +16,7 @@ from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocumen
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.docx import joined_lines
 from rag.ingestion.loaders.drawing import local_name
+from rag.ingestion.loaders.html import linear_formula
 from rag.ingestion.loaders.office_package import guarded
 from rag.ingestion.loaders.open_document import (
     MATH,
@@ -203,7 +204,8 @@ class _Walk:
                 else:
                     lines.extend(self.blocks(element, style, depth))
             elif element.tag.startswith("{") and "drawing" in element.tag:
-                self._draw(element)
+                if formula := self._draw(element):
+                    lines.append(Line(formula))
                 lines.extend(self._taken_below())
         return lines
 
@@ -319,7 +321,7 @@ class _Walk:
             elif name in NO_TEXT:
                 self.left_out.extend(_texts(part))
             elif "drawing" in str(part.tag):
-                self._draw(part)
+                said += self._draw(part)
             elif depth < 200:
                 own = part.get(f"{TEXT}style-name") if name == "span" else None
                 said += self._inline_part(said, part, own or style, depth)
@@ -367,39 +369,43 @@ class _Walk:
                 text = " ".join(line.text for line in self.blocks(part) if line.text)
         return self.notes.refer(small(mark), self.notes.in_place(text)) if mark or text else ""
 
-    def _draw(self, shape: Any) -> None:
-        """Keep the text of boxes and shapes for below the paragraph, and count pictures and objects."""
+    def _draw(self, shape: Any) -> str:
+        """Return a formula; keep the text of boxes and shapes for below the paragraph, count pictures and objects."""
         name = local_name(shape)
         if name == "frame":
             kinds = {local_name(part): part for part in shape}
             if "text-box" in kinds:
                 self._add_below(kinds["text-box"])
             elif "object" in kinds:
-                self.unread[self._kind_of_object(kinds["object"])] += 1
+                return self._object(kinds["object"])
             elif "object-ole" in kinds or "plugin" in kinds:
                 self.unread["embedded"] += 1
             elif "image" in kinds:
                 self.unread["pictures"] += is_large(shape)
         elif name == "g":
-            for part in shape:
-                self._draw(part)
+            return "".join(map(self._draw, shape))
         elif name == "control":
             self.unread["fields"] += 1
         else:
             self._add_below(shape)
+        return ""
 
     def _add_below(self, box: Any) -> None:
         # The lines take what stands below them, so they come first.
         lines = [line for line in self.blocks(box) if line.text]
         self._below.extend(lines)
 
-    def _kind_of_object(self, element: Any) -> str:
-        """Tell a formula and a chart from other objects, which are documents of their own in the package."""
+    def _object(self, element: Any) -> str:
+        """Return a formula; count charts and other objects. Each is a document of its own in the package."""
         name = (element.get(f"{XLINK}href") or "").removeprefix("./").strip("/")
         root = next(iter(element), None) if not name else self.package.root(f"{name}/content.xml")
         if root is not None and root.tag == f"{MATH}math":
-            return "formulas"
-        return "charts" if root is not None and next(root.iter(f"{OFFICE}chart"), None) is not None else "embedded"
+            written = " ".join(FOREIGN.sub("", linear_formula(root)).split())
+            self.unread["formulas"] += not written
+            return written
+        is_chart = root is not None and next(root.iter(f"{OFFICE}chart"), None) is not None
+        self.unread["charts" if is_chart else "embedded"] += 1
+        return ""
 
     def _taken_below(self) -> list[Line]:
         below, self._below = self._below, []

@@ -18,7 +18,7 @@ from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.docx import HIDDEN_TEXT, joined_lines
 from rag.ingestion.loaders.office_package import guarded
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
-from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, Notes, lowered, raised, small
+from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, PLACE, Notes, lowered, raised, small
 from rag.ingestion.loaders.word.story import LONGEST_REPEATED, WIDEST, Line
 from rag.ingestion.tables import guessed_head_rows, lines_of
 from rag.types import Page
@@ -432,7 +432,8 @@ class _Walk:
         before = ""
         for parts, position in joined:
             text = "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            self.seen.update(letters_in(text if position else PRIVATE.sub("", text)))
+            written = PLACE.sub("", text)
+            self.seen.update(letters_in(written if position else PRIVATE.sub("", written)))
             if position > 0 and text.strip():
                 text, is_mark = raised(before, text)
                 text = self.notes.refer(text) if is_mark and before.strip() else text
