@@ -113,7 +113,7 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
 
 
 def marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark, ...] | None:
-    """Read marks from JSON, without those of unknown kinds or off the page."""
+    """Read marks from JSON, without unknown kinds and marks off the page."""
     if marks is None:
         return None
     edges = ("left", "top", "right", "bottom")
@@ -224,7 +224,7 @@ HTML_BEGINNING = re.compile(
 )
 LOOKED_AT = 8192
 
-#: How pictures of phones begin.
+#: How a phone's pictures begin.
 PHONE_PICTURE = re.compile(rb".{4}ftyp(?:heic|heix|heim|heis|hevc|hevx|hevm|hevs|mif1|msf1)", re.DOTALL)
 #: How an archive begins, which documents of Office are, and a compound file, which they were before 2007.
 ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

@@ -20,7 +20,7 @@ CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 #: Media types of chapters; a cover may be a separate picture.
 CHAPTERS = ("application/xhtml+xml", "text/html")
 PICTURES = ("1 picture may contain text that was not read.", "{count} pictures may contain text that was not read.")
-#: The links of a chapter to its style sheets, within so many bytes.
+#: A chapter's links to style sheets, within the first bytes.
 LINK, HREF = (
     re.compile(rb"<link\b[^>]{0,2000}>", re.IGNORECASE),
     re.compile(rb"""href\s*=\s*["']([^"']+)""", re.IGNORECASE),
@@ -62,7 +62,7 @@ class Book(OfficePackage):
         return found
 
     def styles_of(self, name: str, content: bytes) -> str:
-        """Return the style sheets that a chapter names."""
+        """Return the style sheets named in a chapter."""
         found = []
         for link in LINK.findall(content[:HEAD_LOOKED_AT])[:MOST_STYLES]:
             if (place := HREF.search(link)) and STYLESHEET.search(link):

@@ -38,7 +38,7 @@ BLOCKS = frozenset({
     "p", "div", "section", "article", "header", "footer", "main", "aside", "ul", "ol", "dl", "dt", "dd", "blockquote",
     "pre", "caption", "figure", "figcaption", "address", "fieldset", "form", "hr", "center", "details", "summary",
 })  # fmt: skip
-#: Pieces of a line that styles may raise or lower.
+#: Elements within a line, which styles may raise or lower.
 SHIFTED = frozenset({"span", "a", "font", "small", "big", "b", "strong", "i", "em", "u"})
 #: Blocks with a blank line before and after.
 PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre"})
@@ -101,7 +101,7 @@ class Walk:
 def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles: str = "") -> ExtractedDocument:
     """Load a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
 
-    `styles` are style sheets kept beside it. Raises `FileEmpty` when there is nothing that could be read.
+    `styles` are style sheets from other files. Raises `FileEmpty` for a post without text.
     """
     source = decoded(content)
     tree, is_whole = parsed(FOREIGN.sub("", source.text))
@@ -245,7 +245,7 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _choice(element: Any, walk: Walk) -> str:
-    """Return what a list shows: what is chosen, or its first line; of an open list every line, each with a box."""
+    """Return the chosen line, else the first; for an open list every line with a box."""
     options = list(element.iter("option"))
     chosen = [option for option in options if option.get("selected") is not None]
     is_multiple, size = element.get("multiple") is not None, element.get("size") or ""

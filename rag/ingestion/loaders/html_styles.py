@@ -1,4 +1,4 @@
-"""Tell what a reader of an HTML page sees: which elements its styles hide, strike out or raise."""
+"""Tell how styles of an HTML page change its text: which elements they hide, strike out or raise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HIDDEN = re.compile(
 )
 NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*+:\s*+0(?:px|pt|em|%)?\s*+(?:;|!|$)", re.IGNORECASE)
 STRUCK = re.compile(r"text-decoration(?:-line)?\s*+:[^;]{0,60}line-through", re.IGNORECASE)
-#: Raised or lowered by name, or by a length in a style with a size of letters of its own.
+#: Raised or lowered by name, or by a length in a style with a font size.
 SHIFT_NAMED = re.compile(r"vertical-align\s*+:\s*+(super|sub)\b", re.IGNORECASE)
 SHIFTED = re.compile(
     r"(?:(?P<aligned>vertical-align)|(?<![-\w])top)\s*+:\s*+(?P<sign>[-+]?)(?=[\d.]{0,9}[1-9])[\d.]{1,9}(?:em|ex|pt|px|%)",
@@ -46,7 +46,7 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """The styles that change how an element is read."""
+    """The styles with which an element is read."""
 
     is_hidden: bool = False
     has_no_size: bool = False
@@ -124,7 +124,7 @@ class StyleRules:
 
 
 def style_rules(tree: Any, styles: str = "") -> StyleRules:
-    """Return the rules of a document that change what is seen; `styles` are those kept beside it."""
+    """Return the rules in a document's style sheets, and in `styles` from other files."""
     own = (sheet.text or "" for sheet in tree.iter("style"))
     sheets = COMMENT.sub("", "\n".join((styles, *own))[:STYLES_LOOKED_AT])
     found: dict[tuple[str, str, str], Look] = {}

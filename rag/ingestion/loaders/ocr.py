@@ -270,7 +270,7 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> tuple[str, tuple[PageMark, ...]]:
-    """Return the text Tesseract finds in a picture, tables as rows, and its places; nothing when it fails on it."""
+    """Return the text Tesseract finds in a picture, tables as rows, and its marks; both are empty when it fails."""
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
 
@@ -311,7 +311,7 @@ def tesseract_languages(program: str, language: str) -> str:
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
     """Return the recognised page. A page with good text keeps the text, with the pictures' text added.
 
-    `marks` are the places of what was read; None where they are not known.
+    `marks` are the places on the page; None where they are not known.
     """
     text = normalise_characters(text).strip("\n ")
     name = engine_title(engine)
@@ -327,7 +327,7 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
 
 
 def _marks(page: Page, found: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
-    """Return the marks of a page with text, with those found in its pictures."""
+    """Return the marks on a page with text, also in its pictures."""
     if found is None or page.marks is None:
         return page.marks if page.text.strip() else found
     pictures = [mark for mark in page.marks if mark.kind == "picture"]
@@ -408,9 +408,9 @@ class TesseractLine:
 
 
 def text_of(output: str, scale: float) -> tuple[str, tuple[PageMark, ...]]:
-    """Return the text of a page from Tesseract's output and its marks; `scale` is how many of its pixels make a point.
+    """Read Tesseract's output: return text and marks. `scale` pixels make a point.
 
-    Output that is no table of words is returned as text.
+    Output without a table is returned as text.
     """
     if not output.startswith(FIRST_COLUMN):
         return output, ()

@@ -324,7 +324,7 @@ class OpenPdf:
         return [*names, *(name for name in self._attached if name not in names)]
 
     def is_xfa(self) -> bool:
-        """Tell whether the file is a form that PDF itself has no fields for: only some programs show it."""
+        """Tell whether the file is an XFA form without fields in the PDF, which few programs show."""
         with suppress(Exception, RecursionError):
             root: Any = self.reader.root_object if self.reader is not None else {}
             form = root.get("/AcroForm", {}).get_object()

@@ -24,11 +24,11 @@ from rag.ingestion.loaders.pdf_words import PlacedWord
 
 #: Flags of an annotation that is not shown: hidden, not on a screen. PDF 32000-1 table 165.
 NOT_SHOWN = 1 << 1 | 1 << 5
-#: Flags of fields: a text field for a password, a button that only starts something, a list that opens with a click.
+#: Flags of fields: a text field for a password, a button that only starts something, a list opened by a click.
 PASSWORD, PUSH_BUTTON, COMBO = 1 << 13, 1 << 16, 1 << 17
 #: Fields stand in each other this deep, and a page has so many annotations at most that are read.
 DEEPEST, MOST_ANNOTATIONS = 32, 5000
-#: A list of choices has so many lines at most that are read.
+#: The most lines to read in a list of choices.
 MOST_OPTIONS = 2000
 #: Longer values are cut, in characters.
 LONGEST_VALUE = 20_000
@@ -198,7 +198,7 @@ def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, b
 
 
 def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
-    """Return what is chosen of a list; of an open one also the other lines that it shows, each with a box."""
+    """Return the chosen lines; for an open list all visible lines, each with a box."""
     options = _options(annotation)
     kept = [text for text in map(_text, value if isinstance(value, ArrayObject) else [value]) if text]
     places = [place for place, option in enumerate(options) if option[0] in kept or option[1] in kept]
@@ -236,7 +236,7 @@ def _is_ticked(annotation: DictionaryObject) -> bool:
 
 
 def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
-    """Return the lines of a list of choices: the value that is kept, and what is shown for it."""
+    """Return the lines in a list of choices: the stored value and the shown text."""
     found = []
     for entry in list(_inherited(annotation, "/Opt") or ())[:MOST_OPTIONS]:
         option = entry.get_object()

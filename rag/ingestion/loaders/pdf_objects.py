@@ -19,6 +19,8 @@ class TextObject:
     size: float
     box: Box
     is_bold: bool
+    #: With a fixed width for all letters.
+    is_fixed: bool
     is_white: bool
     is_invisible: bool
     #: Runs from left to right.

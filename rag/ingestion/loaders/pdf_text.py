@@ -24,6 +24,7 @@ from rag.ingestion.loaders.page_marks import around, line_boxes, parts_of_page
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, RawPage, Style, letters_in, shortened
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
+from rag.ingestion.loaders.pdf_composed import composed_text
 from rag.ingestion.loaders.pdf_direction import ordered_words
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
@@ -77,6 +78,8 @@ LONGEST_STYLED = 90
 SAME_LINE_GAP, USUAL_LINE_GAP, WIDER_GAP = 0.6, 1.2, 1.25
 FEWEST_LINE_GAPS = 4
 BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.IGNORECASE)
+#: Names for fonts with a fixed width, and the flag, PDF 32000-1 table 121.
+FIXED, FIXED_FLAG = re.compile(r"mono|courier|consol|menlo|cmtt|typewriter", re.IGNORECASE), 1
 REPORT = "Text that a reader of this page does not see was left out ({kinds}): “{text}”."
 LONGEST_REPORT = 120
 
@@ -100,7 +103,7 @@ class PageObjects:
         self.pictures: list[Box] = []
         self.has_pictures = False
         self.page_box: Box = page_box_of(page)
-        self._is_bold: dict[int, bool] = {}
+        self._fonts: dict[int, tuple[bool, bool]] = {}
         self._left = MOST_OBJECTS
         count = pdfium.FPDFPage_CountObjects(page)
         self._add((pdfium.FPDFPage_GetObject(page, index) for index in range(count)), None, 0)
@@ -138,29 +141,35 @@ class PageObjects:
         red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
         has_colour = bool(pdfium.FPDFPageObj_GetFillColor(item, red, green, blue, alpha))
         mode = pdfium.FPDFTextObj_GetTextRenderMode(item)
+        font = self._font_of(item)
         return TextObject(
             order=len(self.texts),
             x=matrix[4],
             y=matrix[5],
             size=size.value * max(abs(matrix[3]), abs(matrix[1])),
             box=box if within is None else _moved(box, within),
-            is_bold=self._has_bold_font(item),
+            is_bold=font[0],
+            is_fixed=font[1],
             is_white=has_colour and min(red.value, green.value, blue.value) >= WHITE_PART,
             is_invisible=mode == INVISIBLE or (has_colour and alpha.value == 0),
             is_level=matrix[0] > 0 and abs(matrix[1]) < 0.01 * matrix[0],
             turn=turn_of(matrix[0], matrix[1], matrix[3]),
         )
 
-    def _has_bold_font(self, item: Any) -> bool:
+    def _font_of(self, item: Any) -> tuple[bool, bool]:
+        """Return whether the font is bold, and whether it has a fixed width."""
         font = pdfium.FPDFTextObj_GetFont(item)
         if not font:
-            return False
+            return False, False
         address = ctypes.addressof(font.contents)
-        if address not in self._is_bold:
-            name = ctypes.create_string_buffer(128)
-            pdfium.FPDFFont_GetBaseFontName(font, name, len(name))
-            self._is_bold[address] = BOLD.search(name.value.decode("utf-8", "replace")) is not None
-        return self._is_bold[address]
+        if address not in self._fonts:
+            buffer = ctypes.create_string_buffer(128)
+            pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
+            name = buffer.value.decode("utf-8", "replace")
+            flags = max(pdfium.FPDFFont_GetFlags(font), 0)
+            is_fixed = FIXED.search(name) is not None or flags & FIXED_FLAG == FIXED_FLAG
+            self._fonts[address] = BOLD.search(name) is not None, is_fixed
+        return self._fonts[address]
 
     def _add_picture(self, item: Any, within: Matrix | None) -> None:
         matrix = _combined(_matrix_of(item), within)
@@ -218,7 +227,7 @@ def read_page(
     objects = PageObjects(page)
     text_page = page.get_textpage()
     try:
-        text = ordered_words(text_page, _text_of(text_page))
+        text = ordered_words(text_page, composed_text(text_page, _text_of(text_page)))
         hidden = _hidden_letters(page, text_page, text, objects, draw)
         letters = list(text)
         for index in hidden.letters:
@@ -256,6 +265,8 @@ def read_page(
             if turned:
                 tables = _put_turned(letters, text, turned, words, rules, table_above, objects.main_turn(), as_tables)
             else:
+                listed = _listings(text_page, text, objects.texts, rules)
+                words = [placed for placed in words if placed.start not in listed] if listed else words
                 tables, within = _tables_with(words, [] if is_turned else additions, rules)
                 additions = [placed for placed in additions if placed not in within]
                 words += [placed.word() for placed in within]
@@ -411,6 +422,25 @@ def _tables_with(
         if all(table.is_ruled or not within[table] for table in tables):
             return tables, [placed for table in tables for placed in within[table]]
     return tables_among(own, rules), []
+
+
+def _listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: RulingLines) -> set[int]:
+    """Return the indexes for lines in a fixed-width font on a page with other fonts, without lines in ruled tables."""
+    fixed = sum(item.box[2] - item.box[0] for item in texts.values() if item.is_fixed)
+    if not 0 < fixed <= 0.5 * sum(item.box[2] - item.box[0] for item in texts.values()):
+        return set()
+    found: set[int] = set()
+    for start, end, _ in _line_spans(text):
+        shown = [index for index in range(start, end) if not text[index].isspace()]
+        if not shown or (box := box_of(text_page, shown[0])) is None:
+            continue
+        middle = (box[1] + box[3]) / 2
+        if any(bottom <= middle <= top for _, bottom, top in rules.vertical):
+            continue
+        owners = (texts.get(_owner(text_page, index)) for index in shown)
+        if all(item is not None and item.is_fixed for item in owners):
+            found.update(shown)
+    return found
 
 
 def _is_within(placed: PlacedAddition, table: PageTable) -> bool:

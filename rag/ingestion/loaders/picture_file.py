@@ -1,6 +1,6 @@
 """Load pictures as documents: photographs, screenshots and scans, whose text is recognised in the next step.
 
-Runs in the sandbox process. A picture of a TIFF or HEIC is a page; of animations the first one is read.
+Runs in the sandbox process. Each picture in a TIFF or HEIC is a page; animations have one page.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 def opened(content: bytes) -> Iterator[Image.Image]:
     """Open a picture within its bounds, nothing decoded yet. Raises `FileDamaged` and `FileTooLarge`."""
     is_of_phone = PHONE_PICTURE.match(content) is not None
-    # The decoder starts one thread for each part of the picture, and ends the process where it cannot.
+    # The decoder starts a thread for each part, and ends the process if this fails.
     with threads_allowed() if is_of_phone else nullcontext(True) as can_decode:
         if not can_decode:
             raise FileKindUnknown(WITHOUT_THREADS)

@@ -45,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Arranged:
-    """The text of a page, and the places of the lines that are in each table."""
+    """The text, and the places for lines within each table."""
 
     text: str
     tables: tuple[frozenset[int], ...] = ()
@@ -57,7 +57,7 @@ def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
 
 
 def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
-    """Put the lines of a page in order, as `text_in_order` does, and tell which are in tables."""
+    """Put lines in order like `text_in_order`, and tell which are in tables."""
     if not lines:
         return Arranged("")
     scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)

@@ -89,7 +89,7 @@ class ReadPicture:
     size: tuple[int, int]
 
     def box_of(self, lines: Sequence[FoundLine]) -> Box:
-        """Return the box around lines as parts of the picture as it came: left, top, right, bottom."""
+        """Return the box around lines as parts in the unturned picture: left, top, right, bottom."""
         corners = [corner for line in lines for corner in line.corners]
         points = [(x / self.size[0], y / self.size[1]) for x, y in corners]
         for _ in range(self.turns):
@@ -186,7 +186,7 @@ def _certainty(lines: list[FoundLine]) -> float:
 def summary_of(found: ReadPicture) -> dict[str, Any]:
     """Return the text in the order of reading, and how many lines are unread or uncertain, also by their width.
 
-    Its marks are lines, those in tables as one, with their boxes.
+    The marks have boxes for lines and for tables.
     """
     lines = found.lines
     unread = [line for line in lines if not line.text]

@@ -75,7 +75,7 @@ RECOGNITION_MEMORY_MB, RECOGNITION_IDLE_SECONDS = 2048, 60.0
 ARCHIVE_WORKER = ("-m", "rag.ingestion.loaders.archive")
 
 
-#: What the process of text recognition tells of a mark, in this order.
+#: The values in a mark from text recognition, in this order.
 MARK_NAMES = ("kind", "left", "top", "right", "bottom")
 
 

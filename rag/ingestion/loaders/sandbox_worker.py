@@ -34,8 +34,8 @@ LIBRARIES = (
     *MODULES, "rag.ingestion.loaders.text",
     "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
 )  # fmt: skip
-#: The most threads of this process's account while a decoder starts one. An account that is the application's, too, may
-#: have some thousands.
+#: The most threads for this account while a decoder starts a thread. The application may have thousands in the same
+#: account.
 MOST_THREADS = 4096
 #: Progress is reported at most this often, in seconds.
 PROGRESS_SECONDS = 0.1

@@ -1,0 +1,135 @@
+"""Put together letters and signs drawn in parts, as TeX does: accents over letters, strokes through signs.
+
+pdfium gives each part as a character, an accent sometimes far from its letter. Each character keeps its index; a used
+part becomes a character which is not written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+from rag.ingestion.loaders.pdf_objects import Box
+
+#: Accents as characters, and as marks on the letter before.
+ACCENTS = {
+    "´": "\u0301", "`": "\u0300", "¨": "\u0308", "ˆ": "\u0302", "˜": "\u0303", "˚": "\u030a", "¯": "\u0304",
+    "˘": "\u0306", "ˇ": "\u030c", "˝": "\u030b", "˙": "\u0307", "¸": "\u0327", "˛": "\u0328",
+}  # fmt: skip
+BELOW = frozenset("¸˛")
+STROKE = "\u0338"
+DOTLESS = {"ı": "i", "ȷ": "j"}
+#: Signs which a stroke denies.
+DENIED = "=∈∋<>≤≥⊂⊃⊆⊇≡∼≈≃∃|∥"
+ACCENT = re.compile(f"[{''.join(ACCENTS)}]")
+DENIED_SIGN, STROKES = re.compile(f"[{DENIED}]"), re.compile(f"[/6{STROKE}]")
+#: Digits which may be signs in TeX's symbol fonts: some files do not name these.
+MAYBE_SIGN = re.compile(r"(?<![\d.,])0+(?![\d.,])|7(?=[ ]?→)")
+SYMBOL_FONT = re.compile(rb"(?:^|\+)CMSY\d")
+SIGNS = {"0": "′", "7": ""}
+#: Not written: `normalise_characters` drops it.
+TAKEN = "\ufeff"
+#: The most characters between an accent and its letter, and the most parts on a page.
+AROUND, MOST_PARTS = 300, 500
+#: The largest gap between letters in a word, in heights.
+TOUCHING = 0.2
+
+
+def composed_text(text_page: Any, text: str) -> str:
+    """Return a page's text with accents put into letters and strokes into signs, at the same length."""
+    letters = list(text)
+    for index in _limited(ACCENT, text):
+        _accent(text_page, letters, index)
+    if signs := {sign: _ink(text_page, sign) for sign in _limited(DENIED_SIGN, text)}:
+        for stroke in _limited(STROKES, text):
+            _stroke(text_page, letters, stroke, signs)
+    for found in MAYBE_SIGN.finditer(text):
+        if _has_symbol_font(text_page, found.start()):
+            for index in range(*found.span()):
+                letters[index] = SIGNS[text[index]] or TAKEN
+            if found[0] == "7":
+                letters[text.index("→", found.end())] = "↦"
+    return "".join(letters)
+
+
+def _limited(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    for count, found in enumerate(pattern.finditer(text)):
+        if count == MOST_PARTS:
+            return
+        yield found.start()
+
+
+def _accent(text_page: Any, letters: list[str], index: int) -> None:
+    accent = letters[index]
+    ink = _ink(text_page, index)
+    for at in _near(index, len(letters)):
+        base = DOTLESS.get(letters[at], letters[at])
+        if not base.isalpha():
+            continue
+        whole = unicodedata.normalize("NFC", base + ACCENTS[accent])
+        if len(whole) == 1 and _is_accent_of(ink, _ink(text_page, at), is_below=accent in BELOW):
+            letters[at], letters[index] = whole, TAKEN
+            _close(text_page, letters, index)
+            return
+
+
+def _stroke(text_page: Any, letters: list[str], stroke: int, signs: dict[int, Box]) -> None:
+    ink = _ink(text_page, stroke)
+    for sign, box in signs.items():
+        if letters[sign] in DENIED and _is_over(ink, box):
+            denied = unicodedata.normalize("NFC", letters[sign] + STROKE)
+            if len(denied) == 1:
+                letters[stroke], letters[sign] = TAKEN, denied
+                _close(text_page, letters, stroke)
+            return
+
+
+def _close(text_page: Any, letters: list[str], index: int) -> None:
+    """Remove blanks around a used part if the letters around them touch."""
+    first = last = index
+    while first > 0 and letters[first - 1] in (" ", TAKEN):
+        first -= 1
+    while last < len(letters) - 1 and letters[last + 1] in (" ", TAKEN):
+        last += 1
+    if first == 0 or last == len(letters) - 1:
+        return
+    left, right = _ink(text_page, first - 1), _ink(text_page, last + 1)
+    if -TOUCHING < (right[0] - left[2]) / max(right[3] - right[1], 1.0) < TOUCHING:
+        letters[first : last + 1] = [TAKEN] * (last + 1 - first)
+
+
+def _near(index: int, count: int) -> Iterator[int]:
+    for distance in range(1, AROUND):
+        for at in (index + distance, index - distance):
+            if 0 <= at < count:
+                yield at
+
+
+def _ink(text_page: Any, index: int) -> Box:
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top)
+    return left.value, bottom.value, right.value, top.value
+
+
+def _is_accent_of(accent: Box, letter: Box, *, is_below: bool) -> bool:
+    middle, high = (accent[0] + accent[2]) / 2, letter[3] - letter[1]
+    room = 0.2 * (letter[2] - letter[0])
+    if high <= 0 or not letter[0] - room < middle < letter[2] + room:
+        return False
+    gap = letter[1] - accent[3] if is_below else accent[1] - letter[3]
+    return -0.5 * high < gap < 0.5 * high
+
+
+def _is_over(part: Box, sign: Box) -> bool:
+    return sign[0] < (part[0] + part[2]) / 2 < sign[2] and part[1] < sign[3] and sign[1] < part[3]
+
+
+def _has_symbol_font(text_page: Any, index: int) -> bool:
+    name, flags = ctypes.create_string_buffer(64), ctypes.c_int()
+    pdfium.FPDFText_GetFontInfo(text_page, index, name, len(name), flags)
+    return SYMBOL_FONT.search(name.value) is not None
