@@ -345,7 +345,7 @@ class Opinions:
 
     def put_back(self, identity: Identity, kept: str) -> None:
         """Undo a deletion. Raises `PlaceTaken` where the draft is gone with its collection."""
-        self._database.put_back(identity, "put_opinion_back", kept)
+        self._database.put_back(identity, "put_opinion_back", kept=kept)
 
     def _find(
         self, identity: Identity, *, opinion_id: UUID | None = None, limit: int = 1, offset: int = 0

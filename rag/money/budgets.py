@@ -199,7 +199,7 @@ class Budgets:
         """Undo a removal. Raises `NotAllowed`, and `InvalidInput` where another budget was set for the same."""
         require_admin(identity)
         self._without.clear()
-        self._database.put_back(identity, "put_budget_back", kept)
+        self._database.put_back(identity, "put_budget_back", kept=kept)
 
     def _states(
         self, tenant_id: str, *, for_all: bool = False, for_account: UUID | None = None, for_group: str = ""

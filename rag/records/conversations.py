@@ -202,7 +202,7 @@ class Conversations:
 
     def put_back(self, identity: Identity, kept: str) -> None:
         """Undo a deletion. Raises `PlaceTaken` where its collection or its owner is gone."""
-        self._database.put_back(identity, "put_conversation_back", kept)
+        self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=kept)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
         """Return its messages, oldest first; with `last`, only that many of the newest. Raises `NotFound`."""

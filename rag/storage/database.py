@@ -98,13 +98,14 @@ def entering(
     """Return the parameters of `ENTER`: the transaction's identity and its read rights, sealed with `key`.
 
     The product itself and administrators read everything of their tenant; others read collections open to everybody or
-    to their group. With generic `plans` a connection plans each statement once and not for each value: planning the
+    to their group, and managers what was asked about these. With generic `plans` a connection plans each statement once and not for each value: planning the
     small statements of a question takes several times as long as running them. Custom plans fit the given values: no
     single plan is good for a filter that may be null, or for a period of a week as well as a year.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):
-        reads = "all" if who.may(Role.ADMIN) else f"group:{who.user_group}"
+        kind = "manager" if who.may(Role.MANAGER) else "group"
+        reads = "all" if who.may(Role.ADMIN) else f"{kind}:{who.user_group}"
         actor = who.email or who.name
         values = {"tenant_id": who.tenant_id, "account_id": str(who.account_id), "actor": actor, "reads": reads}
     elif isinstance(who, Worker):
@@ -367,17 +368,18 @@ class Database:
         """Run a named statement; return the number of rows it touched."""
         return self._alone(who, name, parameters, lambda found: found.rowcount)
 
-    def put_back(self, who: Who, name: str, kept: str) -> None:
-        """Insert again what a removal returned, by a named statement that returns what it inserted.
+    def put_back(self, who: Who, *names: str, kept: str) -> None:
+        """Insert again what a removal returned, by named statements that return what they inserted, in their order.
 
         Raises `PlaceTaken` where another one took its place meanwhile, or where what it needs is gone.
         """
         try:
-            is_back = self.fetch_value(who, name, kept=kept) is not None
-        except (psycopg.errors.IntegrityError, NotFound):
-            is_back = False
-        if not is_back:
-            raise PlaceTaken
+            with self.writing(who) as pipeline:
+                # Each sees the rows of those before it, which row-level security asks for.
+                if not all(pipeline.run(queries[name], {"kept": kept}).fetchone() for name in names):
+                    raise PlaceTaken
+        except (psycopg.errors.IntegrityError, NotFound) as exc:
+            raise PlaceTaken from exc
 
     def execute_together(self, who: Who, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Run named statements with their parameters in one transaction and one round trip."""

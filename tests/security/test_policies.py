@@ -36,13 +36,57 @@ SIGN_IN = {
     "external_identities",
 }  # fmt: skip
 OF_NOBODY = {"session_origins", "used_app_tokens"}
-#: What everybody's transactions write: their questions, what follows from them, and figures that are counted anew.
+#: What everybody's transactions write: what follows from their questions, and belongs to nobody.
 WRITTEN_BY_PEOPLE = {
-    "attachment_texts", "audit_log", "budget_consents", "calendar_work", "chat_deliveries", "chat_logs",
-    "chat_threads", "conversations", "cost_days", "cost_ledger", "cost_weeks", "document_days", "document_weeks",
-    "erasures", "feedback", "gap_meanings", "gap_questions", "gaps", "help_requests", "history_changes", "messages",
-    "opinions", "paid_calls", "prompts", "question_days", "question_time_days", "question_time_weeks",
-    "question_weeks", "rolled_days", "rolled_weeks", "sentence_vectors", "tenant_changes", "webhook_deliveries",
+    "attachment_texts", "calendar_work", "chat_deliveries", "rolled_days", "rolled_weeks", "sentence_vectors",
+    "tenant_changes", "webhook_deliveries (INSERT)",
+}  # fmt: skip
+#: Whose a row is: of the person whose account this column names.
+WHOSE = {
+    "audit_log": "account_id", "budget_consents": "account_id", "chat_logs": "account_id", "chat_threads": "account_id",
+    "help_requests": "account_id", "opinions": "owner_id",
+}  # fmt: skip
+OTHERS = "( SELECT rag_sees_others() AS rag_sees_others)"
+#: Through the conversation that a row belongs to.
+THROUGH = "(EXISTS ( SELECT FROM conversations c WHERE ((c.id = {}.conversation_id) AND (c.owner_id = " + ACCOUNT + "))))"
+OF_MANAGERS = f"({OTHERS} AND (collection_id = ANY (ARRAY( SELECT collections.id FROM collections))))"
+PROGRAM = f"(EXISTS ( SELECT FROM api_keys k WHERE (k.id = {ACCOUNT})))"
+RATED = (
+    f"((account_id = {ACCOUNT}) OR {ALL} OR ((account_id IS NULL) AND (EXISTS ( SELECT FROM (chat_logs l JOIN "
+    "conversations c ON ((c.id = l.conversation_id))) WHERE ((l.id = feedback.chat_log_id) AND "
+    f"(c.owner_id = {ACCOUNT}))))))"
+)
+#: What managers see of others, and administrators alone.
+SEEN_BY_MANAGERS = {
+    "gaps", "golden_questions", "evaluation_runs", "cost_ledger", "cost_days", "cost_weeks", "question_days",
+    "question_weeks", "question_time_days", "question_time_weeks", "document_days", "document_weeks",
+}  # fmt: skip
+SEEN_BY_ADMINISTRATORS = {"budgets", "erasures", "paid_calls", "webhook_deliveries"}
+#: Policies of what is people's own that say something else than their table's row above.
+OWN_OTHERWISE = {
+    ("conversations", "own_read"): f"((owner_id = {ACCOUNT}) OR {ALL} OR (shared_at IS NOT NULL))",
+    ("conversations", "own_added"): f"((owner_id = {ACCOUNT}) OR {ALL})",
+    ("conversations", "own_changed"): f"((owner_id = {ACCOUNT}) OR {ALL})",
+    ("conversations", "own_removed"): f"((owner_id = {ACCOUNT}) OR {ALL})",
+    ("messages", "own_added"): f"({ALL} OR {THROUGH.format('messages')})",
+    ("messages", "own_changed"): f"({ALL} OR {THROUGH.format('messages')})",
+    ("chat_logs", "own_read"): f"((account_id = {ACCOUNT}) OR {OTHERS} OR ((account_id IS NULL) AND "
+    f"{THROUGH.format('chat_logs')}))",
+    ("chat_logs", "own_added"): f"((((account_id = {ACCOUNT}) OR ((account_id IS NULL) AND {PROGRAM})) AND "
+    f"((conversation_id IS NULL) OR {THROUGH.format('chat_logs')})) OR {ALL})",
+    ("chat_logs", "own_removed"): ALL,
+    ("feedback", "own_added"): RATED,
+    ("feedback", "own_changed"): RATED,
+    ("help_requests", "own_read"): f"({OTHERS} OR (account_id = {ACCOUNT}))",
+    ("help_requests", "own_changed"): f"({ALL} OR (account_id = {ACCOUNT}) OR {OF_MANAGERS})",
+    ("gaps", "own_added"): ALL,
+    ("gaps", "own_changed"): f"({ALL} OR {OF_MANAGERS})",
+    ("history_changes", "own"): f"((owner_id = {ACCOUNT}) OR {OTHERS})",
+    ("api_keys", "own_read"): f"({ALL} OR (id = {ACCOUNT}) OR ({TENANT} IS NULL))",
+    ("accounts", "own_read"): f"((id = {ACCOUNT}) OR {OTHERS} OR ({TENANT} IS NULL) OR "
+    "(CURRENT_USER = 'rag_owner'::name))",
+    ("webhook_deliveries", "own_changed"): ALL,
+    ("webhook_deliveries", "own_removed"): ALL,
 }  # fmt: skip
 #: What a reader may see: rows of collections open to them, or below such a row. Rows without a collection are the
 #: tenant's own.
@@ -51,12 +95,16 @@ OF_COLLECTION_OR_NONE = f"(collection_id IS NULL) OR {OF_COLLECTION}"
 BELOW = r"EXISTS \( SELECT FROM (\w+) (\w) WHERE \(\2\.id = {table}\.\w+_id\)\)"
 LIMITED = "((limited_to IS NULL) OR (limited_to <@ ARRAY( SELECT collections.id FROM collections)))"
 SHOWN = "(key_hash = ( SELECT rag_presented() AS rag_presented)) OR "
+SHARED = (
+    f"((EXISTS ( SELECT FROM conversations c WHERE ((c.id = messages.conversation_id) AND ((c.owner_id = {ACCOUNT}) OR "
+    f"(messages.created_at <= c.shared_at))))) AND {LIMITED})"
+)
 READERS = {
-    OF_COLLECTION, OF_COLLECTION_OR_NONE, "(below)",
-    f"(({OF_COLLECTION_OR_NONE}) AND {LIMITED})", f"((below) AND {LIMITED})",
+    OF_COLLECTION, OF_COLLECTION_OR_NONE, "(below)", f"(({OF_COLLECTION_OR_NONE}) AND {LIMITED})",
     SHOWN + OF_COLLECTION, SHOWN + OF_COLLECTION_OR_NONE,
 }  # fmt: skip
 FEW_READERS = {
+    "messages": SHARED,
     "collections": "(cardinality(groups) = 0) OR (( SELECT rag_group() AS rag_group) = ANY (groups))",
     "vector_indexes": f"({TENANT} IS NULL) OR {OF_COLLECTION}",
 }
@@ -84,6 +132,8 @@ OF_A_COLLECTION = """
 
 #: What keeps people who are no administrators from writing.
 MANAGED = {"INSERT": "managed_added", "UPDATE": "managed_changed", "DELETE": "managed_removed"}
+#: What keeps people from writing what is others'.
+OWN_WRITTEN = {"INSERT": "own_added", "UPDATE": "own_changed", "DELETE": "own_removed"}
 #: What the application may write, by a right on the table or on some of its columns.
 WRITTEN = """
     SELECT relname, privilege_type FROM pg_class, aclexplode(relacl)
@@ -103,9 +153,16 @@ def complaints(connection: Connection) -> list[str]:
     found = [f"{table} is not forced" for table, is_forced in forced.items() if not is_forced]
     found += [f"{table} has no tenant" for table in forced if (table, "tenant") not in names]
     found += [f"{table} has no owner" for table in PERSONAL | SIGN_IN | OF_NOBODY if (table, "own") not in names]
+    found += [f"{table} has no {name}" for table, name in OWN_OTHERWISE if (table, name) not in names]
+    found += [
+        f"{table} is seen by everybody"
+        for table in SEEN_BY_MANAGERS | SEEN_BY_ADMINISTRATORS | {"audit_log"}
+        if (table, "own_read") not in names
+    ]
     found += [f"{table} is written by everybody" for table in written_by_everybody(connection, names)]
     for table in ("collections", *(row[0] for row in connection.execute(OF_A_COLLECTION).fetchall())):
-        if table in forced and not {(table, "reader"), (table, "own")} & names:
+        is_closed = (table, "reader") in names or table in PERSONAL | SIGN_IN | OF_NOBODY | {"paid_calls"}
+        if table in forced and not is_closed:
             found.append(f"{table} is open to readers of other groups")
     if ("chat_logs", "searches_discarded") not in names:
         found.append("chat_logs can be deleted")
@@ -115,7 +172,12 @@ def complaints(connection: Connection) -> list[str]:
 def written_by_everybody(connection: Connection, names: set[tuple[str, str]]) -> set[str]:
     """Return the tables that a person's transaction may write, and that are not listed as theirs."""
     granted = connection.execute(WRITTEN).fetchall()
-    open_to_people = {table for table, right in granted if not {(table, MANAGED[right]), (table, "own")} & names}
+    open_to_people = {
+        f"{table} ({right})"
+        for table, right in granted
+        if not {(table, MANAGED[right]), (table, OWN_WRITTEN[right]), (table, "own")} & names
+        and table not in WRITTEN_BY_PEOPLE
+    }
     open_to_people |= {"one_time_links"} - {table for table, name in names if name == MANAGED["INSERT"]}
     for table in {table for table, name in names if name in MANAGED.values()} - {"one_time_links"}:
         open_to_people |= {table for name in MANAGED.values() if (table, name) not in names}
@@ -142,6 +204,13 @@ def is_right(
             return (*kind, reads, writes) == ("RESTRICTIVE", "UPDATE", ALL, None)
         case "managed_removed":
             return (*kind, reads, writes) == ("RESTRICTIVE", "DELETE", ALL, None)
+        case "own_read" | "own_added" | "own_changed" | "own_removed":
+            said = {"own_read": "SELECT", **{own: right for right, own in OWN_WRITTEN.items()}}[name]
+            given = " ".join((writes if said == "INSERT" else reads or "").split())
+            other = reads if said == "INSERT" else writes
+            return (*kind, given, other) == ("RESTRICTIVE", said, own_rows(table, name), None)
+        case "own" if (table, name) in OWN_OTHERWISE or table in WHOSE:
+            return (*kind, reads, writes) == ("RESTRICTIVE", "ALL", own_rows(table, name), None)
         case "own":
             own = f"((account_id = {ACCOUNT}) OR ({ACCOUNT} IS NULL))"
             return kind == ("RESTRICTIVE", "ALL") and reads == own and writes in (own, None)
@@ -165,6 +234,17 @@ def is_right(
         case "presented":
             return (*kind, writes) == ("PERMISSIVE", "SELECT", None) and bool(PRESENTED.fullmatch(reads or ""))
     return False
+
+
+def own_rows(table: str, name: str) -> str:
+    """Return what a policy of what is people's own has to say."""
+    if (table, name) in OWN_OTHERWISE:
+        return OWN_OTHERWISE[table, name]
+    if name == "own_read" and table in SEEN_BY_MANAGERS:
+        return OTHERS
+    if name == "own_read" and table in SEEN_BY_ADMINISTRATORS:
+        return ALL
+    return f"({ALL} OR ({WHOSE.get(table)} = {ACCOUNT}))"
 
 
 def shows_to_readers(table: str, reads: str) -> bool:

@@ -70,9 +70,8 @@ RETURNING id, title, collection_id, created_at, updated_at, pinned_at, shared_at
 -- get_shared_conversation --
 -- Read a conversation that somebody shared, with their name; row-level security asks for its collection.
 SELECT c.id, c.title, c.collection_id, c.created_at, c.updated_at, c.shared_at,
-       coalesce(nullif(a.name, ''), a.email, '') AS shared_by
+       coalesce(nullif(rag_name_of(c.account_id), ''), rag_address_of(c.account_id), '') AS shared_by
 FROM conversations c
-LEFT JOIN accounts a ON a.id = c.account_id
 WHERE c.tenant_id = rag_tenant() AND c.id = %(conversation_id)s AND c.shared_at IS NOT NULL
   AND NOT EXISTS (SELECT FROM collections l WHERE l.id = c.collection_id AND l.binned_at IS NOT NULL)
 
@@ -109,14 +108,18 @@ SELECT jsonb_build_object(
 FROM gone
 
 -- put_conversation_back --
--- Keep a deleted conversation again, as it was. An answer that was being written then has ended.
+-- Keep a deleted conversation again, as it was, and so far without what was in it.
+INSERT INTO conversations (id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
+                           pinned_at, shared_at, asks_all, narrowed_to)
+SELECT id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
+       pinned_at, shared_at, asks_all, coalesce(narrowed_to, '{}')
+FROM jsonb_populate_record(NULL::conversations, %(kept)s::jsonb -> 'conversation')
+RETURNING id
+
+-- put_messages_back --
+-- Keep what was in a conversation that is back. An answer that was being written then has ended.
 WITH kept AS (
-    INSERT INTO conversations (id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
-                               pinned_at, shared_at, asks_all, narrowed_to)
-    SELECT id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
-           pinned_at, shared_at, asks_all, coalesce(narrowed_to, '{}')
-    FROM jsonb_populate_record(NULL::conversations, %(kept)s::jsonb -> 'conversation')
-    RETURNING id
+    SELECT (%(kept)s::jsonb #>> '{conversation,id}')::uuid AS id
 ), said AS (
     INSERT INTO messages (id, tenant_id, conversation_id, role, content, state, notice, citations, chat_log_id,
                           created_at, limited_to)
@@ -161,14 +164,13 @@ FROM (
                ORDER BY 1
            ) AS removed_sources,
            coalesce(h.status, '') AS help_status, coalesce(h.answer, '') AS help_answer,
-           coalesce(nullif(helper.name, ''), helper.email, '') AS help_by,
+           coalesce(nullif(rag_name_of(h.answered_by), ''), rag_address_of(h.answered_by), '') AS help_by,
            coalesce(h.answered_at, h.created_at) AS help_at
     FROM messages m
     JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
     LEFT JOIN chat_logs l ON l.id = m.chat_log_id AND l.outcome IS NOT NULL
     LEFT JOIN feedback f ON f.chat_log_id = m.chat_log_id AND f.account_id = %(account_id)s
     LEFT JOIN help_requests h ON h.chat_log_id = m.chat_log_id AND h.account_id = %(account_id)s
-    LEFT JOIN accounts helper ON helper.id = h.answered_by
     WHERE m.conversation_id = %(conversation_id)s
     ORDER BY m.created_at DESC, m.id DESC
     LIMIT %(last)s

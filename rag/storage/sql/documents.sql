@@ -6,14 +6,12 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
        d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
-       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
+       d.added_by, coalesce(rag_name_of(d.added_by), '') AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
        d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting, d.folder, d.tags, d.owner_id,
-       coalesce(o.name, '') AS owner_name, d.valid_from, d.valid_until, d.review_on, d.corrected_language,
+       coalesce(rag_name_of(d.owner_id), '') AS owner_name, d.valid_from, d.valid_until, d.review_on, d.corrected_language,
        d.confirmed_up_to, d.binned_at, d.upload_folder
 FROM documents d
-LEFT JOIN accounts a ON a.id = d.added_by
-LEFT JOIN accounts o ON o.id = d.owner_id
 WHERE d.tenant_id = rag_tenant()
   AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
@@ -32,10 +30,10 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
        d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
-       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
+       d.added_by, coalesce(rag_name_of(d.added_by), '') AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
        d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting, d.folder, d.tags, d.owner_id,
-       coalesce(o.name, '') AS owner_name, d.valid_from, d.valid_until, d.review_on, d.corrected_language,
+       coalesce(rag_name_of(d.owner_id), '') AS owner_name, d.valid_from, d.valid_until, d.review_on, d.corrected_language,
        d.confirmed_up_to, d.binned_at
 FROM unnest(ARRAY(
     SELECT d.id
@@ -51,8 +49,6 @@ FROM unnest(ARRAY(
     LIMIT %(limit)s OFFSET %(offset)s
 )) WITH ORDINALITY AS page (id, place)
 JOIN documents d ON d.id = page.id
-LEFT JOIN accounts a ON a.id = d.added_by
-LEFT JOIN accounts o ON o.id = d.owner_id
 ORDER BY page.place
 
 -- library_count --

@@ -119,7 +119,7 @@ class TeamsBots:
     def put_back(self, identity: Identity, kept: str) -> None:
         """Undo a removal. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
-        self._database.put_back(identity, "put_teams_bot_back", kept)
+        self._database.put_back(identity, "put_teams_bot_back", kept=kept)
 
     # For messages from Teams
 

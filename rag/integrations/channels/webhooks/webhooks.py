@@ -151,7 +151,7 @@ class Webhooks:
     def put_back(self, identity: Identity, kept: str) -> None:
         """Restore a removed address, the secret and the latest deliveries. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
-        self._database.put_back(identity, "put_webhook_back", kept)
+        self._database.put_back(identity, "put_webhook_back", kept=kept)
 
     def switch(self, identity: Identity, webhook_id: UUID, *, is_active: bool) -> None:
         """Tell an address of events again, or no longer. Raises `NotAllowed`, `NotFound`."""

@@ -187,7 +187,7 @@ class Widgets:
     def put_back(self, identity: Identity, kept: str) -> None:
         """Undo a removal: the old tag works again. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
-        self._database.put_back(identity, "put_widget_back", kept)
+        self._database.put_back(identity, "put_widget_back", kept=kept)
 
     # For visitors
 
