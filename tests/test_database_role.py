@@ -334,8 +334,8 @@ def test_the_queue_of_others_and_its_workers_are_the_workers_alone(database: Dat
 
 #: The functions that act as the owner: each checks for itself what it is asked for.
 AS_OWNER = (
-    "rag_verified", "rag_claimed_tenant", "rag_take_turn", "rag_drop_unused_indexes", "rag_password_hash", "rag_name_of",
-    "rag_address_of",
+    "rag_verified", "rag_claimed_tenant", "rag_take_turn", "rag_drop_unused_indexes", "rag_password_hash",
+    "rag_name_of", "rag_address_of",
 )  # fmt: skip
 
 #: What triggers do as whoever changes a row, and the queue's library.

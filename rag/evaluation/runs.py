@@ -167,7 +167,7 @@ class Evaluations:
     def put_golden_back(self, who: Who, kept: str) -> None:
         """Undo a removal. For administrators; raises `InvalidInput` where their collection is gone."""
         require_admin(who)
-        self._database.put_back(who, "put_golden_questions_back", kept)
+        self._database.put_back(who, "put_golden_questions_back", kept=kept)
 
     def proposals(
         self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None

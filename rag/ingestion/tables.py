@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import NamedTuple
 
 LINES = re.compile(r"[^\n]+")
 #: A cell of the line that Markdown draws below the heads.
@@ -21,9 +23,8 @@ MOST_LINES = 3
 NOTHING = frozenset({"", "-", "–", "—"})
 
 
-@dataclass(frozen=True)
-class Row:
-    """A line of a table and its place in the text."""
+class Row(NamedTuple):
+    """A line of a table and its place in the text. A text of 1 MB may have hundreds of thousands."""
 
     start: int
     end: int
@@ -48,18 +49,19 @@ class Table:
 
 def cells_of(line: str) -> tuple[str, ...]:
     """Return the cells of a line; none when it is not a row."""
-    line = line.strip()
     if "|" not in line:
         return ()
+    line = line.strip()
     if line.startswith("|") and line.endswith("|") and len(line) > 1:
         line = line[1:-1]
-    cells = tuple(cell.strip() for cell in line.split("|"))
+    cells = tuple(map(str.strip, line.split("|")))
     return cells if len(cells) > 1 else ()
 
 
-def tables_in(text: str) -> list[Table]:
+@lru_cache(maxsize=1)  # boundaries and spans ask for those of the same text
+def tables_in(text: str) -> tuple[Table, ...]:
     """Return the tables of a text: two rows or more of as many cells, on lines that follow each other."""
-    return [table for rows in _blocks(text) if (table := _table(rows)) is not None] if "|" in text else []
+    return tuple(table for rows in _blocks(text) if (table := _table(rows)) is not None) if "|" in text else ()
 
 
 def _blocks(text: str) -> Iterator[list[Row]]:
@@ -118,7 +120,8 @@ def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
 def _table(rows: list[Row]) -> Table | None:
     body = tuple(row for row in rows if not all(RULE_CELL.fullmatch(cell) for cell in row.cells))
     # Bars alone do not make a table: two rows need two cells with content.
-    if sum(sum(any(map(str.isalnum, cell)) for cell in row.cells) > 1 for row in body) < 2:
+    told = (row for row in body if sum(any(map(str.isalnum, cell)) for cell in row.cells) > 1)
+    if len(list(islice(told, 2))) < 2:
         return None
     is_ruled = len(rows) > 1 and rows[1] not in body
     if is_ruled or are_heads(body[0].cells, [row.cells for row in body[1:]]):

@@ -63,6 +63,7 @@ _LEAD, _CLEAR_LEAD = 0.45, 1.25
 _PROBABILITY, _LETTERS = 0.9, 12
 #: Texts up to this length are remembered with what the words and the detector say of them.
 _REMEMBERED_CHARACTERS = 1000
+_LONGEST_CHARACTERS = 200_000
 #: Chinese characters without kana may be Japanese; more of them are hardly ever.
 _HAN_LETTERS = 6
 #: Characters that are simplified in Chinese and not in Japanese.
@@ -103,8 +104,9 @@ def detect_language(text: str, likely: Sequence[str] = ()) -> str:
     """Return the language of a text as an ISO 639-1 code: the heuristic where it is sure, else a statistical detector.
 
     Where both have little to go by, the first of the `likely` languages counts that the text can be written in.
+    The first 200,000 characters of a text tell its language.
     """
-    text = unicodedata.normalize("NFC", text).lower()
+    text = unicodedata.normalize("NFC", text[:_LONGEST_CHARACTERS]).lower()
     found = _evidence(text)
     is_open = found.lead < _LEAD or bool(likely)
     return _chosen(text, found, _probabilities(text) if is_open and _has_words(found) else {}, likely)

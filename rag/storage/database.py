@@ -98,9 +98,10 @@ def entering(
     """Return the parameters of `ENTER`: the transaction's identity and its read rights, sealed with `key`.
 
     The product itself and administrators read everything of their tenant; others read collections open to everybody or
-    to their group, and managers what was asked about these. With generic `plans` a connection plans each statement once and not for each value: planning the
-    small statements of a question takes several times as long as running them. Custom plans fit the given values: no
-    single plan is good for a filter that may be null, or for a period of a week as well as a year.
+    to their group, and managers what was asked about these. With generic `plans` a connection plans each statement once
+    and not for each value: planning the small statements of a question takes several times as long as running them.
+    Custom plans fit the given values: no single plan is good for a filter that may be null, or for a period of a week
+    as well as a year.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):

@@ -297,6 +297,25 @@ def _prefixed(block: str, first: str, others: str) -> str:
     return first + block.replace("\n", f"\n{others}")
 
 
+def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
+    """Return where the window with most different terms begins, a little before a hit, the earliest on a tie."""
+    best, most = 0, 0
+    within: Counter[str] = Counter()
+    first = after = 0
+    for start in (0, *(max(0, hit - 40) for hit, _ in hits)):
+        while after < len(hits) and hits[after][0] < start + width:
+            within[hits[after][1]] += 1
+            after += 1
+        while first < after and hits[first][0] < start:
+            within[hits[first][1]] -= 1
+            if not within[hits[first][1]]:
+                del within[hits[first][1]]
+            first += 1
+        if len(within) > most:
+            best, most = start, len(within)
+    return best
+
+
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
     """Return the stretch of a passage that holds most of the terms, cut at words, with … where something is left
     out. Marks of headings ("## Hotels") are no words of the passage.
@@ -306,10 +325,7 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
         return passage
     pattern = _terms_pattern(terms, is_joined=False)
     hits = [(m.start(), m.group().casefold()) for m in pattern.finditer(passage)] if pattern else []
-    # The window may begin a little before any hit; the one with most different terms wins, the earliest on a tie.
-    starts = [0, *(max(0, hit - 40) for hit, _ in hits)]
-    start = max(starts, key=lambda s: (len({term for hit, term in hits if s <= hit < s + characters - 12}), -s))
-    start = max(0, min(start, len(passage) - characters))
+    start = max(0, min(_fullest(hits, characters - 12), len(passage) - characters))
     end = min(len(passage), start + characters)
     if start > 0 and " " in passage[start : start + 25]:
         start = passage.index(" ", start) + 1

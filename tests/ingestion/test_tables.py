@@ -347,7 +347,7 @@ def test_heads_are_told_from_rows() -> None:
     (table,) = tables_in("| Kind | Days |\n| --- | ---: |\n| Paid leave | 25 |")
     assert table.heads is not None
     assert row_in_words(table.heads.cells, table.rows[0].cells) == "Paid leave — Days: 25"
-    assert tables_in("Home | News | Contact") == []
+    assert tables_in("Home | News | Contact") == ()
 
 
 def test_a_title_over_the_whole_table_is_a_line_of_its_own() -> None:

@@ -46,7 +46,7 @@ from rag.retrieval.meaning import is_only_an_address, is_worded, named_languages
 from rag.retrieval.query_understanding import categories_in, split_question
 from rag.retrieval.search_query import asked_words, question_terms
 from rag.retrieval.spelling import corrections
-from rag.ui.text import answer_markdown, plain
+from rag.ui.text import answer_markdown, excerpt, plain
 
 LONGEST = 4000
 #: An ordinary text of the longest length takes 25 ms of a processor of today: any other may take 100 ms. One long word
@@ -233,6 +233,7 @@ GROWING: dict[str, tuple[Callable[[str], Any], str]] = {
     "answer_dashes": (answer_markdown, "-"),
     "answer_slashes": (answer_markdown, "\\"),
     "plain": (plain, "* "),
+    "excerpt": (lambda text: excerpt(text, ["}}"]), "}}"),
     "answer_of_spaces": (lambda text: CitationFilter([1]).feed(text), " "),
     "answer_of_brackets": (lambda text: CitationFilter([1]).feed(text), "[ "),
     "end_of_an_answer": (lambda text: _finished(f"[1{text}"), " "),

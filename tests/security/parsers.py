@@ -193,5 +193,9 @@ FOUND: Mapping[str, tuple[str, ...]] = {
     "golden questions, CSV": ("a" * 200_000, f'question\n"{"a" * 200_000}'),
     "golden questions, JSON": ("[" * 100_000, "1" * 5000),
     # A chunk for each hundred rows, which all were read for each chunk.
-    "chunks": ("a | b\n|---|---|\n" + "c | d\n" * 50_000,),
+    "chunks": ("a | b\n|---|---|\n" + "c | d\n" * 50_000, "a \x94|---|\n" * 100_000),
+    # All hits were looked at for each.
+    "marked passages": ("}}" * 20_000,),
+    # Each script was looked for in all of it.
+    "language of a text": ("\xa2[" * 500_000,),
 }

@@ -48,7 +48,9 @@ WHOSE = {
 }  # fmt: skip
 OTHERS = "( SELECT rag_sees_others() AS rag_sees_others)"
 #: Through the conversation that a row belongs to.
-THROUGH = "(EXISTS ( SELECT FROM conversations c WHERE ((c.id = {}.conversation_id) AND (c.owner_id = " + ACCOUNT + "))))"
+THROUGH = (
+    "(EXISTS ( SELECT FROM conversations c WHERE ((c.id = {}.conversation_id) AND (c.owner_id = " + ACCOUNT + "))))"
+)
 OF_MANAGERS = f"({OTHERS} AND (collection_id = ANY (ARRAY( SELECT collections.id FROM collections))))"
 PROGRAM = f"(EXISTS ( SELECT FROM api_keys k WHERE (k.id = {ACCOUNT})))"
 RATED = (
@@ -206,7 +208,7 @@ def is_right(
             return (*kind, reads, writes) == ("RESTRICTIVE", "DELETE", ALL, None)
         case "own_read" | "own_added" | "own_changed" | "own_removed":
             said = {"own_read": "SELECT", **{own: right for right, own in OWN_WRITTEN.items()}}[name]
-            given = " ".join((writes if said == "INSERT" else reads or "").split())
+            given = " ".join(((writes if said == "INSERT" else reads) or "").split())
             other = reads if said == "INSERT" else writes
             return (*kind, given, other) == ("RESTRICTIVE", said, own_rows(table, name), None)
         case "own" if (table, name) in OWN_OTHERWISE or table in WHOSE:

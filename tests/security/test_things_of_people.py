@@ -1,4 +1,4 @@
-"""What a statement smuggled into a person's transaction does with what belongs to a colleague: it neither sees nor changes it.
+"""A statement smuggled into a person's transaction sees and changes nothing of a colleague.
 
 Each attack is without a condition, so that no policy for reading helps, and succeeds in an administrator's transaction.
 """
@@ -65,7 +65,8 @@ OF_MANAGERS = {("help_requests", "UPDATE"), ("gaps", "UPDATE")}
 #: What everybody sees of a colleague, and may add for the company.
 OF_EVERYBODY = {("collections", "SELECT"), ("webhook_deliveries", "INSERT")}
 FILLED = {
-    "text": "'x'", "bigint": "1", "integer": "1", "smallint": "1", "real": "1", "boolean": "true", "date": "current_date",
+    "text": "'x'", "bigint": "1", "integer": "1", "smallint": "1", "real": "1", "boolean": "true",
+    "date": "current_date",
     "uuid": "gen_random_uuid()", "jsonb": "'{}'", "timestamp with time zone": "now()", "bytea": "'x'", "xid8": "'1'",
     "uuid[]": "'{}'", "integer[]": "'{1}'", "bigint[]": "'{1}'", "extensions.vector": "'[1]'",
     "extensions.halfvec": "'[1]'",
@@ -165,7 +166,16 @@ def test_nothing_of_a_colleague_is_seen_or_changed(database: Database, things: C
     assert {attack for attack in seen - OF_EVERYBODY if attack[1] != "SELECT"} == OF_MANAGERS | {
         ("history_changes", command) for command in ("UPDATE", "DELETE", "INSERT")
     }
-    private = {"conversations", "messages", "chat_threads", "opinions", "audit_log", "api_keys", "budgets", "paid_calls"}
+    private = {
+        "conversations",
+        "messages",
+        "chat_threads",
+        "opinions",
+        "audit_log",
+        "api_keys",
+        "budgets",
+        "paid_calls",
+    }
     assert not {(table, "SELECT") for table in private} & seen
     assert {(table, "SELECT") for table in ("chat_logs", "prompts", "feedback", "help_requests", "gaps")} <= seen
 
@@ -249,9 +259,7 @@ def test_what_is_shared_is_seen_as_it_was_by_then_and_changed_by_nobody_else(
 
 
 def test_what_is_ones_own_is_still_seen_and_changed(database: Database, things: Connection) -> None:
-    own = Identity(
-        account_id=COLLEAGUE, tenant_id="demo", email="colleague@demo.example", name="C", role=Role.EMPLOYEE
-    )
+    own = Identity(account_id=COLLEAGUE, tenant_id="demo", email="colleague@demo.example", name="C", role=Role.EMPLOYEE)
     got = reached(things, database.key, own)
     for table in ("conversations", "messages", "chat_logs", "feedback", "help_requests", "audit_log"):
         assert {(table, "SELECT"), (table, "INSERT")} <= got, table
