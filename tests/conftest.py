@@ -140,6 +140,7 @@ SLOW = (
     "tests/retrieval/test_profile_figures.py",
     "tests/retrieval/test_samples.py",
     "tests/supabase/",
+    "tests/security/test_commands_matrix.py",
     "tests/test_backup.py",
     "tests/test_commands.py",
     "tests/test_docs.py",

@@ -92,9 +92,13 @@ CREATE POLICY own_read ON api_keys AS RESTRICTIVE FOR SELECT
 -- Others' accounts, with when they signed in and what the directory says of them, are for managers. Who shared, answered
 -- or added something is named by functions of the owner.
 
-CREATE POLICY own_read ON accounts AS RESTRICTIVE FOR SELECT
-    USING (id = (SELECT rag_account()) OR (SELECT rag_sees_others()) OR (SELECT rag_tenant()) IS NULL
-           OR current_user = 'rag_owner');
+DO $$
+BEGIN
+    EXECUTE format('CREATE POLICY own_read ON accounts AS RESTRICTIVE FOR SELECT '
+                   'USING (id = (SELECT rag_account()) OR (SELECT rag_sees_others()) OR (SELECT rag_tenant()) IS NULL '
+                   'OR current_user = %L)', current_user);
+END
+$$;
 CREATE FUNCTION public.rag_name_of(p_account_id uuid) RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     RETURN (SELECT a.name FROM public.accounts a WHERE a.id = p_account_id AND a.tenant_id = public.rag_tenant());
