@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import NameObject
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
@@ -30,6 +30,8 @@ def page_of(draw: Callable[[Any], None], *, courier_is: str = "") -> Page:
         for font in (reference.get_object() for reference in fonts.values()):
             if font["/BaseFont"] == "/Courier":
                 font[NameObject("/BaseFont")] = NameObject(f"/{courier_is}")
+                names = ArrayObject([NumberObject(ord("h")), NameObject("/tex1"), NameObject("/tex2")])
+                font[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): names})
         buffer = io.BytesIO()
         writer.write(buffer)
     return extract_pages(buffer.getvalue(), password=None, limits=ExtractionLimits()).pages[0]
@@ -66,16 +68,14 @@ def test_a_stroke_through_a_sign_denies_it() -> None:
     assert page_of(draw).text == "if x ≠ 5, and in 1/2 or 3 / = 4"
 
 
-def test_a_digit_of_a_symbol_font_is_a_sign() -> None:
+def test_characters_of_a_symbol_font_without_known_names_are_its_signs() -> None:
     def draw(canvas: Any) -> None:
-        canvas.drawString(60, 700, "f")
-        canvas.setFont("Courier", 8)
-        canvas.drawString(64, 704, "0")
-        canvas.setFont("Helvetica", 12)
-        canvas.drawString(70, 700, "is drawn")
+        canvas.drawString(60, 700, "The option is")
+        canvas.setFont("Courier", 12)
+        canvas.drawString(150, 700, "h5i")
 
-    assert page_of(draw, courier_is="ABCDEF+CMSY7").text.startswith("f′")
-    assert "′" not in page_of(draw).text
+    assert page_of(draw, courier_is="ABCDEF+CMSY7").text == "The option is ⟨5⟩"
+    assert page_of(draw, courier_is="Other").text == "The option is h5i"
 
 
 CODE = ("if x > 5:      # days", 'print("ok")        ;  return 3', "table   = { 1,   2,   3 }", "done    = 1      ;  x")

@@ -28,10 +28,14 @@ DOTLESS = {"ı": "i", "ȷ": "j"}
 DENIED = "=∈∋<>≤≥⊂⊃⊆⊇≡∼≈≃∃|∥"
 ACCENT = re.compile(f"[{''.join(ACCENTS)}]")
 DENIED_SIGN, STROKES = re.compile(f"[{DENIED}]"), re.compile(f"[/6{STROKE}]")
-#: Digits which may be signs in TeX's symbol fonts: some files do not name these.
-MAYBE_SIGN = re.compile(r"(?<![\d.,])0+(?![\d.,])|7(?=[ ]?→)")
-SYMBOL_FONT = re.compile(rb"(?:^|\+)CMSY\d")
-SIGNS = {"0": "′", "7": ""}
+#: TeX's fonts for symbols and large signs, and their characters by number. Only TeX knows the names.
+SYMBOL_FONT = re.compile(r"(?:^|\+)(?:CMB?SY\d|LMMathSymbols\d|(?P<is_large>CMEX\d|LMMathExtension\d))")
+SYMBOLS = dict(zip(
+    map(chr, range(0x21, 0x7f)),
+    "→↑↓↔↗↘≃⇐⇒⇑⇓⇔↖↙∝′∞∈∋△▽\u0338↦∀∃¬∅ℜℑ⊤⊥ℵABCDEFGHIJKLMNOPQRSTUVWXYZ∪∩⊎∧∨⊢⊣⌊⌋⌈⌉{}⟨⟩|∥↕⇕\\≀√⨿∇∫⊔⊓⊑⊒§†‡¶♣♢♡",
+    strict=True,
+))  # fmt: skip
+LARGE = {"P": "∑", "X": "∑", "Q": "∏", "Y": "∏", "R": "∫", "Z": "∫", "p": "√", "q": "√", "r": "√", "s": "√"}
 #: Not written: `normalise_characters` drops it.
 TAKEN = "\ufeff"
 #: The most characters between an accent and its letter, and the most parts on a page.
@@ -40,20 +44,20 @@ AROUND, MOST_PARTS = 300, 500
 TOUCHING = 0.2
 
 
-def composed_text(text_page: Any, text: str) -> str:
-    """Return a page's text with accents put into letters and strokes into signs, at the same length."""
+def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
+    """Return a page's text with accents put into letters and strokes into signs, at the same length.
+
+    `has_symbols`: the page has symbol fonts of TeX.
+    """
     letters = list(text)
+    if has_symbols:
+        _name_signs(text_page, letters)
+        text = "".join(letters)
     for index in _limited(ACCENT, text):
         _accent(text_page, letters, index)
     if signs := {sign: _ink(text_page, sign) for sign in _limited(DENIED_SIGN, text)}:
         for stroke in _limited(STROKES, text):
             _stroke(text_page, letters, stroke, signs)
-    for found in MAYBE_SIGN.finditer(text):
-        if _has_symbol_font(text_page, found.start()):
-            for index in range(*found.span()):
-                letters[index] = SIGNS[text[index]] or TAKEN
-            if found[0] == "7":
-                letters[text.index("→", found.end())] = "↦"
     return "".join(letters)
 
 
@@ -129,7 +133,15 @@ def _is_over(part: Box, sign: Box) -> bool:
     return sign[0] < (part[0] + part[2]) / 2 < sign[2] and part[1] < sign[3] and sign[1] < part[3]
 
 
-def _has_symbol_font(text_page: Any, index: int) -> bool:
-    name, flags = ctypes.create_string_buffer(64), ctypes.c_int()
-    pdfium.FPDFText_GetFontInfo(text_page, index, name, len(name), flags)
-    return SYMBOL_FONT.search(name.value) is not None
+def _name_signs(text_page: Any, letters: list[str]) -> None:
+    """Write the signs which pdfium gives by their numbers."""
+    for index, letter in enumerate(letters):
+        if "!" <= letter <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
+            name, flags = ctypes.create_string_buffer(64), ctypes.c_int()
+            pdfium.FPDFText_GetFontInfo(text_page, index, name, len(name), flags)
+            if (font := SYMBOL_FONT.search(name.value.decode("utf-8", "replace"))) is None:
+                continue
+            letters[index] = LARGE.get(letter, TAKEN) if font["is_large"] else SYMBOLS[letter]
+            following = index + 1 + (letters[index + 1 : index + 2] == [" "])
+            if letters[index] == "↦" and letters[following : following + 1] == ["→"]:
+                letters[index], letters[following] = TAKEN, "↦"

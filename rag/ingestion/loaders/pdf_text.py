@@ -24,7 +24,7 @@ from rag.ingestion.loaders.page_marks import around, line_boxes, parts_of_page
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, RawPage, Style, letters_in, shortened
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
-from rag.ingestion.loaders.pdf_composed import composed_text
+from rag.ingestion.loaders.pdf_composed import SYMBOL_FONT, composed_text
 from rag.ingestion.loaders.pdf_direction import ordered_words
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
@@ -104,6 +104,8 @@ class PageObjects:
         self.has_pictures = False
         self.page_box: Box = page_box_of(page)
         self._fonts: dict[int, tuple[bool, bool]] = {}
+        #: Whether it has symbol fonts of TeX.
+        self.has_symbols = False
         self._left = MOST_OBJECTS
         count = pdfium.FPDFPage_CountObjects(page)
         self._add((pdfium.FPDFPage_GetObject(page, index) for index in range(count)), None, 0)
@@ -167,6 +169,7 @@ class PageObjects:
             pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
             name = buffer.value.decode("utf-8", "replace")
             flags = max(pdfium.FPDFFont_GetFlags(font), 0)
+            self.has_symbols |= SYMBOL_FONT.search(name) is not None
             is_fixed = FIXED.search(name) is not None or flags & FIXED_FLAG == FIXED_FLAG
             self._fonts[address] = BOLD.search(name) is not None, is_fixed
         return self._fonts[address]
@@ -227,7 +230,7 @@ def read_page(
     objects = PageObjects(page)
     text_page = page.get_textpage()
     try:
-        text = ordered_words(text_page, composed_text(text_page, _text_of(text_page)))
+        text = ordered_words(text_page, composed_text(text_page, _text_of(text_page), has_symbols=objects.has_symbols))
         hidden = _hidden_letters(page, text_page, text, objects, draw)
         letters = list(text)
         for index in hidden.letters:
