@@ -61,6 +61,16 @@ def test_an_accent_over_a_letter_is_part_of_it(pieces: Sequence[tuple[str, float
     assert (page.text, page.warnings) == (text, ())
 
 
+def test_one_accent_over_a_letter_counts_among_many_alone() -> None:
+    def draw(canvas: Any) -> None:
+        below(canvas, ["`code` and `more` of it, `quoted` by `signs`"] * 40, 690)
+        put(canvas, 60, [("Zo", 0, 0), ("\u00a8", 1.3, 0), ("e", 0, 0)])
+
+    text = page_of(draw).text
+    assert "Zoë" in text
+    assert text.count("`code`") == 40
+
+
 def test_a_stroke_through_a_sign_denies_it() -> None:
     def draw(canvas: Any) -> None:
         put(canvas, 60, [("if x ", 0, 0), ("/", 1.8, 0), ("= 5, and in 1/2 or 3 / = 4", 0, 0)])

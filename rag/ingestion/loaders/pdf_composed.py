@@ -40,6 +40,8 @@ LARGE = {"P": "∑", "X": "∑", "Q": "∏", "Y": "∏", "R": "∫", "Z": "∫",
 TAKEN = "\ufeff"
 #: The most characters between an accent and its letter, and the most parts on a page.
 AROUND, MOST_PARTS = 300, 500
+#: After this many accents without a letter, only the characters beside an accent are tried.
+MOST_ALONE = 20
 #: The largest gap between letters in a word, in heights.
 TOUCHING = 0.2
 
@@ -53,8 +55,9 @@ def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
     if has_symbols:
         _name_signs(text_page, letters)
         text = "".join(letters)
+    alone = 0
     for index in _limited(ACCENT, text):
-        _accent(text_page, letters, index)
+        alone += not _accent(text_page, letters, index, AROUND if alone < MOST_ALONE else 2)
     if signs := {sign: _ink(text_page, sign) for sign in _limited(DENIED_SIGN, text)}:
         for stroke in _limited(STROKES, text):
             _stroke(text_page, letters, stroke, signs)
@@ -68,10 +71,11 @@ def _limited(pattern: re.Pattern[str], text: str) -> Iterator[int]:
         yield found.start()
 
 
-def _accent(text_page: Any, letters: list[str], index: int) -> None:
+def _accent(text_page: Any, letters: list[str], index: int, around: int) -> bool:
+    """Put an accent into its letter; return whether there is one."""
     accent = letters[index]
     ink = _ink(text_page, index)
-    for at in _near(index, len(letters)):
+    for at in _near(index, len(letters), around):
         base = DOTLESS.get(letters[at], letters[at])
         if not base.isalpha():
             continue
@@ -79,7 +83,8 @@ def _accent(text_page: Any, letters: list[str], index: int) -> None:
         if len(whole) == 1 and _is_accent_of(ink, _ink(text_page, at), is_below=accent in BELOW):
             letters[at], letters[index] = whole, TAKEN
             _close(text_page, letters, index)
-            return
+            return True
+    return False
 
 
 def _stroke(text_page: Any, letters: list[str], stroke: int, signs: dict[int, Box]) -> None:
@@ -107,8 +112,8 @@ def _close(text_page: Any, letters: list[str], index: int) -> None:
         letters[first : last + 1] = [TAKEN] * (last + 1 - first)
 
 
-def _near(index: int, count: int) -> Iterator[int]:
-    for distance in range(1, AROUND):
+def _near(index: int, count: int, around: int) -> Iterator[int]:
+    for distance in range(1, around):
         for at in (index + distance, index - distance):
             if 0 <= at < count:
                 yield at
