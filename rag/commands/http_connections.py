@@ -20,7 +20,7 @@ BODY_SECONDS, BODY_BYTES = 30.0, 64 * 1024
 class HttpConnection(H11Protocol):
     """A connection of uvicorn that waits for a request within bounds.
 
-    While the server reads no further, because it is busy with the beginning of a body, the rest is not waited for.
+    While the server is busy with the beginning of a body, the rest is not waited for. Websockets are left alone.
     """
 
     head_seconds, body_seconds, body_bytes = HEAD_SECONDS, BODY_SECONDS, BODY_BYTES
@@ -40,7 +40,9 @@ class HttpConnection(H11Protocol):
         self._received += len(data)
         super().data_received(data)
         state = self.conn.their_state
-        if state is h11.IDLE:
+        if self.transport.get_protocol() is not self:
+            self._calm()
+        elif state is h11.IDLE:
             # Between requests uvicorn's own timer ends the connection, until the first byte of the next head.
             if self._timer is None:
                 self._wait(self.head_seconds)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from websockets.sync.client import connect
 
 from rag.commands.http_connections import HttpConnection
 from tests.patience import patient
@@ -23,6 +24,12 @@ class Impatient(HttpConnection):
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
     """Answer with the length of the body, read as it comes; below /slowly a while later."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["type"] != "websocket.disconnect":
+            if message["type"] == "websocket.receive":
+                await send({"type": "websocket.send", "text": message["text"]})
+        return
     size, more = 0, True
     if scope["path"] == "/slowly":
         await asyncio.sleep(1)
@@ -47,7 +54,7 @@ def port() -> Iterator[int]:
     door.close()
 
 
-def connect(port: int) -> socket.socket:
+def connected(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=patient(20))
 
 
@@ -71,27 +78,27 @@ def drip(client: socket.socket, drop: bytes) -> bool:
 
 
 def test_a_connection_without_a_request_ends(port: int) -> None:
-    with connect(port) as client:
+    with connected(port) as client:
         assert ends(client)
-    with connect(port) as client:
+    with connected(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n")
         assert ends(client)
-    with connect(port) as client:
+    with connected(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\nX-Long: ")
         assert drip(client, b"x")
 
 
 def test_a_body_that_drips_ends(port: int) -> None:
-    with connect(port) as client:
+    with connected(port) as client:
         client.sendall(HEAD % 1000)
         assert ends(client)
-    with connect(port) as client:
+    with connected(port) as client:
         client.sendall(HEAD % 1_000_000)
         assert drip(client, b"x")
 
 
 def test_the_next_request_of_a_connection_is_waited_for_as_long(port: int) -> None:
-    with connect(port) as client:
+    with connected(port) as client:
         for _ in range(2):
             client.sendall(HEAD % 3 + b"abc")
             assert client.recv(1000).endswith(b"\r\n\r\n3")
@@ -102,14 +109,22 @@ def test_the_next_request_of_a_connection_is_waited_for_as_long(port: int) -> No
         assert ends(client)
 
 
+def test_a_websocket_stays_open_however_little_it_says(port: int) -> None:
+    with connect(f"ws://127.0.0.1:{port}/", open_timeout=patient(20)) as client:
+        for _ in range(2):
+            threading.Event().wait(0.8)  # longer than a head or a body is waited for
+            client.send("still here")
+            assert client.recv(patient(20)) == "still here"
+
+
 def test_a_slow_body_and_a_slow_answer_are_waited_for(port: int) -> None:
-    with connect(port) as client:
+    with connected(port) as client:
         client.sendall(HEAD % 20_000)
         for _ in range(20):
             client.sendall(b"x" * 1000)
             threading.Event().wait(0.05)
         assert client.recv(1000).endswith(b"\r\n\r\n20000")
-    with connect(port) as client:
+    with connected(port) as client:
         # The server reads nothing for a second, which is its own matter.
         client.sendall(HEAD.replace(b"/ ", b"/slowly ") % 5_000_000)
         client.sendall(b"x" * 5_000_000)
