@@ -96,7 +96,8 @@ _COUNTED = r"\d+ ?(?:영업일|일|주일?|개월|달|시간|분|営業日|日|�
 _TIME_LIMIT = re.compile(
     rf"\b(?:within|at the latest|no later than|binnen|innerhalb von|innert|sous|dans (?:les|un délai de)|dentro de"
     rf"|entro|w ciągu) {_COUNT}\b"
-    rf"|\b{_COUNT} (?:before|ahead|in advance|prior|beforehand|earlier|van tevoren|vooraf|tevoren|vóór|voor het|eerder"
+    rf"|\b{_COUNT}\*{{0,2}} (?:before|ahead|in advance|prior|beforehand|earlier|van te ?voren|vooraf|tevoren"
+    r"|vóór|voor het|eerder"
     r"|vorher|im voraus|vor|zuvor|avant|à l'avance|antes|de antelación|prima|di anticipo|de antecedência|przed"
     r"|wcześniej|önce)\b"
     rf"|{_COUNTED} ?(?:전|이내|안에|내에|前|以内|之?前|内)|(?:خلال|قبل) \S+ (?:أيام|يوم|أسابيع|أشهر)",
@@ -169,8 +170,30 @@ _ROLES = (
     r"|\S@\S|\d[\d -]{5,}\d|\bext(?:ension|\.)? ?\d|내선 ?\d|toestel \d"
 )
 
-#: In the order in which they are tried: "how often" before "how many".
+#: "two weeks' notice", "a notice of 30 days".
+_NOTICE = (
+    rf"\b{_COUNT}['’]? (?:(?:written|advance|prior) )?notice\b"
+    rf"|\b(?:notice|termijn|frist|préavis|délai|antelación|plazo|preavviso|antecedência|prazo|wyprzedzeni\w+)"
+    rf" (?:period )?(?:of|van|von|de|di|do|wynosi)? ?(?:at least |ten minste |mindestens )?{_COUNT}\b"
+    rf"|\b{_COUNT} (?:vorlauf\w*|de préavis|de antelación|di preavviso|de antecedência|wyprzedzeni\w+|önceden)\b"
+)
+
+#: In the order in which they are tried: "how often" before "how many", "how long before" before "how long".
 TYPES = (
+    _type(
+        "lead time",
+        r"\b(?:how (?:far|long|much|many \w+|early|soon) (?:ahead|in advance|before(?:hand)?|prior)"
+        r"|hoe (?:lang|ver|vroeg)(?: \w+){0,2} (?:van ?tevoren|vooraf|vóór)|hoeveel \w+ (?:van ?tevoren|vooraf)"
+        r"|wie (?:lange|weit|früh|viele \w+)(?: \w+){0,2} (?:vorher|im voraus|zuvor)"
+        r"|combien de (?:temps|jours|semaines|mois) (?:à l'avance|avant)"
+        r"|(?:con )?cuánt\w+ (?:\w+ )?(?:de )?(?:antelación|antes)"
+        r"|(?:con )?quant\w+ (?:\w+ )?(?:di )?(?:anticipo|prima)"
+        r"|(?:com )?quant\w+ (?:\w+ )?(?:de )?(?:antecedência|antes)"
+        r"|z jakim wyprzedzeniem|ile \w+ (?:wcześniej|przed)|ne kadar önce\w*|kaç \w+ önce\w*)(?!\w)"
+        r"|(?:며칠|몇 ?\w+|얼마나?) ?(?:전|미리)|何[日週か月間ヶ]+前|どれくらい前|提前(?:多久|多少|几)"
+        r"|قبل كم|كم \S+ قبل",
+        rf"{_TIME_LIMIT.pattern}|{_NOTICE}|\ban? {_UNITS} (?:before|ahead|in advance|prior|beforehand)\b",
+    ),
     _type(
         "person",
         r"\bwhom\b|\bwho (?:do|can|should|must|may|shall|could) (?:i|we|you)\b|\bwho (?:helps?|approves?|decides?|signs"

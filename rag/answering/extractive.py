@@ -34,7 +34,16 @@ from rag.answering.quotations import (
 )
 from rag.answering.ranges import holds
 from rag.answering.reply_odds import ReplySignals
-from rag.answering.sentences import IN_THIS_CASE, LINK_ALONE, POINTER, Kind, ends, section_pointed_to, units_of
+from rag.answering.sentences import (
+    IN_THIS_CASE,
+    LINK_ALONE,
+    OF_ANOTHER_PARAGRAPH,
+    POINTER,
+    Kind,
+    ends,
+    section_pointed_to,
+    units_of,
+)
 from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
@@ -163,7 +172,11 @@ TO_A_MODEL = re.compile(
 #: How a sentence begins that gives an example of a rule.
 EXAMPLE = re.compile(
     r"(?:for (?:instance|example)|e\.g\.|zum beispiel|z\. ?b\.|bijvoorbeeld|par exemple|por ejemplo|per esempio"
-    r"|por exemplo|na przykład|np\.|örneğin|예를 들|例えば|たとえば|例如|比如|على سبيل المثال)",
+    r"|por exemplo|na przykład|np\.|örneğin|예를 들|例えば|たとえば|例如|比如|على سبيل المثال"
+    r"|(?:if|imagine|suppose|say|let's say)(?: that)? (?:you|we|someone|an employee)"
+    r" (?:had|were|was|got|owned|earned)\b"
+    r"|(?:imagine|suppose|let's say|stel(?: je voor)? dat|angenommen|nehmen wir an|supposons|imaginons|supongamos"
+    r"|imagina|supponiamo|immagina|suponha(?:mos)?|imagine que|załóżmy|diyelim ki|仮に|假设|لنفترض)\b)",
     re.IGNORECASE,
 )
 #: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
@@ -839,7 +852,11 @@ def _candidates(
             value *= INSIDE_VALUE if is_inside else OUTSIDE_VALUE
         if EXAMPLE.match(unit.text):
             value *= EXAMPLE_VALUE
-        if EXCEPTION.match(unit.text) or IN_THIS_CASE.match(unit.text):
+        if (
+            EXCEPTION.match(unit.text)
+            or IN_THIS_CASE.match(unit.text)
+            or (OF_ANOTHER_PARAGRAPH.search(unit.text) and not OF_ANOTHER_PARAGRAPH.search(question))
+        ):
             value *= AFTER_RULE_VALUE
         if (
             unit.kind in ("item", "sentence")

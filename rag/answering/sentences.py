@@ -58,6 +58,20 @@ IN_THIS_CASE = re.compile(
     r"|w (?:tym|takim) przypadku|bu durumda)\b|이 ?경우|이때|[そこ]の場合|在(?:这种|此)情况下|此时|في هذه الحالة",
     re.IGNORECASE,
 )
+#: What a paragraph says of the rule in another: "the leave under paragraph 1", "제1항에 따른 휴가".
+OF_ANOTHER_PARAGRAPH = re.compile(
+    r"\b(?:under|pursuant to|referred to in|according to|mentioned in) (?:sub)?(?:paragraph|section)s? \(?\d"
+    r"|\b(?:nach|gemäß|im sinne (?:von|des)) (?:absatz|abs\.) \d"
+    r"|\b(?:bedoeld in|op grond van|overeenkomstig) (?:het (?:eerste|tweede|derde|vierde|vijfde) lid)"
+    r"|\b(?:visée?s? (?:au|à l'|aux)|en application du|prévue?s? (?:au|à l')) ?(?:alinéa|paragraphe) \d"
+    r"|\b(?:previst[oa]s? en el|conforme al) (?:apartado|párrafo) \d"
+    r"|\b(?:di cui al|ai sensi del) (?:comma|paragrafo) \d"
+    r"|\b(?:previst[oa]s? no|nos termos do) n\.º \d|\bo (?:którym|której|których) mowa w ust\. \d"
+    r"|제\d+항(?:부터 제\d+항까지)?(?: 및 제\d+항)?(?:의 규정)?에 (?:따른|의한)"
+    r"|第[一二三\d]+項(?:の規定)?(?:による|に基づく|の)"
+    r"|(?:依照|根据)?前款(?:规定)?",
+    re.IGNORECASE,
+)
 #: Refers the reader elsewhere instead of giving the fact: "see section 4", "is described in the guide".
 POINTER = re.compile(
     r"\b(?:see (?:also )?(?:section|chapter|page|appendix|annex|the)|refer to"

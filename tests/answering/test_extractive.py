@@ -1584,3 +1584,80 @@ def test_a_numbered_list_of_cases_is_not_quoted_whole() -> None:
     listed = best_quotes("What do the rules cover?", [passage(1, f"The rules cover:\n\n{cases}")], language="en")
     assert listed is not None
     assert "work; pay and its day; leave" in listed.text
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "text", "said"),
+    [
+        (
+            "How far ahead should I log my vacation?",
+            "en",
+            "You should log vacation of up to 16 weeks with care. "
+            "Please log a vacation at least 2 weeks prior to its start.",
+            "at least 2 weeks prior",
+        ),
+        (
+            "Wie lange vorher muss ich Urlaub beantragen?",
+            "de",
+            "Urlaub von bis zu 30 Tagen beantragen alle selbst. Den Urlaub beantragt man vier Wochen im Voraus.",
+            "vier Wochen im Voraus",
+        ),
+        (
+            "Hoeveel dagen van tevoren is mijn rooster bekend?",
+            "nl",
+            "Het rooster van 7 dagen is bij iedereen bekend. "
+            "De werkgever deelt het rooster ten minste 28 dagen van te voren mee.",
+            "28 dagen van te voren",
+        ),
+        (
+            "연차는 며칠 전에 신청해야 하나요?",
+            "ko",
+            "연차 신청은 15일까지 할 수 있습니다. 연차는 최소 3일 전에 올립니다.",
+            "3일 전에",
+        ),
+    ],
+)
+def test_how_long_before_is_answered_by_a_time_before_something(
+    question: str, language: str, text: str, said: str
+) -> None:
+    quotes = best_quotes(question, [passage(1, text)], language=language)
+    assert quotes is not None
+    assert said in quotes.best[1]
+    assert quotes.is_of_type
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "beside", "rule"),
+    [
+        (
+            "출산휴가는 며칠인가요?",
+            "ko",
+            "② 제1항에 따른 출산휴가 중 최초 60일은 유급으로 한다.",
+            "① 출산휴가는 출산 전후를 통하여 90일로 한다.",
+        ),
+        (
+            "How many days of study leave are there?",
+            "en",
+            "Of the study leave days under paragraph 1, 3 days are for exams.",
+            "There are 12 days of study leave for employees.",
+        ),
+        (
+            "Hoeveel dagen studieverlof zijn er?",
+            "nl",
+            "Van de dagen studieverlof, bedoeld in het eerste lid, zijn 3 dagen voor examens.",
+            "Medewerkers met een vast contract hebben 12 dagen studieverlof.",
+        ),
+        (
+            "How many years does vesting take?",
+            "en",
+            "If you had a vesting period of 2 years, vesting would take 2 years.",
+            "At this company vesting takes 6 years.",
+        ),
+    ],
+)
+def test_the_rule_itself_comes_before_examples_and_what_refers_to_it(
+    question: str, language: str, beside: str, rule: str
+) -> None:
+    quotes = best_quotes(question, [passage(1, beside), passage(2, rule)], language=language)
+    assert quotes is not None
+    assert quotes.best[1] == rule

@@ -272,7 +272,7 @@ def test_readers_of_another_language_are_offered_questions_in_theirs(
         ("연차휴가", "ko", "en", "annual leave"),
         ("Annual leave in Ottermere", "en", "de", ""),
         ("Drying cylinders", "en", "de", ""),
-        ("Annual leave", "en", "tr", ""),
+        ("Annual leave", "en", "sv", ""),
     ],
 )
 def test_a_heading_that_names_one_thing_is_said_in_another_language(

@@ -25,6 +25,8 @@ LEAST_BEGINNING = 5
 UNSPACED = frozenset({"ja", "zh"})
 #: Questions are short; a longer text pasted after one is not searched for expressions.
 LONGEST_QUESTION = 600
+#: Begins the part of the file for other languages only.
+KNOWN = "# The words below are put into other languages only"
 _LINE = re.compile(r"([a-z]{2}): (.+)")
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
@@ -92,7 +94,8 @@ def reworded(text: str, language: str) -> str:
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
         expressions = ideas()[mention.idea][code].asked
-        other = next((e for number, e in enumerate(expressions) if number != mention.expression), "")
+        is_known = mention.idea >= _first_known()
+        other = next((e for number, e in enumerate(expressions) if number != mention.expression and not is_known), "")
         if other:
             parts += [text[at : mention.start], other]
             at = mention.end
@@ -208,6 +211,13 @@ def ideas() -> tuple[Idea, ...]:
             read.append(current)
             current = {}
     return tuple(read)
+
+
+@lru_cache(maxsize=1)
+def _first_known() -> int:
+    """Return the number of the first idea for other languages only."""
+    before, _, _ = FILE.read_text("utf-8").partition(KNOWN)
+    return before.count("\nen: ")
 
 
 def _listed(words: str) -> tuple[str, ...]:
