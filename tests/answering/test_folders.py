@@ -141,9 +141,7 @@ def reply(app_services: Services, collection: Collection) -> Reply:
     """Asks a question; the text of the answer, and how it ended."""
 
     def ask(question: str, **changes: object) -> tuple[str, DoneEvent]:
-        person = Identity(
-            account_id=uuid4(), tenant_id="demo", email=f"{uuid4()}@demo.example", name="P", role=Role.EMPLOYEE
-        )
+        person = replace(add_account(app_services.database, "demo", f"{uuid4()}@demo.example"), user_group="")
         asked = Question(text=question, identity=person, collection=collection)
         events = list(app_services.answerer.answer(asked, profile=HR.changed(**changes), cancel=Event()))
         done = events[-1]

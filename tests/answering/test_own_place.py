@@ -69,11 +69,17 @@ def two_offices(shelve: Shelve) -> tuple[UUID, UUID]:
     return shelve("Leave policy Leeds", 25), shelve("Leave policy Utrecht", 28, hour=8)
 
 
-def of_group(group: str) -> Identity:
-    return Identity(
-        account_id=uuid4(), tenant_id="demo", email=f"{uuid4()}@demo.example", name="P", role=Role.EMPLOYEE,
-        user_group=group,
-    )  # fmt: skip
+def stored(database: Database, group: str) -> Identity:
+    """Add an account in a group."""
+    email = f"{uuid4()}@demo.example"
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash, user_group) "
+            "VALUES ('demo', %s, 'P', 'employee', 'x', %s) RETURNING id",
+            (email, group),
+        ).fetchone()
+    assert row is not None
+    return Identity(account_id=row[0], tenant_id="demo", email=email, name="P", role=Role.EMPLOYEE, user_group=group)
 
 
 Reply = Callable[..., tuple[str, DoneEvent]]
@@ -84,7 +90,7 @@ def reply(app_services: Services, collection: Collection) -> Reply:
     """Asks as a person of a group; the text of the answer, and how it ended."""
 
     def ask(group: str, question: str = QUESTION, **changes: object) -> tuple[str, DoneEvent]:
-        asked = Question(text=question, identity=of_group(group), collection=collection)
+        asked = Question(text=question, identity=stored(app_services.database, group), collection=collection)
         events = list(app_services.answerer.answer(asked, profile=HR.changed(**changes), cancel=Event()))
         done = events[-1]
         assert isinstance(done, DoneEvent)
@@ -234,19 +240,6 @@ def test_the_commands_ask_as_people_of_a_group(
         said = capsys.readouterr().out
         assert OWN_PLACE_FIRST["en"].format(group=group) in said
         assert f"{days} vacation days" in said
-
-
-def stored(database: Database, group: str) -> Identity:
-    """Add an account in a group."""
-    person = of_group(group)
-    with database.transaction("demo") as connection:
-        row = connection.execute(
-            "INSERT INTO accounts (tenant_id, email, name, role, password_hash, user_group) "
-            "VALUES ('demo', %s, 'P', 'employee', 'x', %s) RETURNING id",
-            (person.email, group),
-        ).fetchone()
-    assert row is not None
-    return replace(person, account_id=row[0])
 
 
 def prompt_of(provider_standin: ProviderStandin) -> list[dict[str, str]]:
