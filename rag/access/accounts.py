@@ -256,8 +256,8 @@ class Accounts:
     # What administrators do
 
     def administrators(self, identity: Identity) -> tuple[str, ...]:
-        """Return the names of up to three administrators, for people who have to ask one."""
-        with self._database.transaction(identity) as connection:
+        """Return the names of up to three administrators, for people who have to ask one: they see no other account."""
+        with self._database.transaction(identity.tenant_id) as connection:
             return tuple(row[0] for row in connection.execute(queries["names_of_administrators"]))
 
     def list(self, identity: Identity) -> list[Account]:

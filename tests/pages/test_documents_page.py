@@ -762,8 +762,8 @@ def test_the_picture_of_a_page_shows_what_was_read_as_what_until_the_marks_are_s
         connection.execute(
             "INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, marks) VALUES "
             "(%(id)s, 1, 'demo', 'Leave', 5, 'text', %(marks)s), (%(id)s, 2, 'demo', 'Leave', 5, 'text', NULL), "
-            "(%(id)s, 3, 'demo', 'Leave', 5, 'ocr', '[]')",
-            {"id": document_id, "marks": marks},
+            "(%(id)s, 3, 'demo', 'Leave', 5, 'ocr', %(picture)s)",
+            {"id": document_id, "marks": marks, "picture": f'[{{"kind": "picture", {place}}}]'},
         )
     page.query_params["document"] = str(document_id)
 
