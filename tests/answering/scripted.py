@@ -178,18 +178,24 @@ def passage(number: int, text: str, *, document_id: UUID | None = None, page: in
     )
 
 
-def add_account(database: Database, tenant_id: str, email: str) -> Identity:
-    """An account of an employee."""
+def add_account(
+    database: Database,
+    tenant_id: str,
+    email: str,
+    *,
+    name: str = "Somebody",
+    role: Role = Role.EMPLOYEE,
+    group: str = "office",
+) -> Identity:
+    """An account in a group, of an employee by default."""
     with database.transaction(tenant_id) as connection:
         row = connection.execute(
             "INSERT INTO accounts (tenant_id, email, name, role, password_hash, user_group) "
-            "VALUES (%s, %s, 'Somebody', 'employee', 'x', 'office') RETURNING id",
-            (tenant_id, email),
+            "VALUES (%s, %s, %s, %s, 'x', %s) RETURNING id",
+            (tenant_id, email, name, role.value, group),
         ).fetchone()
     assert row is not None
-    return Identity(
-        account_id=row[0], tenant_id=tenant_id, email=email, name="Somebody", role=Role.EMPLOYEE, user_group="office"
-    )
+    return Identity(account_id=row[0], tenant_id=tenant_id, email=email, name=name, role=role, user_group=group)
 
 
 def add_document(database: Database, collection: Collection, *pages: str, title: str = "Leave policy") -> UUID:

@@ -38,9 +38,15 @@ Swimming lessons
 It does not cover groceries."""
 
 
-def test_the_sentence_that_answers_is_quoted_word_for_word() -> None:
-    quotes = best_quotes("How many vacation days do full-time employees get?", [passage(1, HANDBOOK)], language="en")
+def quotes_of(text: str, question: str, language: str) -> Quotes:
+    """The quotes from a single passage."""
+    quotes = best_quotes(question, [passage(1, text)], language=language)
     assert quotes is not None
+    return quotes
+
+
+def test_the_sentence_that_answers_is_quoted_word_for_word() -> None:
+    quotes = quotes_of(HANDBOOK, "How many vacation days do full-time employees get?", "en")
     assert "“Full-time employees receive 25 vacation days per calendar year." in quotes.text
     assert quotes.text.count("[1]") >= 1
     assert "Parking" not in quotes.text
@@ -163,8 +169,7 @@ def test_an_item_of_a_list_is_quoted_with_the_line_that_opens_the_list() -> None
     ],
 )
 def test_a_heading_never_stands_for_the_sentence_below_it(text: str, question: str) -> None:
-    quotes = best_quotes(question, [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, question, "en")
     assert quotes.text == "“Hours above 38 are paid one and a half times.” [1]"
 
 
@@ -184,8 +189,7 @@ Waiting time for crowns | not covered | 6 months"""
 
 
 def test_a_table_answers_with_its_row_and_the_heads_of_its_columns() -> None:
-    quotes = best_quotes("What does Dental Plus cost?", [passage(1, PLANS)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(PLANS, "What does Dental Plus cost?", "en")
     assert quotes.text.startswith("Vacation: “Dental Plus — Monthly cost: £14.80; Crowns: 50 %; Waiting time: 6 months")
     assert "\n" not in quotes.text.split(" [1]")[0]
 
@@ -201,8 +205,7 @@ def test_a_row_is_named_by_the_heading_above_its_table_and_not_by_that_of_the_pa
 
 
 def test_a_row_says_nothing_of_a_cell_without_a_value() -> None:
-    quotes = best_quotes("What does Dental Core cost?", [passage(1, PLANS)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(PLANS, "What does Dental Core cost?", "en")
     assert "Dental Core — Monthly cost: £6.50; Crowns: not covered”" in quotes.text.replace("; Waiting time: -", "")
     assert "Waiting time: -" not in quotes.text
 
@@ -216,15 +219,13 @@ def test_a_question_about_a_column_is_answered_with_all_of_it() -> None:
 
 
 def test_a_question_about_one_row_gets_that_row() -> None:
-    quotes = best_quotes("How long is the waiting time for crowns?", [passage(1, BY_PLAN)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(BY_PLAN, "How long is the waiting time for crowns?", "en")
     assert quotes.text == "Vacation: “Waiting time for crowns — Core: not covered; Plus: 6 months” [1]"
 
 
 def test_a_table_whose_columns_were_lost_is_answered_with_its_heads_beside_the_row() -> None:
     text = "Years Gift Extra leave\n5 £250 1 day\n10 £600 2 days\n15 £900 3 days"
-    quotes = best_quotes("What is the gift after 10 years?", [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, "What is the gift after 10 years?", "en")
     assert "“10 £600 2 days (Years Gift Extra leave)” [1]" in quotes.text
 
 
@@ -434,8 +435,7 @@ def test_dutch_and_korean_sentences_are_found_in_their_other_forms() -> None:
 
 
 def test_numbers_in_brackets_of_a_document_are_no_citations() -> None:
-    quotes = best_quotes("Vacation days?", [passage(1, "There are 25 vacation days [7] per year.")], language="en")
-    assert quotes is not None
+    quotes = quotes_of("There are 25 vacation days [7] per year.", "Vacation days?", "en")
     assert quotes.text == "“There are 25 vacation days per year.” [1]"
 
 
@@ -631,8 +631,7 @@ def test_a_question_for_an_amount_or_a_time_is_answered_only_by_one(
 def test_whom_to_tell_is_answered_by_the_sentence_with_a_role(
     question: str, language: str, text: str, answer: str
 ) -> None:
-    quotes = best_quotes(question, [passage(1, text)], language=language)
-    assert quotes is not None
+    quotes = quotes_of(text, question, language)
     assert quotes.is_of_type
     assert answer in quotes.text.split("\n\n")[0]
     named = asked_type(question)
@@ -683,8 +682,7 @@ def test_the_items_of_the_following_cases_come_with_the_sentence_that_opens_them
         "Leave is refused in one of the following cases.\n"
         "- the roster of the shift was published before\n- two of the team are absent on that day\n"
     )
-    quotes = best_quotes("Is leave refused when two of the team are absent?", [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, "Is leave refused when two of the team are absent?", "en")
     assert "one of the following cases. … two of the team" in quotes.text
 
 
@@ -728,8 +726,7 @@ def test_what_goes_on_beside_the_best_sentence_is_quoted_with_it() -> None:
         "of the year is taken in the first three months of the next. The canteen closes at three. Every room has a "
         "window that opens."
     )
-    quotes = best_quotes("Can I carry over unused leave to the next year?", [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, "Can I carry over unused leave to the next year?", "en")
     assert quotes.text == f"“{text.partition(' The canteen')[0]}” [1]"
 
 
@@ -955,8 +952,7 @@ def test_numbers_of_paragraphs_and_marks_of_lists_are_not_quoted() -> None:
     statute = (
         "### Artikel 5:7\n\n3.\n\nDe werknemer verricht ten hoogste:\n\na.12 uren per dienst;\n\nb.60 uren per week.\n"
     )
-    quotes = best_quotes("Hoeveel uren per dienst zijn er ten hoogste?", [passage(1, statute)], language="nl")
-    assert quotes is not None
+    quotes = quotes_of(statute, "Hoeveel uren per dienst zijn er ten hoogste?", "nl")
     assert "12 uren per dienst" in quotes.text
     assert "a.12" not in quotes.text
     other = best_quotes("Wat staat er over appeltaart?", [passage(1, "3.\n\n5.\n\nEr is koffie.")], language="nl")
@@ -988,8 +984,7 @@ def test_a_row_like_the_one_that_answers_is_no_answer_beside_it() -> None:
         "Dentist in town | $20"
     )
     asked = "What is the copay of a specialist visit in hospital at night?"
-    quotes = best_quotes(asked, [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, asked, "en")
     assert "$50" in quotes.text
     assert "$10" not in quotes.text
 
@@ -1017,8 +1012,7 @@ def test_one_word_of_an_expression_says_less_than_the_expression() -> None:
 
 def test_beside_what_is_said_of_the_subject_other_subjects_are_left_out() -> None:
     text = "Dental plan\nMembers pay £14.80 a month.\nEyes and ears\nMembers pay up to £130 for a pair of glasses."
-    quotes = best_quotes("What do I pay for the dentist?", [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, "What do I pay for the dentist?", "en")
     assert quotes.text == "“Members pay £14.80 a month.” [1]"
 
 
@@ -1124,8 +1118,7 @@ def test_an_example_gives_way_to_its_rule() -> None:
 def test_a_list_that_says_what_a_sentence_means_comes_with_it(
     language: str, question: str, text: str, wanted: str
 ) -> None:
-    quotes = best_quotes(question, [passage(1, text)], language=language)
-    assert quotes is not None
+    quotes = quotes_of(text, question, language)
     assert wanted in quotes.text.replace("**", "")
 
 
@@ -1153,8 +1146,7 @@ def test_a_list_that_says_what_a_sentence_means_comes_with_it(
     ],
 )
 def test_the_names_of_other_pages_are_no_answer(language: str, question: str, text: str, wanted: str) -> None:
-    quotes = best_quotes(question, [passage(1, text)], language=language)
-    assert quotes is not None
+    quotes = quotes_of(text, question, language)
     assert quotes.text.replace("**", "").startswith(f"“{wanted}")
 
 
@@ -1305,8 +1297,7 @@ def test_the_section_on_a_subject_comes_before_its_row_in_an_overview() -> None:
     ],
 )
 def test_a_number_is_told_below_the_heading_that_names_it(language: str, question: str, text: str, number: str) -> None:
-    quotes = best_quotes(question, [passage(1, text)], language=language)
-    assert quotes is not None
+    quotes = quotes_of(text, question, language)
     assert number in quotes.best[1]
 
 
@@ -1353,8 +1344,7 @@ def test_a_number_is_told_below_the_heading_that_names_it(language: str, questio
     ],
 )
 def test_a_sentence_beside_the_point_is_not_the_best(question: str, text: str, first: str) -> None:
-    quotes = best_quotes(question, [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, question, "en")
     assert first in quotes.best[1]
 
 
@@ -1471,8 +1461,7 @@ The request is then with your manager."""
     ],
 )
 def test_a_list_of_steps_is_quoted_whole(question: str, language: str) -> None:
-    quotes = best_quotes(question, [passage(1, f"# How to request leave\n\n{STEPS}")], language=language)
-    assert quotes is not None
+    quotes = quotes_of(f"# How to request leave\n\n{STEPS}", question, language)
     said = quotes.text.replace("**", "")
     places = [said.find(step) for step in ("Log in", "Open the menu", "New request", "the last day", "Press send.")]
     assert -1 not in places
@@ -1481,16 +1470,14 @@ def test_a_list_of_steps_is_quoted_whole(question: str, language: str) -> None:
 
 def test_one_step_is_enough_where_a_fact_is_asked_for() -> None:
     steps = "1. Call the line before 8:00.\n2. Send the note.\n3. Come back healthy."
-    quotes = best_quotes("When do I have to call the line?", [passage(1, steps)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(steps, "When do I have to call the line?", "en")
     assert "before 8:00" in quotes.text
     assert "Come back" not in quotes.text
 
 
 def test_numbered_headings_are_no_steps() -> None:
     text = "1. Scope\n\nAll of us.\n\n2. Leave\n\nWe all have 25 days of leave.\n\n3. Pay\n\nPay comes on the 25th."
-    quotes = best_quotes("What about leave?", [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, "What about leave?", "en")
     assert "25 days" in quotes.text
     assert "Pay comes" not in quotes.text
 
@@ -1506,8 +1493,7 @@ def test_numbered_headings_are_no_steps() -> None:
     ],
 )  # fmt: skip
 def test_a_heading_that_holds_the_length_is_said(question: str, language: str, heading: str, text: str) -> None:
-    quotes = best_quotes(question, [passage(1, f"# {heading}\n\n{text}")], language=language)
-    assert quotes is not None
+    quotes = quotes_of(f"# {heading}\n\n{text}", question, language)
     assert quotes.is_of_type
     assert heading in quotes.text
 
@@ -1559,8 +1545,7 @@ def test_times_and_lengths_in_words_are_facts(question: str, text: str) -> None:
     ],
 )  # fmt: skip
 def test_the_rule_comes_before_the_sentence_that_limits_it(rule: str, after: str, question: str, language: str) -> None:
-    quotes = best_quotes(question, [passage(1, f"{rule} {after}")], language=language)
-    assert quotes is not None
+    quotes = quotes_of(f"{rule} {after}", question, language)
     assert quotes.best[1] == rule
 
 
@@ -1569,16 +1554,14 @@ def test_choices_within_a_step_keep_the_step_that_opens_them() -> None:
         "1. Log in.\n2. Open the menu.\n3. In the form under type select:\n   * 'Travel' for tickets\n"
         "   * 'Distance' for your own car\n4. Press send."
     )
-    quotes = best_quotes("What do I choose for my own car?", [passage(1, text)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(text, "What do I choose for my own car?", "en")
     assert "select:" in quotes.text
     assert "'Distance' for your own car" in quotes.text
 
 
 def test_a_numbered_list_of_cases_is_not_quoted_whole() -> None:
     cases = "1. scope of the work;\n2. pay and its day;\n3. leave of absence;\n4. safety at machines;"
-    quotes = best_quotes("safety at machines", [passage(1, cases)], language="en")
-    assert quotes is not None
+    quotes = quotes_of(cases, "safety at machines", "en")
     assert "safety at machines" in quotes.text
     assert "scope" not in quotes.text
     listed = best_quotes("What do the rules cover?", [passage(1, f"The rules cover:\n\n{cases}")], language="en")
@@ -1620,8 +1603,7 @@ def test_a_numbered_list_of_cases_is_not_quoted_whole() -> None:
 def test_how_long_before_is_answered_by_a_time_before_something(
     question: str, language: str, text: str, said: str
 ) -> None:
-    quotes = best_quotes(question, [passage(1, text)], language=language)
-    assert quotes is not None
+    quotes = quotes_of(text, question, language)
     assert said in quotes.best[1]
     assert quotes.is_of_type
 

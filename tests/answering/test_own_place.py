@@ -25,6 +25,7 @@ from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Outcome, Question, Role
+from tests.answering.scripted import add_account
 from tests.profiles.conftest import SignedIn
 from tests.standin import ProviderStandin
 
@@ -69,19 +70,6 @@ def two_offices(shelve: Shelve) -> tuple[UUID, UUID]:
     return shelve("Leave policy Leeds", 25), shelve("Leave policy Utrecht", 28, hour=8)
 
 
-def stored(database: Database, group: str) -> Identity:
-    """Add an account in a group."""
-    email = f"{uuid4()}@demo.example"
-    with database.transaction("demo") as connection:
-        row = connection.execute(
-            "INSERT INTO accounts (tenant_id, email, name, role, password_hash, user_group) "
-            "VALUES ('demo', %s, 'P', 'employee', 'x', %s) RETURNING id",
-            (email, group),
-        ).fetchone()
-    assert row is not None
-    return Identity(account_id=row[0], tenant_id="demo", email=email, name="P", role=Role.EMPLOYEE, user_group=group)
-
-
 Reply = Callable[..., tuple[str, DoneEvent]]
 
 
@@ -90,7 +78,11 @@ def reply(app_services: Services, collection: Collection) -> Reply:
     """Asks as a person of a group; the text of the answer, and how it ended."""
 
     def ask(group: str, question: str = QUESTION, **changes: object) -> tuple[str, DoneEvent]:
-        asked = Question(text=question, identity=stored(app_services.database, group), collection=collection)
+        asked = Question(
+            text=question,
+            identity=add_account(app_services.database, "demo", f"{uuid4()}@demo.example", group=group),
+            collection=collection,
+        )
         events = list(app_services.answerer.answer(asked, profile=HR.changed(**changes), cancel=Event()))
         done = events[-1]
         assert isinstance(done, DoneEvent)
@@ -220,7 +212,8 @@ def test_the_api_and_the_search_put_the_own_place_first(
     app_services: Services, collection: Collection, two_offices: tuple[UUID, UUID], database: Database
 ) -> None:
     for group, own in (("Utrecht", two_offices[1]), ("Leeds", two_offices[0])):
-        with TestClient(SignedIn(Api([questions.router]), stored(database, group))) as client:
+        asker = add_account(database, "demo", f"{group}@demo.example", group=group)
+        with TestClient(SignedIn(Api([questions.router]), asker)) as client:
             answer = client.post("/api/rag/chat", json={"query": QUESTION}).json()
             found = client.post("/api/rag/search", json={"query": QUESTION}).json()
         assert OWN_PLACE_FIRST["en"].format(group=group) in answer["answer"]

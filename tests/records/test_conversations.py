@@ -12,18 +12,8 @@ from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations, title_from_question
 from rag.records.privacy import Privacy
 from rag.storage.database import Database, queries
-from rag.types import Collection, Identity, MessageState, Role
-
-
-def person(database: Database, email: str, tenant_id: str = "demo") -> Identity:
-    with database.transaction(tenant_id) as connection:
-        row = connection.execute(
-            "INSERT INTO accounts (tenant_id, email, role, password_hash) "
-            "VALUES (%s, %s, 'employee', 'x') RETURNING id",
-            (tenant_id, email),
-        ).fetchone()
-    assert row is not None
-    return Identity(account_id=row[0], tenant_id=tenant_id, email=email, name="", role=Role.EMPLOYEE)
+from rag.types import Collection, MessageState
+from tests.answering.scripted import add_account
 
 
 def say(database: Database, conversation_id: UUID, content: str, citations: list[dict[str, str]] | None = None) -> None:
@@ -51,7 +41,7 @@ def test_a_title_is_the_question_cut_at_a_word(question: str, title: str) -> Non
 
 
 def test_the_conversation_last_used_comes_first(database: Database, collection: Collection) -> None:
-    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversations, somebody = Conversations(database), add_account(database, "demo", "a@example.org")
     assert conversations.list(somebody) == []
     first = conversations.create(somebody, collection.id, "First")
     second = conversations.create(somebody, collection.id, "Second")
@@ -63,12 +53,14 @@ def test_the_conversation_last_used_comes_first(database: Database, collection: 
 
 
 def test_conversations_are_found_by_words_of_their_messages(database: Database, collection: Collection) -> None:
-    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversations, somebody = Conversations(database), add_account(database, "demo", "a@example.org")
     leave = conversations.create(somebody, collection.id, "How many days of annual leave…")
     say(database, leave.id, "Part-time employees have 12 days. A bonus of 100% is paid.")
     parking = conversations.create(somebody, collection.id, "Parking")
     say(database, parking.id, "The garage is open.")
-    foreign = conversations.create(person(database, "b@example.org"), collection.id, "Parking of somebody else")
+    foreign = conversations.create(
+        add_account(database, "demo", "b@example.org"), collection.id, "Parking of somebody else"
+    )
     say(database, foreign.id, "Part-time employees have no garage.")
 
     def found(text: str) -> list[UUID]:
@@ -85,17 +77,20 @@ def test_conversations_are_found_by_words_of_their_messages(database: Database, 
 
 
 def test_a_name_of_spaces_is_refused(database: Database, collection: Collection) -> None:
-    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversations, somebody = Conversations(database), add_account(database, "demo", "a@example.org")
     with pytest.raises(InvalidInput):
         conversations.create(somebody, collection.id, " \n ")
 
 
 def test_other_peoples_conversations_do_not_exist(database: Database, collection: Collection) -> None:
     conversations = Conversations(database)
-    owner = person(database, "a@example.org")
+    owner = add_account(database, "demo", "a@example.org")
     mine = conversations.create(owner, collection.id, "Mine")
     say(database, mine.id, "My question")
-    colleague, stranger = person(database, "b@example.org"), person(database, "c@example.org", "other")
+    colleague, stranger = (
+        add_account(database, "demo", "b@example.org"),
+        add_account(database, "other", "c@example.org"),
+    )
     for nobody in (colleague, stranger, replace(owner, tenant_id="other")):
         assert conversations.list(nobody) == []
         with pytest.raises(NotFound):
@@ -118,7 +113,7 @@ def test_other_peoples_conversations_do_not_exist(database: Database, collection
 
 
 def test_messages_come_oldest_first_and_the_last_can_be_asked_for(database: Database, collection: Collection) -> None:
-    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversations, somebody = Conversations(database), add_account(database, "demo", "a@example.org")
     conversation = conversations.create(somebody, collection.id, "Talk")
     for number in range(5):
         say(database, conversation.id, str(number))
@@ -130,7 +125,7 @@ def test_messages_come_oldest_first_and_the_last_can_be_asked_for(database: Data
 
 
 def test_passages_of_a_deleted_document_are_gone(database: Database, collection: Collection) -> None:
-    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversations, somebody = Conversations(database), add_account(database, "demo", "a@example.org")
     conversation = conversations.create(somebody, collection.id, "Talk")
     with database.transaction("demo") as connection:
         row = connection.execute(
@@ -164,7 +159,7 @@ SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM chat_threads),
 def test_a_deleted_conversation_is_gone_at_once_and_comes_back_as_it_was(
     database: Database, collection: Collection
 ) -> None:
-    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversations, somebody = Conversations(database), add_account(database, "demo", "a@example.org")
     before = conversations.create(somebody, collection.id, "Talk")
     conversations.pin(somebody, before.id, is_pinned=True)
     before = conversations.share(somebody, before.id, is_shared=True)
@@ -205,7 +200,7 @@ def test_a_deleted_conversation_is_gone_at_once_and_comes_back_as_it_was(
 def test_what_an_erased_person_deleted_does_not_come_back(
     database: Database, collection: Collection, owner_conninfo: str
 ) -> None:
-    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversations, somebody = Conversations(database), add_account(database, "demo", "a@example.org")
     kept = conversations.delete(somebody, conversations.create(somebody, collection.id, "Talk").id)
     Privacy(database, owner_conninfo).erase("demo", somebody.email)
     with pytest.raises(PlaceTaken):

@@ -11,18 +11,11 @@ from rag.records.conversations import Conversations
 from rag.records.help_requests import MAXIMUM_ANSWER_CHARACTERS, HelpRequests
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
+from tests.answering.scripted import add_account
 
 
 def person(database: Database, name: str, role: Role, group: str = "") -> Identity:
-    email = f"{name.lower()}@example.org"
-    with database.transaction("demo") as connection:
-        row = connection.execute(
-            "INSERT INTO accounts (tenant_id, email, name, role, password_hash, user_group) "
-            "VALUES ('demo', %s, %s, %s, 'x', %s) RETURNING id",
-            (email, name, role.value, group),
-        ).fetchone()
-    assert row is not None
-    return Identity(account_id=row[0], tenant_id="demo", email=email, name=name, role=role, user_group=group)
+    return add_account(database, "demo", f"{name.lower()}@example.org", name=name, role=role, group=group)
 
 
 def answered(database: Database, collection: Collection, asker: Identity, question: str) -> tuple[UUID, UUID]:
