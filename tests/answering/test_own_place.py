@@ -212,7 +212,7 @@ def test_the_api_and_the_search_put_the_own_place_first(
     app_services: Services, collection: Collection, two_offices: tuple[UUID, UUID], database: Database
 ) -> None:
     for group, own in (("Utrecht", two_offices[1]), ("Leeds", two_offices[0])):
-        asker = add_account(database, "demo", f"{group}@demo.example", group=group)
+        asker = add_account(database, "demo", f"{uuid4()}@demo.example", group=group)
         with TestClient(SignedIn(Api([questions.router]), asker)) as client:
             answer = client.post("/api/rag/chat", json={"query": QUESTION}).json()
             found = client.post("/api/rag/search", json={"query": QUESTION}).json()
