@@ -282,11 +282,11 @@ _COUNT_IN_HEADING = re.compile(rf"\b{_COUNT}\b|{_COUNTED}", re.IGNORECASE)
 
 
 def counts_in(heading: str, question: str) -> bool:
-    """Tell whether a heading says a length of time that the question does not: "Interview — 2 hours"."""
+    """Return whether a heading names a length of time, "Interview — 2 hours", which is not in the question."""
     said = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
     return any(count not in question.casefold() for count in said)
 
 
 def asked_type(question: str) -> AnswerType | None:
-    """Return the kind of fact that a question asks for; None where any sentence may answer."""
+    """Return the kind of fact a question asks for; None if any sentence can be an answer."""
     return next((kind for kind in TYPES if kind.asked.search(question)), None)

@@ -94,11 +94,11 @@ OTHER_DOCUMENT_VALUE = 0.5
 #: Questions about rules and plans mostly ask for an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
 TYPE_VALUE = 1.6
-#: The factor for such a fact below its heading: "Number of days".
+#: The factor for the right kind of fact below a matching heading, "Number of days".
 HEADED_VALUE = 1.15
 #: The factor for a sentence without the kind of fact that the question asks for.
 OTHER_TYPE_VALUE = 0.8
-#: A sentence in another language than the named country's holds for another branch.
+#: A sentence that is not in the language of the named country is a rule of another branch.
 OTHER_BRANCH_VALUE = 0.6
 #: The passage nowhere names the question's subject, and a different passage does. From 0.3 to 0.6 the same quotations
 #: come first.
@@ -492,7 +492,7 @@ def _signals(
     citations: Sequence[Citation],
     similarities: Similarities | None,
 ) -> ReplySignals:
-    """Return what is known of the first quotation; the caller knows the meaning of its passage."""
+    """Describe how well the first quotation matches. The caller adds the similarity of its passage."""
     near = (c.terms for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1)
     said = first.heading.union(*near)
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
@@ -502,7 +502,7 @@ def _signals(
         words=len(asked_words(question, language, analyser_code(language))),
         said=share,
         meaning=None,
-        # A model that does not answer likens nothing.
+        # Without an answer from the model there is no similarity.
         likeness=likeness or None,
         is_across=is_across,
         is_exact=share >= ALL_SAID and not is_across and asked_type(question) is not None and first.is_of_type,

@@ -431,7 +431,7 @@ class Evaluations:
             return run_id in self._running
 
     def stop(self) -> None:
-        """Have runs end; they can be gone on with."""
+        """Stop all runs; they can be resumed later."""
         with self._lock:
             self._cancel.set()
             for cancel in self._asking:
@@ -440,7 +440,7 @@ class Evaluations:
     def ask_again(self, identity: Identity, collection: Collection, question: str, profile: Profile) -> UUID:
         """Ask one question with another profile or other settings; return its row in the log.
 
-        It counts as one of an evaluation: no question of a person, and its cost is in the ledger.
+        The log counts the question as part of an evaluation, not as a person's, and the ledger has the cost.
         """
         return self._ask(collection, profile, GoldenQuestion(question=question), identity).chat_log_id
 

@@ -189,9 +189,9 @@ class Conversations:
         return SharedConversation(conversation=found, shared_by=found.shared_by, messages=messages)
 
     def delete(self, identity: Identity, conversation_id: UUID) -> str:
-        """Delete it with its messages, and return what puts it back; nothing of it stays in the database.
+        """Delete a conversation and its messages from the database, and return a text for putting it back.
 
-        An answer still being written there ends. Raises `NotFound`.
+        Stops an unfinished answer in the conversation. Raises `NotFound`.
         """
         kept = self._database.fetch_value(
             identity, "delete_conversation", account_id=identity.account_id, conversation_id=conversation_id

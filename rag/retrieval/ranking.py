@@ -282,7 +282,7 @@ class AttachmentLines:
 
 
 def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
-    """Return the attachments of posts as one text, as long as `fits` allows; "" without attachments."""
+    """Return the attachments of posts as a text within `fits`; "" without attachments."""
     form = AttachmentLines.of(template)
     lines: list[str] = []
     for title, metadata in posts:

@@ -288,7 +288,7 @@ ENVIRONMENT_NAMES = {
 MAPPINGS = ("provider_variables", "integration_variables")
 #: Names under which other systems have the same.
 ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
-#: Of one person, address or process; none of them below 0.
+#: Limits for a person, an address or a process, 0 or more.
 LIMITS = (
     "questions_per_minute",
     "answers_at_once",

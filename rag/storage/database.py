@@ -370,13 +370,14 @@ class Database:
         return self._alone(who, name, parameters, lambda found: found.rowcount)
 
     def put_back(self, who: Who, *names: str, kept: str) -> None:
-        """Insert again what a removal returned, by named statements that return what they inserted, in their order.
+        """Put back removed rows: `kept` is the result of the removal.
 
-        Raises `PlaceTaken` where another one took its place meanwhile, or where what it needs is gone.
+        Runs the named statements in order; each returns its inserted rows. Raises `PlaceTaken` if the place is taken by
+        now, or if a row they refer to is gone.
         """
         try:
             with self.writing(who) as pipeline:
-                # Each sees the rows of those before it, which row-level security asks for.
+                # For row-level security, each statement must see the rows from the statements before.
                 if not all(pipeline.run(queries[name], {"kept": kept}).fetchone() for name in names):
                     raise PlaceTaken
         except (psycopg.errors.IntegrityError, NotFound) as exc:

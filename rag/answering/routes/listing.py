@@ -254,7 +254,7 @@ def split_pair(line: str) -> tuple[str, str, str] | None:
 
 
 def columns_of(heads: Sequence[str], names: tuple[str, str]) -> tuple[int, int] | None:
-    """Return the columns of two names; None unless each has one of its own."""
+    """Return the columns of two names; None unless each name has a separate column."""
     places = []
     for name in names:
         found = [place for place, head in enumerate(heads) if place and _names(head, name)]

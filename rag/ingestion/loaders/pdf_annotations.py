@@ -133,7 +133,7 @@ def _add(found: Annotations, page: pypdf.PageObject, annotation: DictionaryObjec
     if kind in COMMENTS:
         if kind == "/StrikeOut":
             found.struck += _quads(annotation)
-        # States such as "accepted" are stored as replies.
+        # A state, for example "accepted", is stored as a reply.
         if _text(annotation.get("/Contents")) and "/StateModel" not in annotation:
             found.comments += 1
             found.commented += [box] if (box := _box(annotation)) is not None else []

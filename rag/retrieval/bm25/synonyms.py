@@ -34,15 +34,15 @@ Keys = tuple[tuple[str, ...], ...]
 
 
 class Expressions(NamedTuple):
-    """How a language says one thing."""
+    """The expressions for an idea in a language."""
 
-    #: Expressions that show that a question is about it.
+    #: In a question, these expressions mean the idea.
     asked: tuple[str, ...] = ()
-    #: Searched for in documents, though they may mean other things too.
+    #: The search also looks for these in documents, although they can be ambiguous.
     written: tuple[str, ...] = ()
 
 
-#: The expressions for one thing by language.
+#: The expressions for an idea by language.
 Idea = Mapping[str, Expressions]
 NOTHING = Expressions()
 
@@ -114,9 +114,9 @@ def ideas_in(text: str, language: str) -> frozenset[int]:
 
 
 def in_words_of(text: str, language: str, other: str) -> str:
-    """Return the question with what it is about put as another language does: "Wie lange ist der 출산휴가?".
+    """Put the ideas in a question into another language: "Wie lange ist der 출산휴가?".
 
-    Empty where nothing of it is known there.
+    Returns "" if the other language has no expressions for them.
     """
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
@@ -129,9 +129,9 @@ def in_words_of(text: str, language: str, other: str) -> str:
 
 
 def said_in(text: str, language: str, other: str) -> str:
-    """Return how another language says what a text names as a whole: "Urlaub" for "Annual leave".
+    """Translate a text that names a single idea: "Annual leave" becomes "Urlaub".
 
-    Empty where the text names something else, or that language has no words for it.
+    Returns "" for any other text, or if the other language has no expression for the idea.
     """
     text, code = " ".join(_normal(text).split()), analyser_code(language).removesuffix("+kiwi")
     mentions = _mentions(text, code)
@@ -146,7 +146,7 @@ def _normal(text: str) -> str:
 
 @lru_cache(maxsize=2_000)
 def _mentions(text: str, language: str) -> tuple[Mention, ...]:
-    """Return the ideas that a text speaks of, in its order; of expressions that overlap, the longest."""
+    """Find the ideas in a text, in order. Where expressions overlap, the longest counts."""
     language = language.removesuffix("+kiwi")
     if language not in _languages():
         return ()
@@ -195,7 +195,7 @@ def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iter
 
 
 def _key(word: str, language: str) -> tuple[str, ...]:
-    """By what a word is recognised: its index terms, or itself where it is too common to be one."""
+    """Return the index terms of a word; a word too common for the index is its own key."""
     return tuple(analyse(word, language)) or (word.lower(),)
 
 
@@ -231,7 +231,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
-    """Return the expressions of a language by their first word, each with its idea and its number."""
+    """Map first words to expressions in a language, with the numbers of the idea and the expression."""
     found: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).asked):
@@ -242,16 +242,16 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """Return the index terms of an idea's expressions in the language documents are analysed in.
+    """Return the index terms of an idea's expressions in the language of the documents.
 
-    Expressions with a word too common to be indexed are left out: the rest of them would say something else.
+    Leaves out expressions with a word too common for the index: their other words would mean something different.
     """
     found = dict[tuple[str, ...], None]()
     asked, written = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
     for expression in (*written, *asked):
         words = words_with_terms(expression, analyser)
         if words and all(terms for _, terms in words):
-            # Of a Korean word its pairs of syllables are enough: it may be part of a longer one.
+            # A Korean word may be part of a longer word: its pairs of syllables are enough.
             found[tuple(t for _, terms in words for t in (terms[1:] if _is_korean(terms) else terms))] = None
     return tuple(found)[:MOST_EXPRESSIONS]
 
