@@ -10,8 +10,9 @@ from typing import Literal
 
 import streamlit as st
 
-from rag.api.health import Check, check_rag_health, model_checks, probe_checks
+from rag.api.health import check_rag_health, model_checks, probe_checks
 from rag.language import N_, _
+from rag.monitoring.checks import Check
 from rag.services import require, services
 from rag.types import Role
 from rag.ui.text import plain

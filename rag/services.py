@@ -43,6 +43,7 @@ from rag.language import N_
 from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
+from rag.monitoring.checks import Check
 from rag.monitoring.tracing import start_tracing
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
@@ -59,13 +60,13 @@ from rag.retrieval.retriever import Retriever
 from rag.retrieval.vector_index import VectorIndexes
 from rag.scheduled_work import ScheduledWork
 from rag.settings import Settings, load_settings
+from rag.storage.backup import AutomaticBackups
 from rag.storage.database import Database, analyse_grown_tables, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
-from rag.storage.erasures import REGISTER, read_register
+from rag.storage.erasures import REGISTER, ErasureRegister, read_register
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
 from rag.storage.provider_settings import ChosenModels, PastedKeys
-from rag.storage.scheduled_backups import ScheduledBackups
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 
@@ -121,7 +122,10 @@ class Services:
     gaps: Gaps
     evaluations: Evaluations
     scheduled_work: ScheduledWork
-    backups: ScheduledBackups
+    #: Missing without the integration.
+    backups: AutomaticBackups | None
+    #: Runs the checks of integrations, for `doctor`.
+    checks: Callable[[Services], list[Check]]
     previews: Previews
     accounts: Accounts
     sessions: Sessions
@@ -228,7 +232,7 @@ def assemble(
     answers = LiveAnswers(answerer, conversations, database)
     searches = Searches(retriever, ledger, chat_logs, stop_spending=stop_spending)
     judge = Judge(providers, ledger, chat_logs, stop_spending=stop_spending)
-    # Without keys and meaning, so that checking what documents propose costs nothing.
+    # Without keys and meaning, because these checks must be free.
     by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
     evaluations = Evaluations(database, answerer, judge, Retriever(database, by_words))
     pipeline = IngestionPipeline(database, files, providers, ledger, settings)
@@ -244,8 +248,9 @@ def assemble(
     analytics = Analytics(database)
     gaps = Gaps(database, partial(question_embedder, providers), HelpRequests(database))
     chat_logs.on_gap = gaps.group_soon
-    backups = ScheduledBackups(settings)
-    privacy = Privacy(database, owner_conninfo, register=backups.note_erasure)
+    backups: AutomaticBackups | None = registry.automatic_backups(settings)
+    register = ErasureRegister(settings.data_dir, backups.share_erasures if backups is not None else None)
+    privacy = Privacy(database, owner_conninfo, register=register.note)
     tenants = Tenants(database, files, owner_conninfo)
     scheduled_work = ScheduledWork(
         database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
@@ -263,7 +268,7 @@ def assemble(
 
         queue.on_every_minute = by_the_clock
         queue.on_evaluations = lambda: scheduled_work.run_all_golden(active_tenants())
-    if backups.is_on:
+    if backups is not None and backups.is_on:
         queue.on_backups = backups.run_due
     closers[:0] = [
         evaluations.stop,
@@ -307,6 +312,7 @@ def assemble(
         previews=Previews(database, searches, providers),
         scheduled_work=scheduled_work,
         backups=backups,
+        checks=registry.checks,
         gaps=gaps,
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
@@ -342,7 +348,7 @@ def _at_supabase(
     settings: Settings, database: Database, sessions: Sessions
 ) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
     """Return what a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
-    # Half a second of imports that nobody else waits for.
+    # Imported here, because this takes half a second.
     from rag.access.supabase import SupabaseAccounts
     from rag.providers.supabase import SupabaseFiles, SupabaseProject
 
@@ -357,6 +363,7 @@ def connect_services(settings: Settings) -> Services:
 
     Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
     """
+    import_module(INTEGRATIONS).check(settings)
     stop_tracing = start_tracing()
     embedded: EmbeddedServer | None = None
     if settings.database_url:

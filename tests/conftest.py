@@ -95,7 +95,7 @@ LONGEST = (
     "tests/test_lifecycle.py",
     "tests/pages/test_every_word.py",
     "tests/records/test_every_figure.py",
-    "tests/test_scheduled_backups.py",
+    "tests/integrations/operations/backups/",
     "tests/test_commands.py",
 )
 
@@ -124,6 +124,7 @@ SLOW = (
     "tests/ingestion/test_reembed_command.py",
     "tests/ingestion/test_reembedding.py",
     "tests/ingestion/test_sandbox.py",
+    "tests/integrations/operations/",
     "tests/integrations/sources/vectors/",
     "tests/leaks/",
     "tests/pages/test_every_word.py",
@@ -146,7 +147,6 @@ SLOW = (
     "tests/test_docs.py",
     "tests/test_lifecycle.py",
     "tests/test_partitions.py",
-    "tests/test_scheduled_backups.py",
     "tests/test_standbys.py",
     "tests/test_upgrade.py",
 )

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from rag.api import health
-from rag.api.health import Check, check_rag_health
+from rag.api.health import check_rag_health
 from rag.isolation import confinement
+from rag.monitoring.checks import Check
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -148,13 +149,13 @@ def test_what_an_administrator_reads_names_no_variable_and_no_command(
     monkeypatch.setattr(health, "LOCKS", 10**6)
     monkeypatch.setattr(confinement, "_landlock_version", lambda: 0)
     monkeypatch.setattr(confinement, "_account", lambda rules: None)
-    bare = replace(settings, worker=False, tesseract="true", builtin_embedder="lexical", backup_to="")
+    bare = replace(settings, worker=False, tesseract="true", builtin_embedder="lexical")
     parts = assemble(bare, database)
     checks = check_rag_health(parts).checks
     technical = re.compile(r"[A-Z]{2,}_[A-Z]+|[a-z]_[a-z]|python -m|builtin/|Landlock")
     assert [check.sentence for check in checks if technical.search(check.sentence)] == []
     named = {check.name for check in checks if technical.search(check.detail)}
-    assert {"Backups", "Embeddings", "Locks of the database", "Text recognition", "Worker"} <= named
+    assert {"Embeddings", "Locks of the database", "Text recognition", "Worker"} <= named
     parts.pipeline.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
@@ -13,6 +13,7 @@ from rag.ingestion.meaning import meaning_progress
 from rag.isolation.confinement import bounds_programs
 from rag.language import N_, _, number, translated
 from rag.money.price_list import retirement_notice
+from rag.monitoring.checks import Check
 from rag.profiles import DEFAULT, profile_of
 from rag.providers import ChatModel, Reranker
 from rag.services import Services, services
@@ -22,18 +23,6 @@ from rag.settings.providers import provider_name, titles_for
 LOCKS = 256
 #: Where originals are kept, in a sentence for each kind of store.
 WHERE_ORIGINALS_ARE = (N_("In the folder {folder}."), N_("In Supabase Storage, private bucket {bucket}."))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """A check with its result. `failed` breaks the product, `missing` leaves something out, `warning` will matter."""
-
-    name: str
-    state: Literal["ok", "missing", "warning", "failed"]
-    #: In plain words, for an administrator who never saw a terminal.
-    sentence: str
-    #: For the person who runs the server: settings, commands and versions.
-    detail: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +83,7 @@ def _checked(parts: Services, database: Check) -> Health:
             _database_role(parts),
             *_locks(parts),
             *_standbys(parts),
-            *_backups(parts),
+            *parts.checks(parts),
             _documents(parts),
             _originals(parts),
             _reading(parts),
@@ -211,25 +200,6 @@ def _standbys(parts: Services) -> list[Check]:
         )
         for standby in standbys.all
     ]
-
-
-def _backups(parts: Services) -> list[Check]:
-    """Check whether automatic backups are made and can be restored; backups of your own Postgres are unknown here."""
-    if parts.settings.database_url:
-        return []
-    if not parts.backups.is_on:
-        sentence = _("None is made by itself: what is lost with the disk of the server is lost.")
-        detail = _("Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix.")
-        return [Check(name=_("Backups"), state="missing", sentence=sentence, detail=detail)]
-    if trouble := parts.backups.trouble():
-        return [Check(name=_("Backups"), state="warning", sentence=translated(trouble))]
-    backup, trial = parts.backups.last()
-    assert backup is not None  # noqa: S101  otherwise there is trouble
-    sentence = _("The last is of {time} UTC.", time=f"{backup.at:%Y-%m-%d %H:%M}")
-    if trial is not None:
-        tried = _("{name} was restored whole as a trial on {day}.", name=trial.name, day=f"{trial.at:%Y-%m-%d}")
-        sentence = f"{sentence} {tried}"
-    return [Check(name=_("Backups"), state="ok", sentence=sentence)]
 
 
 def _addresses(parts: Services) -> list[Check]:

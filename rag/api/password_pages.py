@@ -154,7 +154,7 @@ class PasswordPages:
             action="/login",
             label=_("Back to sign in"),
         )
-        # After the answer, so that the time it takes tells nothing either.
+        # After the answer, because its duration must not reveal anything.
         answer.background = BackgroundTask(self._ask, email)
         return answer
 

@@ -151,7 +151,7 @@ class SearchOptions(ApiBody):
 
 
 class ChatOptions(SearchOptions):
-    """The options of a search and of its answer."""
+    """The options for searching and answering."""
 
     stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
     follow_ups: int | None = Field(

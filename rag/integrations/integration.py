@@ -74,6 +74,10 @@ class Integration:
     check: Callable[[Settings], None] | None = None
     #: A function for signing in elsewhere, a `SingleSignOn`, from the settings and the database.
     single_sign_on: str = ""
+    #: A function for making automatic backups, an `AutomaticBackups`, from the settings.
+    backups: str = ""
+    #: A function for checking the services in `doctor`; returns `Check`s.
+    checks: str = ""
     #: Imports slow modules beside the start.
     warm_up: Callable[[], object] | None = None
     #: Serves a program on this machine by standard input and output.

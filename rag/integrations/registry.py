@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from rag.access.identity import SingleSignOn
     from rag.access.problems import Refusal
     from rag.ingestion.sources.runs import SourceMaker
+    from rag.monitoring.checks import Check
     from rag.services import Services
     from rag.settings import Settings
+    from rag.storage.backup import AutomaticBackups
     from rag.storage.database import Database
     from rag.types import Collection, Identity
     from rag.ui.source_forms import SourceForm
@@ -108,11 +110,16 @@ def _run_named(name: str, *arguments: Any, **more: Any) -> Any:
     return named(name)(*arguments, **more)
 
 
-def source_makers(settings: Settings) -> dict[str, SourceMaker]:
-    """Map kinds of sources to functions for making sources. Raises `SettingsError`."""
+def check(settings: Settings) -> None:
+    """Check all settings. Raises `SettingsError`."""
     for integration in integrations():
         if integration.check is not None:
             integration.check(settings)
+
+
+def source_makers(settings: Settings) -> dict[str, SourceMaker]:
+    """Map kinds of sources to functions for making sources. Raises `SettingsError`."""
+    check(settings)
     return {
         source.kind: partial(_run_named, source.makes, settings)
         for integration in integrations()
@@ -139,6 +146,17 @@ def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | Non
             provider: SingleSignOn | None = named(integration.single_sign_on)(settings, database)
             return provider
     raise PackagesMissing
+
+
+def automatic_backups(settings: Settings) -> AutomaticBackups | None:
+    """Make the automatic backups, if there is the integration. Raises `SettingsError`."""
+    made = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
+    return next(made, None)
+
+
+def checks(parts: Services) -> list[Check]:
+    """Run all checks for `doctor`."""
+    return [check for integration in integrations() if integration.checks for check in named(integration.checks)(parts)]
 
 
 def warm_up() -> None:

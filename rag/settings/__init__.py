@@ -94,18 +94,6 @@ class Settings:
     # Invitations by e-mail: smtp://name:password@host:587, or smtps://; without it links are handed over by hand.
     smtp_url: str = field(default="", repr=False)
     mail_from: str = ""
-    # Backups of the built-in database made by themselves: a folder or s3://bucket/prefix (empty: none), every so many
-    # hours, kept for so many days, encrypted for the public keys of age, whose private key a trial restore needs.
-    backup_to: str = ""
-    backup_hours: float = 24.0
-    backup_keep_days: float = 30.0
-    backup_recipients: str = ""
-    backup_identity: str = ""
-    # The S3-compatible storage of backups, by the names that AWS gives them.
-    aws_access_key_id: str = field(default="", repr=False)
-    aws_secret_access_key: str = field(default="", repr=False)
-    aws_region: str = "us-east-1"
-    aws_endpoint_url: str = "https://s3.amazonaws.com"
     # What keys that are pasted in a page are encrypted with; empty: a file of the data folder.
     secret_key: str = field(default="", repr=False)
     # Variables of providers in `rag/settings/providers.py` that have no field here, by their names.
@@ -249,11 +237,6 @@ ENVIRONMENT_NAMES = {
     "sign_in": "RAG_SIGN_IN",
     "secret_key": "RAG_SECRET_KEY",
     "smtp_url": "RAG_SMTP_URL",
-    "backup_to": "RAG_BACKUP_TO",
-    "backup_hours": "RAG_BACKUP_HOURS",
-    "backup_keep_days": "RAG_BACKUP_KEEP_DAYS",
-    "backup_recipients": "RAG_BACKUP_RECIPIENTS",
-    "backup_identity": "RAG_BACKUP_IDENTITY",
     "mail_from": "RAG_MAIL_FROM",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
@@ -313,8 +296,6 @@ SECRET_FIELDS = frozenset(
         "gemini_api_key",
         "openrouter_api_key",
         "upstage_api_key",
-        "aws_access_key_id",
-        "aws_secret_access_key",
         "posts_database_url",
         "posts_supabase_key",
         "webhook_secret",
@@ -375,8 +356,6 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
     for name in LIMITS:
         if getattr(settings, name) < 0:
             raise SettingsError(f"{environment_name(name)} is {getattr(settings, name)}; 0 means no limit.")
-    if settings.backup_hours <= 0 or settings.backup_keep_days <= 0:
-        raise SettingsError("RAG_BACKUP_HOURS and RAG_BACKUP_KEEP_DAYS have to be above 0.")
     _require_whole_supabase(settings)
     return settings
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, Protocol
 
 import psycopg
 import pyrage
@@ -60,6 +60,25 @@ ENCRYPTED = b"age-encryption.org/"
 
 #: How often a new snapshot is taken because a document was deleted while its file was copied.
 MOST_MOMENTS = 20
+
+
+class AutomaticBackups(Protocol):
+    """Makes backups without anybody's doing; an integration."""
+
+    @property
+    def is_on(self) -> bool: ...
+
+    def run_due(self) -> None:
+        """Make a backup if one is due."""
+
+    def ages(self) -> dict[str, float]:
+        """Return the seconds since the last backup and the last trial, by kind."""
+
+    def share_erasures(self) -> None:
+        """Copy the register of erasures beside the backups. Raises `SettingsError`."""
+
+    def shared_erasures(self) -> Sequence[Erasure]:
+        """Return the erasures in the copy. Raises `SettingsError`."""
 
 
 @dataclass(frozen=True)

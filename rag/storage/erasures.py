@@ -8,18 +8,22 @@ again whom the restored database still has.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
 import psycopg
 from psycopg.rows import class_row
 
-from rag.errors import SettingsError
+from rag.errors import RagError, SettingsError
 from rag.storage.data_folder import write_private
+
+log = logging.getLogger("rag.backups")
 
 #: In the data folder, and beside backups.
 REGISTER, SHARED_REGISTER = "erasures.json", "hr-assistant-erasures.json"
@@ -67,6 +71,25 @@ def write_register(path: Path, erasures: Iterable[Erasure]) -> None:
     by_id = {one.id: one for one in erasures}
     rows = [one.to_json() for one in sorted(by_id.values(), key=lambda one: (one.erased_at, one.id))]
     write_private(path, json.dumps(rows, indent=2))
+
+
+class ErasureRegister:
+    """The register in the data folder, and what else keeps a copy."""
+
+    def __init__(self, folder: Path, copy: Callable[[], object] | None) -> None:
+        self._path = folder / REGISTER
+        self._copy = copy
+        self._lock = Lock()
+
+    def note(self, erasure: Erasure) -> None:
+        """Add an erasure and make the copy. If that fails, the next backup makes it."""
+        try:
+            with self._lock:
+                write_register(self._path, [*read_register(self._path), erasure])
+                if self._copy is not None:
+                    self._copy()
+        except (RagError, OSError) as exc:
+            log.error("The erasure %s is noted beside the backups with the next one: %s", erasure.id, exc)
 
 
 def erasures_in(connection: psycopg.Connection) -> list[Erasure]:

@@ -19,13 +19,14 @@ import docx
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from rag.api.health import Check, check_rag_health
+from rag.api.health import check_rag_health
 from rag.errors import PdfDamaged
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import HEADER
 from rag.isolation.confinement import READING, AccessRules, elf_loader, interpreter_files, program_rules
+from rag.monitoring.checks import Check
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings

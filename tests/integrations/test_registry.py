@@ -17,7 +17,7 @@ from tests.patience import patient
 
 FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))
 #: Which integrations add commands.
-COMMANDS = {"webhooks": ["command:webhook"], "vectors": ["command:import-vectors"]}
+COMMANDS = {"webhooks": ["command:webhook"], "vectors": ["command:import-vectors"], "backups": ["command:backups"]}
 #: Starts what the server is made of, and prints where integrations are served, with their commands, jobs and sources.
 PROBE = """
 from rag.__main__ import command_line

@@ -8,5 +8,6 @@ from rag.language import N_
 INTEGRATION = Integration(
     name="s3",
     title=N_("S3-compatible storage"),
+    packages=("minio",),
     sources=(SourceKind("s3", makes=f"{__name__}.bucket:source_of", form=f"{__name__}.form:FORM"),),
 )

@@ -12,24 +12,31 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from psycopg.conninfo import make_conninfo
 
 from rag.api.health import check_rag_health
 from rag.errors import SettingsError
-from rag.services import connect_services
+from rag.integrations.operations.backups.checks import backup_checks
+from rag.integrations.operations.backups.scheduled import (
+    LEFT_SECONDS,
+    NAME,
+    REPORT,
+    FolderPlace,
+    ScheduledBackups,
+)
+from rag.services import assemble, connect_services
 from rag.settings import Settings, load_settings
 from rag.storage.backup import back_up, restore
 from rag.storage.data_folder import BACKUP, RESTORE
+from rag.storage.database import Database
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.erasures import read_register
-from rag.storage.scheduled_backups import LEFT_SECONDS, NAME, REPORT, FolderPlace, ScheduledBackups
 from tests.forked import forked_python
+from tests.integrations.operations.backups.s3_standin import ACCESS, SECRET, S3Standin
 from tests.patience import patient
 from tests.records.test_privacy import tables_with
-from tests.s3_standin import ACCESS, SECRET, S3Standin
 from tests.test_backup import PREPARE, PROJECT, QUESTION, run
 
 
@@ -41,6 +48,11 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.now
+
+
+def set_up(folder: Path, **variables: str) -> Settings:
+    """Settings for a data folder with variables of backups."""
+    return Settings(data_dir=folder, tenant="demo", integration_variables=variables)
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +82,12 @@ def test_a_backup_is_due_by_its_interval_old_ones_go_and_one_is_tried_each_month
     place, clock = tmp_path / "elsewhere", Clock()
     identity, recipient = key(tmp_path)
     assert identity.stat().st_mode & 0o777 == 0o600
-    settings = Settings(
-        data_dir=data,
-        backup_to=str(place),
-        backup_keep_days=3,
-        backup_recipients=recipient,
-        backup_identity=str(identity),
+    settings = set_up(
+        data,
+        RAG_BACKUP_TO=str(place),
+        RAG_BACKUP_KEEP_DAYS="3",
+        RAG_BACKUP_RECIPIENTS=recipient,
+        RAG_BACKUP_IDENTITY=str(identity),
     )
     backups = ScheduledBackups(settings, clock=clock)
     assert set(backups.ages().values()) == {float("inf")}
@@ -205,9 +217,9 @@ def test_it_is_made_beside_the_application_and_doctor_says_how_it_went(data: Pat
 
 def test_backups_are_stored_in_a_bucket_listed_tried_and_deleted_there(data: Path) -> None:
     with S3Standin("hr-backups") as storage:
-        settings = Settings(
-            data_dir=data, backup_to="s3://hr-backups/nightly/", backup_keep_days=1,
-            aws_access_key_id=ACCESS, aws_secret_access_key=SECRET, aws_endpoint_url=storage.url,
+        settings = set_up(
+            data, RAG_BACKUP_TO="s3://hr-backups/nightly/", RAG_BACKUP_KEEP_DAYS="1",
+            AWS_ACCESS_KEY_ID=ACCESS, AWS_SECRET_ACCESS_KEY=SECRET, AWS_ENDPOINT_URL=storage.url,
         )  # fmt: skip
         clock = Clock()
         backups = ScheduledBackups(settings, clock=clock)
@@ -224,14 +236,14 @@ def test_backups_are_stored_in_a_bucket_listed_tried_and_deleted_there(data: Pat
         assert sorted(storage.objects) == sorted(
             ["hr-assistant-20200101T000000Z.tar", "nightly/notes.txt", *(f"nightly/{name}" for name in made[-3:])]
         )
-        mistakes: list[tuple[dict[str, Any], str]] = [
-            ({"aws_secret_access_key": "another"}, "signature does not match"),
-            ({"backup_to": "s3://nobodys/x"}, "bucket does not exist"),
-            ({"backup_to": "s3:///x"}, "look like s3://bucket"),
+        mistakes = [
+            ({"AWS_SECRET_ACCESS_KEY": "another"}, "signature does not match"),
+            ({"RAG_BACKUP_TO": "s3://nobodys/x"}, "bucket does not exist"),
+            ({"RAG_BACKUP_TO": "s3:///x"}, "look like s3://bucket"),
         ]
         for wrong, said in mistakes:
             with pytest.raises(SettingsError, match=said):
-                ScheduledBackups(replace(settings, **wrong)).list()
+                ScheduledBackups(set_up(data, **{**settings.integration_variables, **wrong})).list()
     assert SECRET not in repr(settings)
 
 
@@ -239,9 +251,21 @@ def test_what_is_not_set_is_said(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="RAG_BACKUP_TO is not set"):
         ScheduledBackups(Settings(data_dir=tmp_path)).make()
     with pytest.raises(SettingsError, match="DATABASE_URL is set"):
-        ScheduledBackups(Settings(data_dir=tmp_path, backup_to="x", database_url="postgresql://x")).make()
-    with pytest.raises(SettingsError, match="above 0"):
-        load_settings({"RAG_BACKUP_HOURS": "0"}, None)
+        ScheduledBackups(replace(set_up(tmp_path, RAG_BACKUP_TO="x"), database_url="postgresql://x")).make()
+    for name in ("RAG_BACKUP_HOURS", "RAG_BACKUP_KEEP_DAYS"):
+        for wrong in ("0", "-1", "nan", "inf", "a day"):
+            with pytest.raises(SettingsError, match=f"{name} is '{wrong}', but .* above 0"):
+                connect_services(load_settings({name: wrong, "RAG_DATA_DIR": str(tmp_path / "data")}, None))
+    assert not (tmp_path / "data").exists()
+
+
+def test_doctor_says_that_no_backup_is_made(tmp_path: Path, database: Database) -> None:
+    parts = assemble(Settings(data_dir=tmp_path, tesseract="none", builtin_embedder="lexical"), database)
+    (check,) = backup_checks(parts)
+    assert (check.name, check.state) == ("Backups", "missing")
+    assert "RAG_BACKUP_TO" in check.detail
+    assert "RAG" not in check.sentence
+    parts.pipeline.close()
 
 
 CANARY = "canary-51e8"
@@ -275,7 +299,7 @@ def test_restoring_an_older_backup_brings_nobody_back_who_was_erased(installed: 
     subprocess.run(["cp", "-a", str(installed), str(first)], check=True)
     place.mkdir()
     clock = Clock()
-    settings = Settings(data_dir=first, tenant="demo", backup_to=str(place))
+    settings = set_up(first, RAG_BACKUP_TO=str(place))
     backups = ScheduledBackups(settings, clock=clock)
     parts = connect_services(settings)
     try:
@@ -326,7 +350,7 @@ def test_restoring_an_older_backup_brings_nobody_back_who_was_erased(installed: 
 def test_an_erasure_is_noted_although_the_place_of_backups_cannot_be_reached(data: Path, tmp_path: Path) -> None:
     folder, place = tmp_path / "data", tmp_path / "backups"
     subprocess.run(["cp", "-a", str(data), str(folder)], check=True)
-    settings = Settings(data_dir=folder, tenant="demo", backup_to=str(place))
+    settings = set_up(folder, RAG_BACKUP_TO=str(place))
     parts = connect_services(settings)
     try:
         with parts.database.transaction("demo") as connection:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from rag.errors import RagError, SettingsError
+from rag.errors import PackagesMissing, RagError, SettingsError
 from rag.settings import Settings
 from rag.storage.backup import back_up, try_restore
 from rag.storage.data_folder import BACKUP, only_one, private_folder, write_private
@@ -86,7 +86,7 @@ class Place(Protocol):
 
 
 class FolderPlace:
-    """A folder, such as another machine's mounted disk."""
+    """A folder, for example on a mounted disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -118,26 +118,30 @@ class FolderPlace:
 
 
 class S3Place:
-    """A bucket, or a part of one, of an S3-compatible storage."""
+    """A bucket in S3-compatible storage, or a prefix in it."""
 
     def __init__(self, address: str, settings: Settings) -> None:
         """Read an address such as s3://bucket/prefix. Raises `SettingsError` for other text."""
-        parts, server = urlsplit(address), urlsplit(settings.aws_endpoint_url)
+        endpoint = settings.variable("AWS_ENDPOINT_URL")
+        parts, server = urlsplit(address), urlsplit(endpoint)
         if not parts.netloc or server.scheme not in ("http", "https") or not server.netloc:
             raise SettingsError(
-                f"RAG_BACKUP_TO is {address!r} and AWS_ENDPOINT_URL {settings.aws_endpoint_url!r}, but they have to "
-                "look like s3://bucket/prefix and https://s3.example.com."
+                f"RAG_BACKUP_TO is {address!r} and AWS_ENDPOINT_URL {endpoint!r}, but they have to look "
+                "like s3://bucket/prefix and https://s3.example.com."
             )
-        import minio  # only where it is used: a start without it is quicker
-        import urllib3
+        try:
+            import minio  # only where it is used: a start without it is quicker
+            import urllib3
+        except ModuleNotFoundError as exc:
+            raise PackagesMissing from exc
 
         self._bucket = parts.netloc
         self._prefix = f"{parts.path.strip('/')}/".lstrip("/")
         self._client = minio.Minio(
             server.netloc,
-            access_key=settings.aws_access_key_id,
-            secret_key=settings.aws_secret_access_key,
-            region=settings.aws_region,
+            access_key=settings.variable("AWS_ACCESS_KEY_ID"),
+            secret_key=settings.variable("AWS_SECRET_ACCESS_KEY"),
+            region=settings.variable("AWS_REGION"),
             secure=server.scheme == "https",
             http_client=urllib3.PoolManager(timeout=S3_TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)),
         )
@@ -158,10 +162,10 @@ class S3Place:
 
 @contextmanager
 def _said(place: str) -> Iterator[None]:
-    """Raise `SettingsError` for what a place refuses."""
+    """Raise `SettingsError` for errors of a storage place."""
     try:
         yield
-    except SettingsError:
+    except RagError:
         raise
     except Exception as exc:  # of a file system, of the network or of the storage
         if not isinstance(exc, OSError | ValueError) and type(exc).__module__.partition(".")[0] not in CLIENTS:
@@ -172,6 +176,15 @@ def _said(place: str) -> Iterator[None]:
         ) from exc
 
 
+def _above_zero(settings: Settings, name: str) -> float:
+    """Return a setting as a number above 0. Raises `SettingsError`."""
+    text = settings.variable(name)
+    with suppress(ValueError):
+        if 0 < (found := float(text)) < math.inf:
+            return found
+    raise SettingsError(f"{name} is {text!r}, but it has to be a number above 0.")
+
+
 class ScheduledBackups:
     """Makes, keeps and tries the backups that the settings ask for."""
 
@@ -179,17 +192,21 @@ class ScheduledBackups:
         self._settings = settings
         self._clock = clock
         self._busy = threading.Lock()
-        self._noting = threading.Lock()
+        self._address = settings.variable("RAG_BACKUP_TO")
+        self._recipients = settings.variable("RAG_BACKUP_RECIPIENTS")
+        self._identity = settings.variable("RAG_BACKUP_IDENTITY")
+        self._hours = _above_zero(settings, "RAG_BACKUP_HOURS")
+        self._keep_days = _above_zero(settings, "RAG_BACKUP_KEEP_DAYS")
 
     @property
     def is_on(self) -> bool:
         """Return whether automatic backups are on."""
-        return bool(self._settings.backup_to) and not self._settings.database_url
+        return bool(self._address) and not self._settings.database_url
 
     def list(self) -> list[StoredBackup]:
         """Return the stored backups, newest first. Raises `SettingsError` when the place cannot be read."""
         found = []
-        with _said(self._settings.backup_to):
+        with _said(self._address):
             for name, size in self._place().list():
                 if made := NAME.fullmatch(name):
                     found.append(StoredBackup(datetime.strptime(made[1], TIME).replace(tzinfo=UTC), name, size))
@@ -236,31 +253,21 @@ class ScheduledBackups:
         if not self.is_on:
             return []
         place = self._place()
-        with _said(self._settings.backup_to), tempfile.TemporaryDirectory() as folder:
+        with _said(self._address), tempfile.TemporaryDirectory() as folder:
             if SHARED_REGISTER not in {name for name, _size in place.list()}:
                 return []
             path = Path(folder) / SHARED_REGISTER
             place.fetch(SHARED_REGISTER, path)
             return read_register(path)
 
-    def note_erasure(self, erasure: Erasure) -> None:
-        """Keep an erasure in the data folder and beside the backups. Where that fails, the next backup does it."""
-        register = self._settings.data_dir / REGISTER
-        try:
-            with self._noting:
-                write_register(register, [*read_register(register), erasure])
-                self._share_erasures()
-        except (RagError, OSError) as exc:
-            log.error("The erasure %s is noted beside the backups with the next one: %s", erasure.id, exc)
-
-    def _share_erasures(self) -> None:
+    def share_erasures(self) -> None:
         """Store the register of the data folder beside the backups, with what is there already."""
         if not self.is_on:
             return
         known = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]
         if not known:
             return
-        with _said(self._settings.backup_to), tempfile.TemporaryDirectory() as folder:
+        with _said(self._address), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / SHARED_REGISTER
             write_register(path, known)
             self._place().store(path, SHARED_REGISTER)
@@ -281,14 +288,14 @@ class ScheduledBackups:
 
     @property
     def _interval(self) -> timedelta:
-        return timedelta(hours=self._settings.backup_hours)
+        return timedelta(hours=self._hours)
 
     def _is_due(self, last: BackupRun | None, now: datetime) -> bool:
         if last is not None and last.error:
             return now - last.at >= min(RETRY, self._interval)
         try:
             stored = self.list()
-        except SettingsError as exc:
+        except RagError as exc:
             self._keep("backup", BackupRun(at=now, error=exc.message))
             log.error("No backup is made: %s", exc.message)
             return False
@@ -304,7 +311,7 @@ class ScheduledBackups:
     def _now(self, kind: str, work: Callable[[], BackupRun]) -> BackupRun:
         if self._settings.database_url:
             raise SettingsError("DATABASE_URL is set: back up that database by its own means (docs/operations.md).")
-        if not self._settings.backup_to:
+        if not self._address:
             raise SettingsError("RAG_BACKUP_TO is not set. Name a folder, or s3://bucket/prefix.")
         with only_one(self._settings.data_dir, LOCK) as is_mine:
             if not is_mine:
@@ -330,12 +337,12 @@ class ScheduledBackups:
 
     def _back_up(self) -> BackupRun:
         began, now = time.monotonic(), self._clock()
-        recipients = self._settings.backup_recipients
+        recipients = self._recipients
         name = f"hr-assistant-{now.strftime(TIME)}Z.tar{'.age' if recipients else ''}"
         with private_folder(self._settings.data_dir, BACKUP) as folder:
             made = back_up(self._settings, folder / name, recipients=recipients)
-            self._share_erasures()
-            with _said(self._settings.backup_to):
+            self.share_erasures()
+            with _said(self._address):
                 self._place().store(folder / name, name)
         self._delete_old(now)
         return BackupRun(
@@ -343,8 +350,8 @@ class ScheduledBackups:
         )
 
     def _delete_old(self, now: datetime) -> None:
-        oldest = now - timedelta(days=self._settings.backup_keep_days)
-        with _said(self._settings.backup_to):
+        oldest = now - timedelta(days=self._keep_days)
+        with _said(self._address):
             for backup in self.list()[LEAST_KEPT:]:
                 if backup.made_at < oldest:
                     self._place().delete(backup.name)
@@ -355,14 +362,14 @@ class ScheduledBackups:
         if not stored:
             raise SettingsError("There is no backup to try yet.")
         name = stored[0].name
-        identity = Path(self._settings.backup_identity) if self._settings.backup_identity else None
+        identity = Path(self._identity) if self._identity else None
         if name.endswith(".age") and identity is None:
             raise SettingsError(
                 "The backups are encrypted, and RAG_BACKUP_IDENTITY does not name the file with their private key. Set "
                 "it, or try one on another machine: python -m rag restore FILE --identity KEY."
             )
         with private_folder(self._settings.data_dir, BACKUP) as folder:
-            with _said(self._settings.backup_to):
+            with _said(self._address):
                 self._place().fetch(name, folder / name)
             brought = try_restore(self._settings, folder / name, identity=identity)
         return BackupRun(
@@ -374,9 +381,9 @@ class ScheduledBackups:
         )
 
     def _place(self) -> Place:
-        if self._settings.backup_to.startswith("s3://"):
-            return S3Place(self._settings.backup_to, self._settings)
-        return FolderPlace(Path(self._settings.backup_to).expanduser())
+        if self._address.startswith("s3://"):
+            return S3Place(self._address, self._settings)
+        return FolderPlace(Path(self._address).expanduser())
 
     def _read(self) -> dict[str, BackupRun]:
         try:

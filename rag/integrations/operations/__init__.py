@@ -1,0 +1,1 @@
+"""Connect what operators use: storage for backups, more database servers."""

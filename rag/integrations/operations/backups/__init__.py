@@ -1,0 +1,37 @@
+"""Back up automatically: `scheduled` makes and tries backups, `commands` lists them, `checks` reports to `doctor`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag.command_line import Commands
+from rag.integrations.integration import Integration
+from rag.language import N_
+
+if TYPE_CHECKING:
+    from rag.settings import Settings
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command `backups`."""
+    from rag.integrations.operations.backups.commands import add_parsers
+
+    add_parsers(commands)
+
+
+def check(settings: Settings) -> None:
+    """Refuse numbers that cannot be used."""
+    from rag.integrations.operations.backups.scheduled import ScheduledBackups
+
+    ScheduledBackups(settings)
+
+
+INTEGRATION = Integration(
+    name="backups",
+    title=N_("Automatic backups"),
+    packages=("minio",),
+    add_commands=add_commands,
+    check=check,
+    backups=f"{__name__}.scheduled:ScheduledBackups",
+    checks=f"{__name__}.checks:backup_checks",
+)

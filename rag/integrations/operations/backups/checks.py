@@ -1,0 +1,28 @@
+"""Report the automatic backups to `doctor`."""
+
+from __future__ import annotations
+
+from rag.integrations.operations.backups.scheduled import ScheduledBackups
+from rag.language import _, translated
+from rag.monitoring.checks import Check
+from rag.services import Services
+
+
+def backup_checks(parts: Services) -> list[Check]:
+    """Check whether automatic backups are made and can be restored; backups of your own Postgres are unknown here."""
+    if parts.settings.database_url:
+        return []
+    backups = ScheduledBackups(parts.settings)
+    if not backups.is_on:
+        sentence = _("None is made by itself: what is lost with the disk of the server is lost.")
+        detail = _("Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix.")
+        return [Check(name=_("Backups"), state="missing", sentence=sentence, detail=detail)]
+    if trouble := backups.trouble():
+        return [Check(name=_("Backups"), state="warning", sentence=translated(trouble))]
+    backup, trial = backups.last()
+    assert backup is not None  # noqa: S101  otherwise there is trouble
+    sentence = _("The last is of {time} UTC.", time=f"{backup.at:%Y-%m-%d %H:%M}")
+    if trial is not None:
+        tried = _("{name} was restored whole as a trial on {day}.", name=trial.name, day=f"{trial.at:%Y-%m-%d}")
+        sentence = f"{sentence} {tried}"
+    return [Check(name=_("Backups"), state="ok", sentence=sentence)]

@@ -1,0 +1,18 @@
+"""Describe the result of a check, for `doctor` and `/api/health`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A check with its result. `failed` breaks the product, `missing` leaves something out, `warning` will matter."""
+
+    name: str
+    state: Literal["ok", "missing", "warning", "failed"]
+    #: In plain words, for an administrator who never saw a terminal.
+    sentence: str
+    #: For the person who runs the server: settings, commands and versions.
+    detail: str = ""
