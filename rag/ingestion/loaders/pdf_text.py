@@ -21,9 +21,18 @@ import pypdfium2.raw as pdfium
 
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_marks import around, line_boxes, parts_of_page
-from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
-from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, RawPage, Style, letters_in, shortened
+from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
+from rag.ingestion.loaders.page_text import (
+    STRUCK_TEXT,
+    UNREAD_TEXT,
+    UNSURE_ORDER,
+    RawPage,
+    Style,
+    letters_in,
+    shortened,
+)
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
+from rag.ingestion.loaders.pdf_columns import SAME_EDGE, Columns, Span, columns_among, may_have_columns, ordered_spans
 from rag.ingestion.loaders.pdf_composed import SYMBOL_FONT, composed_text
 from rag.ingestion.loaders.pdf_direction import ordered_words
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
@@ -254,7 +263,9 @@ def read_page(
         is_turned = page.get_rotation() != 0
         turned = _turned_words(text_page, text, letters, objects.texts)
         may_have_tables = objects.may_have_tables()
-        if may_have_tables or annotations.additions:
+        is_crossed = not turned and may_have_columns(objects.texts.values())
+        columns: list[Columns] = []
+        if may_have_tables or is_crossed or annotations.additions:
             masked = _masked(text, letters, turned) if hidden.letters or struck.letters or turned else text
             words = place_words(text_page, masked)
             words = with_small_letters(words, masked, runs) if runs else words
@@ -262,7 +273,7 @@ def read_page(
         additions = place_additions(annotations.additions, words, objects.page_box, is_turned=is_turned)
         places += [("note", placed.addition.box) for placed in additions]
         as_tables: list[Box] = []
-        if may_have_tables:
+        if may_have_tables or is_crossed:
             paths = [item for item in objects.paths if item not in struck.paths] if struck.paths else objects.paths
             rules = rules_of(paths)
             if turned:
@@ -270,7 +281,11 @@ def read_page(
             else:
                 listed = _listings(text_page, text, objects.texts, rules)
                 words = [placed for placed in words if placed.start not in listed] if listed else words
-                tables, within = _tables_with(words, [] if is_turned else additions, rules)
+                fitting = [] if is_turned else additions
+                tables, within = _tables_with(words, fitting, rules) if may_have_tables else ([], [])
+                if is_crossed:
+                    columns = columns_among(words, tables, _Drawing(text_page))
+                    tables = [table for table in tables if not _holds_columns(table, columns)]
                 additions = [placed for placed in additions if placed not in within]
                 words += [placed.word() for placed in within]
                 tables = _going_on(tables, table_above)
@@ -280,7 +295,9 @@ def read_page(
                 put_turned_lines(letters, text, found)
         _put_spaces(text_page, text, letters, objects.texts)
         below = put_additions(letters, text, additions)
-        lines, styles, gaps, boxes_of_lines = _styled_lines(text_page, text, letters, objects.texts)
+        lines, styles, gaps, boxes_of_lines = _styled_lines(
+            text_page, ordered_spans(list(_line_spans(text)), columns), text, letters, objects.texts
+        )
         if has_paragraphs_by_gaps:
             lines, boxes_of_lines = _parted(lines, gaps, boxes_of_lines)
         lines, styles = written_lines(lines, styles)
@@ -299,6 +316,7 @@ def read_page(
             *([hidden.report] if hidden.report else []),
             *([STRUCK_TEXT.format(text=shortened(struck_words))] if struck_words else []),
             *annotations.warnings(),
+            *([UNSURE_ORDER] if any(found.is_doubtful for found in columns) else []),
             *([UNREAD_TEXT[unread > 1].format(count=f"{unread:,}")] if unread else []),
         ],
         has_hidden=bool(hidden.letters or struck.letters),
@@ -306,6 +324,44 @@ def read_page(
         last_table=tables[-1] if tables else None,
         marks=[PageMark(kind, *parts) for kind, box in places if (parts := convert(box)) is not None],
         line_places=_positions(lines, {line: convert(box) for line, box in boxes_of_lines.items()}),
+    )
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """The words of a page, as they are drawn."""
+
+    text_page: Any
+
+    def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
+        left, bottom, right, top = placed.word.box
+        for index in placed.indexes[1:]:
+            box = box_of(self.text_page, index)
+            if box is None or box[0] < edge - SAME_EDGE:
+                continue
+            before = box_of(self.text_page, index - 1)
+            is_apart = _owner(self.text_page, index - 1) != _owner(self.text_page, index)
+            if before is None or not is_apart or before[2] > edge + 0.15 * placed.word.height:
+                return None
+            split = index - placed.start
+            return (
+                PlacedWord(Word(placed.word.text[:split], (left, bottom, before[2], top)), placed.start, index),
+                PlacedWord(Word(placed.word.text[split:], (box[0], bottom, right, top)), index, placed.end),
+            )
+        return None
+
+    def is_one(self, before: PlacedWord, after: PlacedWord) -> bool:
+        return _owner(self.text_page, before.end - 1) == _owner(self.text_page, after.start)
+
+
+def _holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
+    return any(
+        placed.word.box[0] >= table.box[0] - 1
+        and placed.word.box[2] <= table.box[2] + 1
+        and table.box[1] <= placed.word.middle <= table.box[3]
+        for columns in sets
+        for part in columns.parts
+        for placed in part
     )
 
 
@@ -619,7 +675,7 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
 
 
 def _styled_lines(
-    text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
+    text_page: Any, spans: Sequence[Span], text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
     """Return the lines of a page, their styles by content, and by place the gaps above and the boxes.
 
@@ -632,7 +688,7 @@ def _styled_lines(
     gaps: dict[int, float] = {}
     boxes: dict[int, Box] = {}
     above: _Line | None = None
-    for start, end, is_broken in _line_spans(text):
+    for start, end, is_broken in spans:
         content = "".join(letters[start:end])
         is_apart = content[:1].isspace()
         line = _sampled(text_page, text, start, end, texts) if content.strip() and "\n" not in content else None
@@ -767,7 +823,7 @@ def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> boo
     )
 
 
-def _line_spans(text: str) -> Iterator[tuple[int, int, bool]]:
+def _line_spans(text: str) -> Iterator[Span]:
     """Return start and end of each line, and whether a hyphen ends it."""
     start = 0
     for end in LINE_END.finditer(text):

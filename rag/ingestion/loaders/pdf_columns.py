@@ -1,0 +1,358 @@
+"""Find columns of running text that are drawn line by line across the page, and the order in which they are read.
+
+Words are in columns where many lines have a gap at the same place and the lines on both sides are wrapped text. Tables,
+forms and lists with a column of names are not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Protocol
+
+from rag.ingestion.loaders.page_tables import PageTable, Word, text_lines
+from rag.ingestion.loaders.pdf_objects import TextObject
+from rag.ingestion.loaders.pdf_words import PlacedWord
+
+#: A start, an end, and whether a hyphen ends it.
+Span = tuple[int, int, bool]
+
+
+class Drawing(Protocol):
+    """What the drawing of a page tells about its words."""
+
+    def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
+        """Cut a word at a place on the page; None unless its halves are drawn apart."""
+
+    def is_one(self, before: PlacedWord, after: PlacedWord) -> bool:
+        """Tell whether two words are drawn at once."""
+
+
+#: The least gap between columns, in heights of the letters, on lines that show where a column begins, and how many of
+#: them a page needs.
+GAP, FEWEST_GAPS = 0.45, 4
+#: How far the lines of a column may begin from each other, in points.
+SAME_EDGE = 2.0
+#: How much wider than the spaces of its line such a gap is, and the share of lines that have one.
+WIDER, MOST = 1.8, 0.6
+#: In usual distances of lines: the gap that ends a set of columns, and the one that parts its rows.
+SECTION, ROW = 4.0, 1.45
+#: Running text: the share of lines that the next word would not fit in, the share of lines that begin in lower case,
+#: and the characters of a line, those of East Asia twice.
+FILLED, LOWER, SHORTEST = 0.7, 0.3, 14
+#: The same where the lines could be rows of a table.
+SURELY_FILLED, SURELY_LOWER = 0.85, 0.5
+#: Lines as long as these on both sides may be running text.
+LONG_LINE = 20
+FEWEST_LINES = 4
+#: Columns within columns are looked for this deep.
+DEEPEST = 3
+#: From this letter on, scripts have no spaces between words.
+UNSPACED = "\u2e80"
+RIGHT_TO_LEFT = ("\u0590", "\u08ff")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Words in the order of their columns, one list for each, and whether this order is in doubt."""
+
+    parts: tuple[tuple[PlacedWord, ...], ...] = ()
+    is_doubtful: bool = False
+
+
+def may_have_columns(texts: Iterable[TextObject]) -> bool:
+    """Tell whether a gap is at the same place in several lines, drawn one side after the other."""
+    found: Counter[int] = Counter()
+    before: TextObject | None = None
+    for after in texts:
+        if (
+            before is not None
+            and abs(before.y - after.y) < 0.8 * after.size
+            and after.box[0] - before.box[2] > 0.5 * after.size
+        ):
+            found[round(after.box[0] / 4)] += 1
+            found[-1 - round(before.box[2] / 4)] += 1
+        before = after
+    return any(count + found[place + 1] >= FEWEST_GAPS for place, count in list(found.items()))
+
+
+def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing) -> list[Columns]:
+    """Find the sets of columns on a page whose lines are drawn across. Tables with ruling lines stay as they are."""
+    free = [placed for placed in words if not any(_is_in(placed.word, table) for table in tables if table.is_ruled)]
+    rows = _rows(free)
+    loose = [table for table in tables if not table.is_ruled]
+    found: list[Columns] = []
+    while rows:
+        best = _best(rows, drawing)
+        if best is None:
+            break
+        first, last, sides = best
+        region = [placed for side in sides for placed in side]
+        columns = _arranged(sides, loose, drawing)
+        if columns is not None and _is_drawn_across(columns.parts or tuple(map(tuple, sides)), last - first):
+            found.append(columns)
+        taken = {placed.start for placed in region}
+        rows = [
+            kept
+            for place, row in enumerate(rows)
+            if not first <= place < last and (kept := [placed for placed in row if placed.start not in taken])
+        ]
+    return found
+
+
+def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
+    """Return the lines of a page cut and ordered by columns, each set in the place of its first line."""
+    ordered = list(spans)
+    for columns in sets:
+        place_of = {
+            index: place for place, part in enumerate(columns.parts) for placed in part for index in placed.indexes
+        }
+        if not place_of:
+            continue
+        outside: list[Span] = []
+        inside: list[tuple[int, Span]] = []
+        at = 0
+        for span in ordered:
+            pieces = list(_pieces(span, place_of))
+            if pieces and not inside:
+                at = len(outside)
+            inside += pieces
+            if not pieces:
+                outside.append(span)
+        held = [span for _, span in sorted(inside, key=lambda piece: piece[0])]
+        ordered = [*outside[:at], *held, *outside[at:]]
+    return ordered
+
+
+def _pieces(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
+    """Yield the parts of a line, each with its column; words outside of the set go with those before them."""
+    start, end, is_broken = span
+    marks = [(index, place_of[index]) for index in range(start, end) if index in place_of]
+    if is_broken and not marks and end in place_of:
+        marks = [(start, place_of[end])]
+    if not marks:
+        return
+    begin, column = start, marks[0][1]
+    for index, place in marks[1:]:
+        if place != column:
+            yield column, (begin, index, False)
+            begin, column = index, place
+    yield column, (begin, end, is_broken)
+
+
+def _rows(words: Sequence[PlacedWord]) -> list[list[PlacedWord]]:
+    by_word = {id(placed.word): placed for placed in words}
+    return [[by_word[id(word)] for word in line] for line in text_lines([placed.word for placed in words])]
+
+
+def _best(
+    rows: Sequence[Sequence[PlacedWord]], drawing: Drawing
+) -> tuple[int, int, tuple[list[PlacedWord], list[PlacedWord]]] | None:
+    """Return the first and last row of the columns that most rows show, and the words on both sides of their gap."""
+    for edge in _edges(rows):
+        parted = [_sides(row, edge, drawing) for row in rows]
+        for first, last in _runs(rows, parted):
+            inner = [sides for sides in parted[first:last] if sides is not None]
+            if not _shows_gap(inner, edge):
+                continue
+            left = [placed for one, _ in inner for placed in one]
+            right = [placed for _, other in inner for placed in other]
+            return first, last, (left, right)
+    return None
+
+
+def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: float) -> bool:
+    """Tell whether most lines have a gap at a place that is wider than their other gaps, and text that begins there."""
+    both = [(left, right) for left, right in rows if left and right]
+    if len(both) < FEWEST_GAPS:
+        return False
+    gaps = [right[0].word.box[0] - left[-1].word.box[2] for left, right in both]
+    heights = [right[0].word.height for _, right in both]
+    spaces = [
+        median(after.word.box[0] - before.word.box[2] for before, after in pairs) if pairs else 0.0
+        for pairs in ([*pairwise(left), *pairwise(right)] for left, right in both)
+    ]
+    wide = sum(gap >= WIDER * space for gap, space in zip(gaps, spaces, strict=True))
+    begin = sum(abs(right[0].word.box[0] - edge) <= SAME_EDGE for _, right in both)
+    end = sum(abs(left[-1].word.box[2] - edge) <= SAME_EDGE for left, _ in both)
+    return median(gaps) >= GAP * median(heights) and min(wide, max(begin, end)) >= MOST * len(both)
+
+
+def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
+    """Return places where lines have a wide gap, the most frequent ones first."""
+    lefts: list[float] = []
+    rights: list[float] = []
+    for row in rows:
+        for before, after in pairwise(row):
+            if after.word.box[0] - before.word.box[2] > GAP * after.word.height:
+                lefts.append(after.word.box[0])
+                rights.append(before.word.box[2])
+    found: list[tuple[int, float]] = []
+    for places, is_left in ((lefts, True), (rights, False)):
+        places.sort()
+        begin = 0
+        for end in range(1, len(places) + 1):
+            if end == len(places) or places[end] - places[begin] > SAME_EDGE:
+                if end - begin >= FEWEST_GAPS:
+                    found.append((end - begin, places[begin] if is_left else places[end - 1]))
+                begin = end
+    return [place for _, place in sorted(found, key=lambda item: -item[0])]
+
+
+def _sides(
+    row: Sequence[PlacedWord], edge: float, drawing: Drawing
+) -> tuple[list[PlacedWord], list[PlacedWord]] | None:
+    """Return the words of a line on the left and on the right of a place; None if a word goes across."""
+    left: list[PlacedWord] = []
+    right: list[PlacedWord] = []
+    for placed in row:
+        begin, _, end, _ = placed.word.box
+        room = 0.15 * placed.word.height
+        if begin >= edge - SAME_EDGE:
+            right.append(placed)
+        elif end <= edge + room:
+            left.append(placed)
+        elif (halves := drawing.cut(placed, edge)) is not None:
+            left.append(halves[0])
+            right.append(halves[1])
+        else:
+            return None
+    if left and right:
+        before, after = left[-1], right[0]
+        gap = after.word.box[0] - before.word.box[2]
+        is_edge = min(abs(after.word.box[0] - edge), abs(before.word.box[2] - edge)) <= SAME_EDGE
+        if gap <= GAP * after.word.height and (not is_edge or drawing.is_one(before, after)):
+            return None
+    return left, right
+
+
+def _distance(above: Sequence[PlacedWord], below: Sequence[PlacedWord]) -> float:
+    return above[0].word.middle - below[0].word.middle
+
+
+def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
+    gaps = [_distance(above, below) for above, below in pairwise(rows)]
+    return median(gaps) if gaps else 0.0
+
+
+def _runs(
+    rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
+) -> list[tuple[int, int]]:
+    """Return the ranges of rows that no word crosses, without single lines that stand apart, the longest first."""
+    usual = _leading(rows)
+    runs: list[tuple[int, int]] = []
+    begin = 0
+    for place in range(len(rows) + 1):
+        is_end = place == len(rows) or parted[place] is None
+        is_apart = not is_end and place > begin and _distance(rows[place - 1], rows[place]) > SECTION * usual
+        if is_end or is_apart:
+            if place > begin:
+                runs.append((begin, place))
+            begin = place + is_end
+    trimmed: list[tuple[int, int]] = []
+    for first, last in runs:
+        usual = _leading(rows[first:last])
+        begins = last - first > 1 and _distance(rows[first], rows[first + 1]) > ROW * usual
+        ends = last - first > 2 and _distance(rows[last - 2], rows[last - 1]) > ROW * usual
+        trimmed.append((first + begins, last - ends))
+    return sorted(trimmed, key=lambda run: run[0] - run[1])
+
+
+def _arranged(
+    sides: tuple[list[PlacedWord], list[PlacedWord]], loose: Sequence[PageTable], drawing: Drawing
+) -> Columns | None:
+    """Return the columns if they are running text; without parts if they may be; None if they are not."""
+    leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
+    lines = [_rows(leaf) for leaf in leaves]
+    region = [placed for side in sides for placed in side]
+    is_table = any(_is_in(placed.word, table) for table in loose for placed in region)
+    if not all(_is_running(leaf, is_sure=is_table) for leaf in lines):
+        is_long = all(len(leaf) >= FEWEST_LINES and _length(leaf) >= LONG_LINE for leaf in lines)
+        return Columns(is_doubtful=True) if is_long and not is_table else None
+    bands = _bands(_rows(region))
+    if is_table and len(bands) > 1:
+        return None
+    if _is_from_the_right(region):
+        leaves.reverse()
+    parts = [
+        tuple(placed for placed in leaf if low < placed.word.middle <= high) for low, high in bands for leaf in leaves
+    ]
+    return Columns(tuple(part for part in parts if part), is_doubtful=len(bands) > 1)
+
+
+def _leaves(words: list[PlacedWord], drawing: Drawing, deep: int) -> list[list[PlacedWord]]:
+    rows = _rows(words)
+    best = _best(rows, drawing) if deep else None
+    if best is None or best[1] - best[0] < 0.6 * len(rows):
+        return [words]
+    first, last, sides = best
+    above = [placed for row in rows[:first] for placed in row]
+    below = [placed for row in rows[last:] for placed in row]
+    left, right = sides
+    return [*_leaves([*above, *left], drawing, deep - 1), *_leaves([*right, *below], drawing, deep - 1)]
+
+
+def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
+    """Return the heights between which rows of columns are, from the top down: a wide gap runs through all columns."""
+    usual = _leading(rows)
+    starts = [0]
+    for place, (above, below) in enumerate(pairwise(rows), 1):
+        # A line alone is the head of what follows.
+        if _distance(above, below) > ROW * usual and place - starts[-1] > 1:
+            starts.append(place)
+    middles = [rows[place - 1][0].word.middle / 2 + rows[place][0].word.middle / 2 for place in starts[1:]]
+    tops = [float("inf"), *middles]
+    return list(zip([*middles, float("-inf")], tops, strict=True))
+
+
+def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool:
+    """Tell whether lines are wrapped text."""
+    if len(lines) < FEWEST_LINES or _length(lines) < SHORTEST:
+        return False
+    is_turned = _is_from_the_right([placed for line in lines for placed in line])
+    edges = [line[0].word.box[0] if is_turned else line[-1].word.box[2] for line in lines]
+    # One line may be too long for its column.
+    limit = sorted(edges, reverse=is_turned)[-2]
+    filled = [
+        (edge - limit if is_turned else limit - edge)
+        <= _first_width(below, is_turned=is_turned) + 0.4 * below[0].word.height
+        for edge, below in zip(edges[:-1], lines[1:], strict=True)
+    ]
+    starts = [line[0].word.text[0] for line in lines[1:]]
+    cased = [letter for letter in starts if letter.isupper() or letter.islower()]
+    lower = sum(map(str.islower, cased))
+    return sum(filled) >= (SURELY_FILLED if is_sure else FILLED) * len(filled) and (
+        lower >= (SURELY_LOWER if is_sure else LOWER) * len(cased)
+    )
+
+
+def _first_width(line: Sequence[PlacedWord], *, is_turned: bool) -> float:
+    word = line[-1 if is_turned else 0].word
+    return 2 * word.height if word.text[0] >= UNSPACED else word.box[2] - word.box[0]
+
+
+def _length(lines: Sequence[Sequence[PlacedWord]]) -> float:
+    """Return the usual characters of a line."""
+    return median(
+        sum(1 + sum(1 + (letter >= UNSPACED) for letter in placed.word.text) for placed in line) for line in lines
+    )
+
+
+def _is_from_the_right(words: Sequence[PlacedWord]) -> bool:
+    first, last = RIGHT_TO_LEFT
+    return 2 * sum(first <= placed.word.text[0] <= last for placed in words) > len(words)
+
+
+def _is_in(word: Word, table: PageTable) -> bool:
+    left, bottom, right, top = table.box
+    return left - 1 <= word.box[0] and word.box[2] <= right + 1 and bottom <= word.middle <= top
+
+
+def _is_drawn_across(parts: Sequence[Sequence[PlacedWord]], rows: int) -> bool:
+    """Tell whether the order of drawing goes from column to column with the lines."""
+    order = sorted((placed.start, place) for place, part in enumerate(parts) for placed in part)
+    changes = sum(before[1] != after[1] for before, after in pairwise(order))
+    return changes >= max(FEWEST_GAPS, rows / 2)
