@@ -22,7 +22,7 @@ Span = tuple[int, int, bool]
 
 
 class Drawing(Protocol):
-    """What the drawing of a page tells about its words."""
+    """Tells how words are drawn."""
 
     def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
         """Cut a word at a place on the page; None unless its halves are drawn apart."""
@@ -36,9 +36,9 @@ class Drawing(Protocol):
 GAP, FEWEST_GAPS = 0.45, 4
 #: How far the lines of a column may begin from each other, in points.
 SAME_EDGE = 2.0
-#: How much wider than the spaces of its line such a gap is, and the share of lines that have one.
+#: A gap between columns is this many times as wide as spaces between words, on this share of lines.
 WIDER, MOST = 1.8, 0.6
-#: In usual distances of lines: the gap that ends a set of columns, and the one that parts its rows.
+#: In distances between lines: wider gaps end a set of columns, or begin another row of texts side by side.
 SECTION, ROW = 4.0, 1.45
 #: Running text: the share of lines that the next word would not fit in, the share of lines that begin in lower case,
 #: and the characters of a line, those of East Asia twice.
