@@ -327,7 +327,7 @@ class NoTextInPdf(DocumentError):
 
 
 class ReadingTookTooLong(DocumentError):
-    """Reading this PDF took too much time or memory and was ended. Export it again from its source."""
+    """Reading this file took too much time or memory and was ended. Save it again in the program it comes from."""
 
 
 class WorkKeepsDying(DocumentError):

@@ -225,7 +225,7 @@ def test_a_page_that_takes_a_parser_hours_is_the_only_one_that_is_not_read(site:
     try:
         found = {item.key.removeprefix(site.url): item for item in source.items()}
         assert set(found) == {"/", "/attributes", "/after"}
-        with pytest.raises(ReadingTookTooLong):
+        with pytest.raises(ReadingTookTooLong, match="this file"):
             found["/attributes"].load()
         assert b"comes after" in found["/after"].load().content
     finally:
