@@ -19,6 +19,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.answer_types import asked_type, counts_in
+from rag.answering.applicability import is_for_another_group, is_for_another_period
 from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.number_check import figures
 from rag.answering.number_words import years_written
@@ -154,8 +155,12 @@ NEIGHBOURS, LONGEST_NEIGHBOURHOOD = (-1, 1, 2, -2), 560
 #: A line that only names something, as the entry of a table of contents does; a sentence that gives an example.
 LABEL_VALUE, LABEL_WORDS = 0.3, 6
 EXAMPLE_VALUE = 0.7
+#: Of an item and a sentence that say as much, the sentence needs nothing beside it to be understood.
+ITEM_VALUE = 0.97
 #: A sentence that limits the one before: the rule comes before its exception.
 AFTER_RULE_VALUE = 0.85
+#: Another rule may hold for everybody, or be counted by the period that was asked for.
+OTHER_GROUP_VALUE, OTHER_PERIOD_VALUE = 0.75, 0.75
 #: In languages that write compounds as one word, words of at least this length are also searched within longer ones;
 #: of a compound split into parts, this share has to be found.
 LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
@@ -302,7 +307,10 @@ def best_quotes(
         if not meaning and best < SURE_IN_WORDS:
             # Few of the question's words are anywhere: the order of the passages says more than a chance word.
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
-        ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
+        ranked = sorted(
+            candidates,
+            key=lambda c: (-scores[c] * (ITEM_VALUE if c.kind == "item" else 1.0), c.passage, c.position),
+        )
         if own_documents:
             own = _of_own_place(ranked, scores, own_documents, reading, citations, language, similarities)
         if own is None:
@@ -828,6 +836,7 @@ def _candidates(
     # Across languages a short sentence is compared better with its heading (docs/measurements/answering.md, "Replies").
     headed = bare_heading(heading) if spoken != language else ""
     is_listed = False
+    example_block = -1
     for position, unit in enumerate(units):
         is_listed = (unit.text.endswith(":") and not SEE_ALSO.match(unit.text)) or (is_listed and unit.kind == "item")
         terms = terms_in(unit.subject or unit.text)
@@ -850,7 +859,10 @@ def _candidates(
             value *= OUTSIDE_VALUE
         if unit.kind == "row" and (is_inside := in_range[position]) is not None:
             value *= INSIDE_VALUE if is_inside else OUTSIDE_VALUE
+        # An example goes on to the end of its paragraph.
         if EXAMPLE.match(unit.text):
+            example_block = unit.block
+        if unit.block == example_block and unit.kind not in ("row", "column", "heading"):
             value *= EXAMPLE_VALUE
         if (
             EXCEPTION.match(unit.text)
@@ -858,6 +870,10 @@ def _candidates(
             or (OF_ANOTHER_PARAGRAPH.search(unit.text) and not OF_ANOTHER_PARAGRAPH.search(question))
         ):
             value *= AFTER_RULE_VALUE
+        if is_for_another_group(unit.text, heading, question):
+            value *= OTHER_GROUP_VALUE
+        if is_for_another_period(unit.text, question):
+            value *= OTHER_PERIOD_VALUE
         if (
             unit.kind in ("item", "sentence")
             and not ends(unit.text)

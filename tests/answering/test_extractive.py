@@ -1375,7 +1375,7 @@ def test_a_time_limit_is_no_number_of_days(question: str, text: str, is_in: bool
 def test_the_closest_is_one_passage_unless_parts_were_asked() -> None:
     found = [
         passage(1, "Employees get 16 days of leave a year. Managers get 18 days of leave a year."),
-        passage(2, "Interns get 8 days of leave a year."),
+        passage(2, "Technicians get 8 days of leave a year."),
     ]
     quotes = best_quotes("How many days of leave are there a year?", found, language="en")
     assert quotes is not None
@@ -1426,7 +1426,7 @@ def test_two_documents_that_disagree_are_quoted_both(question: str, language: st
     ("one", "other"),
     [
         ("Tell your manager at once.", "Tell your manager at once."),
-        ("Interns get 8 days of leave a year.", "Managers get 18 days of leave a year."),
+        ("Technicians get 8 days of leave a year.", "Managers get 18 days of leave a year."),
         ("Ask Ann.", "Ask Bob."),
         ("Staff may carry over five days of leave.", "Unused days of leave may be carried over by staff."),
     ],
@@ -1634,6 +1634,42 @@ def test_how_long_before_is_answered_by_a_time_before_something(
             "en",
             "If you had a vesting period of 2 years, vesting would take 2 years.",
             "At this company vesting takes 6 years.",
+        ),
+        (
+            "How many hours of sick leave do I earn?",
+            "en",
+            "For example: Your term has a year left. You earn 104 sick leave hours in 26 pay periods.",
+            "Each pay period employees earn 4 hours of sick leave.",
+        ),
+        (
+            "How many hours of daily rest are there?",
+            "en",
+            "Young workers have a daily rest of 12 hours.",
+            "All employees are entitled to a daily rest of 11 consecutive hours.",
+        ),
+        (
+            "하루 휴식 시간은 몇 시간인가요?",
+            "ko",
+            "연소자의 휴식 시간은 하루 12시간이다.",
+            "휴식 시간은 하루 11시간으로 한다.",
+        ),
+        (
+            "Wie viele Stunden Ruhezeit gibt es pro Tag?",
+            "de",
+            "Die Ruhezeit beträgt wöchentlich 36 Stunden.",
+            "Die tägliche Ruhezeit beträgt für Beschäftigte 11 Stunden.",
+        ),
+        (
+            "Combien d'heures de repos par jour ?",
+            "fr",
+            "Le repos est de 36 heures par semaine.",
+            "Le repos quotidien des salariés est de 11 heures.",
+        ),
+        (
+            "Quante ore di lavoro al giorno?",
+            "it",
+            "L'orario di lavoro è di 40 ore a settimana.",
+            "Per tutti i dipendenti l'orario giornaliero di lavoro è di 8 ore.",
         ),
     ],
 )

@@ -1,0 +1,84 @@
+"""Whom and which period a rule is about, in all languages of the product."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag.answering.applicability import is_for_another_group, is_for_another_period
+
+ANY_GROUP = "How long is the daily rest?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Young workers rest for twelve hours.",
+        "De werkgever organiseert de arbeid zodanig, dat de jeugdige werknemer een rusttijd heeft van 12 uren.",
+        "Jugendliche dürfen nicht mehr als acht Stunden täglich beschäftigt werden.",
+        "Les jeunes travailleurs ont droit à un repos de douze heures.",
+        "Los menores de 18 años descansan doce horas.",
+        "I minorenni riposano dodici ore.",
+        "Os menores de 18 anos descansam doze horas.",
+        "Młodociany ma prawo do 14 godzin odpoczynku.",
+        "Genç işçilerin dinlenme süresi on iki saattir.",
+        "15세 이상 18세 미만인 사람의 근로시간은 1일에 7시간을 초과하지 못한다.",
+        "使用者は、満十八才未満の年少者を深夜業に使用してはならない。",
+        "用人单位不得安排未成年工从事矿山井下劳动。",
+        "لا يجوز تشغيل الأحداث أكثر من ست ساعات.",
+        "Part-time employees rest in proportion.",
+        "Auszubildende haben nach der Berufsschule frei.",
+        "Night workers rest for thirteen hours.",
+    ],
+)
+def test_a_rule_for_a_group_that_nobody_asked_about_is_known(text: str) -> None:
+    assert is_for_another_group(text, "", ANY_GROUP)
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("Young workers rest for twelve hours.", "My colleague is 16. How long must she rest?"),
+        ("Auszubildende haben nach der Berufsschule frei.", "Habe ich in der Ausbildung nach der Schule frei?"),
+        ("Night workers rest for thirteen hours.", "How long must I rest after working at night?"),
+        ("Part-time employees rest in proportion.", "Do part-timers rest as long?"),
+        ("단시간근로자의 휴식 시간은 비례한다.", "시간제 직원의 휴식 시간은?"),
+        ("Everybody rests for eleven hours.", ANY_GROUP),
+        (f"Everybody rests for {'at least ' * 10} eleven hours, young workers for twelve.", ANY_GROUP),
+    ],
+)
+def test_a_rule_for_everybody_or_for_who_was_asked_about_is_none_of_these(text: str, question: str) -> None:
+    assert not is_for_another_group(text, "", question)
+
+
+def test_a_heading_names_the_group_of_what_is_below_it() -> None:
+    assert is_for_another_group("The rest takes twelve hours.", "Young workers", ANY_GROUP)
+
+
+@pytest.mark.parametrize(
+    ("day", "week"),
+    [
+        ("How many hours per day?", "36 hours in any week"),
+        ("Hoeveel uur per dag?", "36 uren in elke periode van 7 maal 24 uren"),
+        ("Wie viele Stunden pro Tag?", "36 Stunden wöchentlich"),
+        ("Combien d'heures par jour ?", "36 heures par semaine"),
+        ("¿Cuántas horas al día?", "36 horas a la semana"),
+        ("Quante ore al giorno?", "36 ore settimanali"),
+        ("Quantas horas por dia?", "36 horas semanais"),
+        ("Ile godzin dziennie?", "36 godzin tygodniowo"),
+        ("Günde kaç saat?", "haftada 36 saat"),
+        ("하루에 몇 시간인가요?", "1주에 36시간"),
+        ("一日何時間ですか?", "週に36時間"),
+        ("每天多少小时?", "每周36小时"),
+        ("كم ساعة في اليوم؟", "36 ساعة في الأسبوع"),
+    ],
+)
+def test_periods_are_told_apart(day: str, week: str) -> None:
+    assert is_for_another_period(week, day)
+    assert not is_for_another_period(day, day)
+    assert not is_for_another_period(f"{day} {week}", day)
+    assert not is_for_another_period(week, "How many hours?")
+    assert not is_for_another_period("36", day)
+
+
+def test_a_date_is_no_period() -> None:
+    assert not is_for_another_period("1月1日に始まる。", "週に何時間ですか?")
