@@ -351,6 +351,8 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=60.0, help="Seconds between two faults")
     parser.add_argument("--log", type=Path, help="Where the logs of the product and its workers are kept")
     arguments = parser.parse_args()
+    if arguments.log and arguments.log.is_dir():
+        parser.error(f"--log {arguments.log} is a folder: name a file.")
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as name, ProviderStandin() as standin:
         folder = Path(name)
         (folder / "data").mkdir()

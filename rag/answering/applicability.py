@@ -11,7 +11,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-#: A rule names its group near its beginning: "The employer makes sure that young workers have …".
+#: Characters at the beginning of a rule, where its group is named: "The employer makes sure that young workers …".
 BEGINNING = 80
 
 
@@ -35,7 +35,7 @@ def _words() -> dict[str, dict[str, dict[str, str]]]:
 
 
 def is_for_another_group(text: str, heading: str, question: str) -> bool:
-    """Whether a rule, or the heading above it, is for a group of people that the question does not name."""
+    """Whether a rule or its heading names a group of people and the question does not."""
     beginning = text[:BEGINNING]
     return any(
         (said.search(beginning) or said.search(heading)) and not asked.search(question) for said, asked in _groups()
