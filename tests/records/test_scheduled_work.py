@@ -7,7 +7,7 @@ import email.policy
 import socketserver
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
 from typing import Any
@@ -384,13 +384,14 @@ def test_few_questions_and_small_changes_are_no_fall() -> None:
 def test_the_report_is_a_pdf_in_any_european_script(
     scheduled: ScheduledWork, database: Database, collection: Collection
 ) -> None:
+    asked_at = datetime.now(UTC) - timedelta(days=3)  # questions of the last half year are grouped
     with database.transaction("demo") as connection:
         connection.execute(
             "INSERT INTO chat_logs (tenant_id, collection_id, question, outcome, created_at) "
             "SELECT 'demo', %s, 'Übergabe für Łódź, Ελλάδα и Москва?', 'no_context', %s FROM generate_series(1, 3)",
-            (collection.id, datetime(2026, 11, 20, tzinfo=UTC)),
+            (collection.id, asked_at),
         )
-    period = Period.of_days(7, until=datetime(2026, 11, 22, tzinfo=UTC).date())
+    period = Period.of_days(7, until=asked_at.date() + timedelta(days=1))
 
     read = pypdf.PdfReader(BytesIO(digest_pdf(scheduled.digest("demo", period))))
 
