@@ -166,4 +166,4 @@ def test_lines_side_by_side_that_may_be_columns_are_in_doubt() -> None:
     right = ["Lunch is served from noon on.", "Coffee is free on all floors.", "Dishes go into the machine.",
              "Fridges are emptied on Fridays.", "Fruit is delivered on Tuesday."]  # fmt: skip
     page = page_of(by_reportlab([left, right], (60, 300)))
-    assert UNSURE_ORDER in page.warnings or page.text.split("\n")[0] == f"{left[0]} | {right[0]}"
+    assert UNSURE_ORDER in page.warnings
