@@ -26,6 +26,7 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search import Asked, questions, scope_of
 from benchmarks.search_data import Corpus, load
+from rag.integrations.operations.standbys.standbys import Standbys, connect
 from rag.retrieval.hybrid_search import hybrid_search
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
@@ -37,7 +38,8 @@ from tests.standby import StandbyServer, make_standby
 def opened(application: str, key: bytes, standbys: Sequence[StandbyServer]) -> Database:
     database = Database(application, key)
     database.open()
-    database.read_at([standby.application for standby in standbys])
+    if standbys:
+        database.standbys = connect(database, [standby.application for standby in standbys])
     return database
 
 
@@ -136,7 +138,7 @@ def look_for_stale(database: Database, standbys: Sequence[StandbyServer], reads:
         stale += sum(database.read("changing", count) != int(is_there) for _ in range(10))
     stop.set()
     slow.join()
-    assert database.standbys is not None
+    assert isinstance(database.standbys, Standbys)
     at_standbys = sum(standby.reads for standby in database.standbys.all)
     behind = sum(standby.behind for standby in database.standbys.all)
     print(

@@ -67,7 +67,6 @@ from rag.storage.erasures import REGISTER, ErasureRegister, read_register
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
 from rag.storage.provider_settings import ChosenModels, PastedKeys
-from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
@@ -363,7 +362,8 @@ def connect_services(settings: Settings) -> Services:
 
     Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
     """
-    import_module(INTEGRATIONS).check(settings)
+    registry = import_module(INTEGRATIONS)
+    registry.check(settings)
     stop_tracing = start_tracing()
     embedded: EmbeddedServer | None = None
     if settings.database_url:
@@ -381,7 +381,7 @@ def connect_services(settings: Settings) -> Services:
         database.key = sealing_key(owner)
         database.open()
         database.fetch_value(None, "drop_unused_indexes")  # those that a search kept from being dropped
-        database.read_at(read_addresses(settings.database_read_urls))
+        database.standbys = registry.standbys(settings, database)
     except DatabaseUnavailable as exc:
         if embedded is None:
             raise

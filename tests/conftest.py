@@ -147,7 +147,6 @@ SLOW = (
     "tests/test_docs.py",
     "tests/test_lifecycle.py",
     "tests/test_partitions.py",
-    "tests/test_standbys.py",
     "tests/test_upgrade.py",
 )
 

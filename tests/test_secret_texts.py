@@ -23,11 +23,13 @@ def test_every_setting_that_sounds_like_a_secret_is_one() -> None:
     suspicious = {
         item.name
         for item in fields(Settings)
-        if item.name.endswith(("_key", "_key_id", "_secret", "_token", "database_url", "read_urls", "smtp_url"))
+        if item.name.endswith(("_key", "_key_id", "_secret", "_token", "database_url", "smtp_url"))
     }
     assert suspicious == SECRET_FIELDS
     of_integrations = {
-        name for name in INTEGRATION_VARIABLES if name.endswith(("_KEY", "_KEY_ID", "_SECRET", "_TOKEN", "_PASSWORD"))
+        name
+        for name in INTEGRATION_VARIABLES
+        if name.endswith(("_KEY", "_KEY_ID", "_SECRET", "_TOKEN", "_PASSWORD", "_URLS"))
     }
     assert of_integrations == {name for name, kind in INTEGRATION_VARIABLES.items() if kind.is_secret}
     assert OF_AN_INTEGRATION not in repr(Settings(integration_variables={"SLACK_BOT_TOKEN": OF_AN_INTEGRATION}))

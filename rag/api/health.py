@@ -82,7 +82,6 @@ def _checked(parts: Services, database: Check) -> Health:
             database,
             _database_role(parts),
             *_locks(parts),
-            *_standbys(parts),
             *parts.checks(parts),
             _documents(parts),
             _originals(parts),
@@ -173,33 +172,6 @@ def _locks(parts: Services) -> list[Check]:
         wanted=number(LOCKS),
     )
     return [Check(name=_("Locks of the database"), state="warning", sentence=sentence, detail=detail)]
-
-
-def _standbys(parts: Services) -> list[Check]:
-    """Check which servers answer reads, and why another does not."""
-    standbys = parts.database.standbys
-    if standbys is None:
-        return []
-    standbys.look()
-    return [
-        Check(
-            name=_("Standby {name}", name=standby.name),
-            state="ok" if standby.is_usable else "warning",
-            sentence=_(
-                "It answers reads, {lag} seconds behind at most: {reads} so far; {behind} went to the primary because "
-                "of what it had not replayed yet.",
-                lag=f"{standby.lag_seconds:.0f}",
-                reads=number(standby.reads),
-                behind=number(standby.behind),
-            )
-            if standby.is_usable
-            else _(
-                "It is left out, and the primary answers. {trouble}",
-                trouble=translated(standby.trouble) or _("It does not answer."),
-            ),
-        )
-        for standby in standbys.all
-    ]
 
 
 def _addresses(parts: Services) -> list[Check]:

@@ -76,6 +76,8 @@ class Integration:
     single_sign_on: str = ""
     #: A function for making automatic backups, an `AutomaticBackups`, from the settings.
     backups: str = ""
+    #: Connects to standbys: receives the settings and the database, returns `ReadServers` if there are any.
+    standbys: str = ""
     #: A function for checking the services in `doctor`; returns `Check`s.
     checks: str = ""
     #: Imports slow modules beside the start.

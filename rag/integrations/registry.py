@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag.services import Services
     from rag.settings import Settings
     from rag.storage.backup import AutomaticBackups
-    from rag.storage.database import Database
+    from rag.storage.database import Database, ReadServers
     from rag.types import Collection, Identity
     from rag.ui.source_forms import SourceForm
 
@@ -152,6 +152,14 @@ def automatic_backups(settings: Settings) -> AutomaticBackups | None:
     """Make the automatic backups, if there is the integration. Raises `SettingsError`."""
     made = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
     return next(made, None)
+
+
+def standbys(settings: Settings, database: Database) -> ReadServers:
+    """Connect to standbys; without any, the primary alone answers."""
+    from rag.storage.database import PrimaryAlone
+
+    found = (named(one.standbys)(settings, database) for one in integrations() if one.standbys)
+    return next(filter(None, found), PrimaryAlone())
 
 
 def checks(parts: Services) -> list[Check]:

@@ -37,8 +37,6 @@ class Settings:
     migration_database_url: str = field(default="", repr=False)
     # There is a pooler in transaction mode before it (RAG_DATABASE_POOLED); ports 6543 and 6432 are known to be that.
     database_pooled: bool = False
-    # Standbys of it, separated by commas, which searches and analytics read from.
-    database_read_urls: str = field(default="", repr=False)
     # The tenant of the first administrator.
     tenant: str = "demo"
     # Public address when behind a proxy, such as https://hr.example.com; makes cookies Secure when https.
@@ -288,7 +286,6 @@ SECRET_FIELDS = frozenset(
     {
         "database_url",
         "migration_database_url",
-        "database_read_urls",
         "openai_api_key",
         "secret_key",
         "smtp_url",

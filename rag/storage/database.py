@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 import psycopg
@@ -26,12 +26,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from rag.errors import DatabaseUnavailable, NotFound, PlaceTaken
-from rag.monitoring import metrics
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
 from rag.storage.pipeline import SNAPSHOT, WRITABLE, PendingResult, Pipeline, Session
 from rag.storage.sql import queries
-from rag.storage.standbys import Standbys
 from rag.types import Identity, Role, Who, tenant_of
 
 Row = TypeVar("Row")
@@ -68,7 +66,7 @@ _act: ContextVar[str] = ContextVar("act", default="")
 
 @contextmanager
 def one_act() -> Iterator[None]:
-    """Have the audit log hold everything that is changed within as one act, in however many transactions."""
+    """Group the changes inside in the audit log, over any number of transactions."""
     token = _act.set(_act.get() or uuid4().hex)
     try:
         yield
@@ -83,6 +81,8 @@ class Worker:
 WORKER = Worker()
 Entering = Who | Worker | None
 Plans = Literal["auto", "force_generic_plan", "force_custom_plan"]
+#: A standby is "behind" if it lacks a change to the rows being read.
+ReadOutcome = Literal["read", "behind", "failed"]
 GENERIC: Plans = "force_generic_plan"
 
 
@@ -153,7 +153,7 @@ def sealing_key(conninfo: str) -> bytes:
 
 
 def analyse_grown_tables(conninfo: str) -> bool:
-    """Have the planner know tables in parts as a whole once they have grown; return whether they had.
+    """Analyse partitioned tables after they grew; return whether they had grown.
 
     Needs a connection as the owner of the tables. Raises `psycopg.Error`.
     """
@@ -165,6 +165,35 @@ def analyse_grown_tables(conninfo: str) -> bool:
             connection.execute(queries["analyse_tables_in_parts"])
             return True
     return False
+
+
+class ReadServer(Protocol):
+    """A server with a copy of the database, for reading."""
+
+    @property
+    def database(self) -> Database: ...
+
+    def note(self, outcome: ReadOutcome) -> None:
+        """Count a read."""
+
+
+class ReadServers(Protocol):
+    """Chooses servers for reading."""
+
+    def next(self) -> ReadServer | None:
+        """Return the server for the next read; None: the primary."""
+
+    def close(self) -> None: ...
+
+
+class PrimaryAlone:
+    """Reads at the primary."""
+
+    def next(self) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
 
 
 class Database:
@@ -190,8 +219,8 @@ class Database:
         #: How recent a sign-in has to be for sensitive acts (`rag.access.sessions`); 0: any is.
         self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
         self._outage = outage
-        #: Servers for reading statements; None without any.
-        self.standbys: Standbys[Database] | None = None
+        #: Servers for reading statements, from an integration.
+        self.standbys: ReadServers = PrimaryAlone()
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5
@@ -227,13 +256,6 @@ class Database:
             raise self.unavailable() from exc
         self.availability.start()
 
-    def read_at(self, addresses: Sequence[str]) -> None:
-        """Read at standbys from now on, where they have replayed what matters."""
-        if addresses:
-            standbys = [Database(address, self.key) for address in addresses]
-            self.standbys = Standbys(self, standbys)
-            self.standbys.open()
-
     def _require_answer(self) -> None:
         try:
             with psycopg.connect(self.conninfo, connect_timeout=10) as connection:
@@ -250,8 +272,7 @@ class Database:
             raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {first_line(exc)}") from exc
 
     def close(self) -> None:
-        if self.standbys is not None:
-            self.standbys.close()
+        self.standbys.close()
         self.availability.stop()
         self._pool.close(timeout=5)
 
@@ -312,13 +333,14 @@ class Database:
             yield pipeline
 
     def read(self, who: Who, work: Callable[[Pipeline], Result], *, owner_id: UUID | None = None) -> Result:
-        """Return what `work` reads in a `pipeline`: at a standby that has all the tenant's people can find, or here.
+        """Run `work` in a `pipeline` at a standby with all changes to the tenant's documents, else at the primary.
 
-        With `owner_id`, one that also has all that this account or program sees of its own conversations. `work` runs a
-        second time where the standby fails or is behind. Raises `DatabaseUnavailable`.
+        With `owner_id`, the standby also needs all changes to this account's or program's conversations. `work` runs a
+        second time if the standby fails or is behind. Raises `DatabaseUnavailable`.
         """
-        standby = self.standbys.next() if self.standbys is not None else None
+        standby = self.standbys.next()
         if standby is not None:
+            outcome: ReadOutcome = "failed"
             with self.pipeline(who) as pipeline:
                 asked = _ask_changes(pipeline, who, owner_id)
                 pipeline.finish()
@@ -328,24 +350,22 @@ class Database:
                 there = _ask_changes(pipeline, who, owner_id)
                 found = work(pipeline)
                 if all(has >= needs for has, needs in zip(_counts(there), wanted, strict=True)):
-                    standby.reads += 1
-                    metrics.reads.labels("standby").inc()
+                    standby.note("read")
                     return found
-                standby.behind += 1
-            metrics.reads.labels("primary").inc()
+                outcome = "behind"
+            standby.note(outcome)
         with self.pipeline(who) as pipeline:
             return work(pipeline)
 
     def fetch_lately(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows of a named statement that only reads, as they were some seconds ago at the most."""
-        standby = self.standbys.next() if self.standbys is not None else None
+        standby = self.standbys.next()
         if standby is not None:
             with suppress(DatabaseUnavailable):
                 found = standby.database.fetch_planned(who, name, row, **parameters)
-                standby.reads += 1
-                metrics.reads.labels("standby").inc()
+                standby.note("read")
                 return found
-            metrics.reads.labels("primary").inc()
+            standby.note("failed")
         return self.fetch_planned(who, name, row, **parameters)
 
     def fetch_planned(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:

@@ -18,8 +18,11 @@ from tests.patience import patient
 FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))
 #: Which integrations add commands.
 COMMANDS = {"webhooks": ["command:webhook"], "vectors": ["command:import-vectors"], "backups": ["command:backups"]}
+#: Names of functions that the core asks for.
+HOOKS = ("single_sign_on", "backups", "standbys", "checks")
 #: Starts what the server is made of, and prints where integrations are served, with their commands, jobs and sources.
 PROBE = """
+import sys
 from rag.__main__ import command_line
 from rag.integrations import registry
 from rag.server import API_ROUTES, ROUTES
@@ -31,14 +34,15 @@ served = {getattr(route, "path", "") for route in ROUTES}
 print(*(route.path for route in registry.routes() if route.path in served), *(route.path for route in API_ROUTES))
 print(*(f"command:{name}" for name in command_line()._subparsers._group_actions[0].choices))
 print(*(f"job:{name}" for name in registry.jobs()))
-print(*(f"sign-in:{one.name}" for one in registry.integrations() if one.single_sign_on))
+print(*(f"{hook}:{one.name}" for one in registry.integrations() for hook in sys.argv[1:] if getattr(one, hook)))
+assert registry.standbys(settings, None).next() is None
 print(*(f"source:{kind}" for kind in registry.source_makers(settings)), *map("form:{}".format, registry.source_forms()))
 """
 
 
 def printed(folder: Path) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-B", "-c", PROBE],
+        [sys.executable, "-B", "-c", PROBE, *HOOKS],
         cwd=folder, capture_output=True, text=True, check=False, timeout=patient(120),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -74,7 +78,7 @@ def test_without_its_folder_everything_else_is_there(copy: Path, everything: set
     described = gone.router().routes if gone.router is not None else []
     own = {str(getattr(route, "path", "")) for route in (*gone.all_routes, *described)}
     own |= {f"job:{name}" for name in gone.jobs}
-    own |= {f"sign-in:{gone.name}"} if gone.single_sign_on else set()
+    own |= {f"{hook}:{gone.name}" for hook in HOOKS if getattr(gone, hook)}
     own |= {f"{word}:{source.kind}" for source in gone.sources for word in ("source", "form")}
     own |= set(COMMANDS.get(gone.name, ()))
     assert own

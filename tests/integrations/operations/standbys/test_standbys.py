@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -16,11 +17,13 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from prometheus_client import REGISTRY
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
 
 from rag.api.health import check_rag_health
 from rag.errors import DatabaseUnavailable, NotFound
+from rag.integrations.operations.standbys.standbys import Standbys, connect, open_standbys
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.records.conversations import Conversations, Feedback
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search
@@ -29,7 +32,6 @@ from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.migrations import migrate
-from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 from tests.conftest import fast_folder
 from tests.patience import patient
@@ -61,8 +63,8 @@ class World:
 
     def wait_until_read(self, *numbers: int) -> None:
         """Wait until exactly these standbys answer."""
-        assert self.primary.standbys is not None
         found = self.primary.standbys
+        assert isinstance(found, Standbys)
 
         def is_so() -> bool:
             found.look()
@@ -71,7 +73,7 @@ class World:
         wait_for(is_so, f"{[(standby.trouble, standby.lag_seconds) for standby in found.all]}")
 
     def counts(self) -> list[tuple[int, int]]:
-        assert self.primary.standbys is not None
+        assert isinstance(self.primary.standbys, Standbys)
         return [(standby.reads, standby.behind) for standby in self.primary.standbys.all]
 
 
@@ -88,7 +90,10 @@ def world() -> Iterator[World]:
         ]
         primary = Database(running.application, sealing_key(running.owner))
         primary.open()
-        primary.read_at(read_addresses(",".join(as_url(standby.application) for standby in standbys)))
+        addresses = ",".join(as_url(standby.application) for standby in standbys)
+        opened = open_standbys(Settings(integration_variables={"DATABASE_READ_URLS": addresses}), primary)
+        assert opened is not None
+        primary.standbys = opened
         yield World(primary, standbys, running)
         primary.close()
         for standby in standbys:
@@ -299,6 +304,9 @@ def test_a_standby_that_dies_is_left_out_said_and_comes_back(world: World, shelf
     assert [check.state for check in checks] == ["warning", "ok"]
     assert "left out" in checks[0].sentence
     assert "answers reads" in checks[1].sentence
+    of_first = {"standby": checks[0].name.removeprefix("Standby ")}
+    assert REGISTRY.get_sample_value("hr_standby_lag_seconds", of_first) == math.inf
+    assert REGISTRY.get_sample_value("hr_reads_total", {"server": "standby"})
     world.standbys[0].start()
     world.wait_until_read(0, 1)
 
@@ -315,7 +323,7 @@ def test_a_promoted_standby_takes_over_with_every_acknowledged_write(world: Worl
     )
     database = Database(both, world.primary.key)
     database.open()
-    database.read_at([first.application, second.application])
+    standbys = database.standbys = connect(database, [first.application, second.application])
     acknowledged = []
     try:
         for number in range(50):
@@ -334,12 +342,10 @@ def test_a_promoted_standby_takes_over_with_every_acknowledged_write(world: Worl
         assert set(acknowledged) <= (names() or set())
         with database.transaction("demo") as connection:
             connection.execute(ADD_COLLECTION, ("after",))
-        assert database.standbys is not None
 
         def is_left_out() -> bool:
-            assert database.standbys is not None
-            database.standbys.look()
-            return "not a standby" in database.standbys.all[0].trouble
+            standbys.look()
+            return "not a standby" in standbys.all[0].trouble
 
         wait_for(is_left_out, "a server that takes writes is read as a standby")
         count = "SELECT count(*) FROM collections WHERE name = 'after'"

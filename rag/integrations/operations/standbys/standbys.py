@@ -3,8 +3,8 @@
 Search results are never stale. Each transaction that publishes, changes or deletes something adds one to the tenant's
 count in `tenant_changes` at its commit. Before a search, the count is read from the primary, one row by its key; the
 search at the standby first reads its own count in the same snapshot. If that is lower, or the standby does not answer,
-the search runs at the primary. Conversations are read in the same way, by a count per person (`history_changes`).
-Figures over time may be some seconds old.
+the search runs at the primary (`Database.read`). Conversations are read in the same way, by a count per person
+(`history_changes`). Figures over time may be some seconds old.
 
 Streaming and promotion are Postgres' own (docs/scaling.md, Standbys).
 """
@@ -16,17 +16,16 @@ import math
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
-from typing import Generic, Protocol, TypeVar
 
-from psycopg import Connection
+from prometheus_client import Counter, Gauge
 from psycopg.conninfo import conninfo_to_dict
 
 from rag.errors import DatabaseUnavailable
-from rag.monitoring import metrics
-from rag.storage.availability import Availability
+from rag.language import N_
+from rag.settings import Settings
+from rag.storage.database import Database, ReadOutcome
 
 log = logging.getLogger("rag.storage.database")
 
@@ -36,46 +35,50 @@ MOST_LAG_SECONDS = 10.0
 #: Positions of the primary that are remembered: a standby behind the oldest is left out anyway.
 REMEMBERED = int(4 * MOST_LAG_SECONDS / LOOK_SECONDS)
 
+NOT_CHECKED = N_("It has not been checked yet.")
+NO_ANSWER = N_("It does not answer.")
+NO_STANDBY = N_("It is not a standby: it accepts writes.")
+TOO_FAR_BEHIND = N_("It is more than ten seconds behind.")
 
-class Server(Protocol):
-    """What is asked of a `Database` here."""
-
-    conninfo: str
-    availability: Availability
-
-    def open(self, *, wait: bool = True) -> None: ...
-
-    def close(self) -> None: ...
-
-    def transaction(self, who: None, /) -> AbstractContextManager[Connection]: ...
+reads = Counter("hr_reads", "Searches and analytics where standbys are set, by the server that answered.", ("server",))
+lag_seconds = Gauge("hr_standby_lag_seconds", "How far a standby is behind; +Inf where it is left out.", ("standby",))
 
 
-ServerT = TypeVar("ServerT", bound=Server)
+@dataclass(frozen=True, kw_only=True)
+class LogPosition:
+    position: int
+    is_standby: bool
 
 
 @dataclass
-class Standby(Generic[ServerT]):
+class Standby:
     """A replaying server with a separate pool."""
 
-    #: Host and port, as `doctor` and the metrics name it.
+    #: Host and port, for `doctor` and the metrics.
     name: str
-    database: ServerT
-    #: Why it is left out; "" while it answers.
-    trouble: str = "It has not been looked at yet."
+    database: Database
+    #: The reason for leaving it out; "" while it answers.
+    trouble: str = NOT_CHECKED
     lag_seconds: float = math.inf
     reads: int = 0
-    #: Reads that went to the primary because this server had not replayed a change of the tenant.
+    #: Reads at the primary because this server had not replayed a change of the tenant.
     behind: int = 0
 
     @property
     def is_usable(self) -> bool:
         return not self.trouble and self.database.availability.is_ready
 
+    def note(self, outcome: ReadOutcome) -> None:
+        """Count a read."""
+        self.reads += outcome == "read"
+        self.behind += outcome == "behind"
+        reads.labels("standby" if outcome == "read" else "primary").inc()
 
-class Standbys(Generic[ServerT]):
+
+class Standbys:
     """Chooses among standbys. Thread-safe."""
 
-    def __init__(self, primary: ServerT, databases: Sequence[ServerT]) -> None:
+    def __init__(self, primary: Database, databases: Sequence[Database]) -> None:
         self.all = tuple(Standby(_name(database.conninfo), database) for database in databases)
         self._primary = primary
         self._positions: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
@@ -96,8 +99,8 @@ class Standbys(Generic[ServerT]):
         for standby in self.all:
             standby.database.close()
 
-    def next(self) -> Standby[ServerT] | None:
-        """Return the next standby; None without a standby to read from."""
+    def next(self) -> Standby | None:
+        """Return the next usable standby, else None."""
         usable = [standby for standby in self.all if standby.is_usable]
         if not usable:
             return None
@@ -106,34 +109,33 @@ class Standbys(Generic[ServerT]):
             return usable[self._turn % len(usable)]
 
     def look(self) -> None:
-        """Ask primary and standbys how far they are."""
+        """Measure every standby's lag."""
         try:
-            position, _ = _position(self._primary)
+            written = log_position(self._primary).position
         except DatabaseUnavailable:
-            return  # how far behind they are is not known; the searches ask the primary themselves
+            return  # The lag is unknown; searches ask the primary themselves.
         now = time.monotonic()
-        self._positions.append((now, position))
+        self._positions.append((now, written))
         for standby in self.all:
             before = standby.trouble
             standby.lag_seconds, standby.trouble = self._look_at(standby.database, now)
-            metrics.standby_lag.labels(standby.name).set(standby.lag_seconds)
+            lag_seconds.labels(standby.name).set(standby.lag_seconds)
             if standby.trouble != before:
                 level = logging.WARNING if standby.trouble else logging.INFO
                 log.log(level, "Standby %s: %s", standby.name, standby.trouble or "It answers reads.")
 
-    def _look_at(self, database: Server, now: float) -> tuple[float, str]:
+    def _look_at(self, database: Database, now: float) -> tuple[float, str]:
         if database.availability.is_down:
-            return math.inf, "It does not answer."
+            return math.inf, NO_ANSWER
         try:
-            position, is_standby = _position(database)
+            found = log_position(database)
         except DatabaseUnavailable as exc:
             return math.inf, exc.message
-        if not is_standby:
-            return math.inf, "It is not a standby: it accepts writes."
-        reached = [at for at, written in self._positions if written <= position]
+        if not found.is_standby:
+            return math.inf, NO_STANDBY
+        reached = [at for at, written in self._positions if written <= found.position]
         lag = now - reached[-1] if reached else math.inf
-        behind = f"It is more than {MOST_LAG_SECONDS:.0f} seconds behind." if lag > MOST_LAG_SECONDS else ""
-        return lag, behind
+        return lag, TOO_FAR_BEHIND if lag > MOST_LAG_SECONDS else ""
 
     def _watch(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
@@ -143,23 +145,32 @@ class Standbys(Generic[ServerT]):
                 log.exception("Looking at the standbys failed")
 
 
-def read_addresses(text: str) -> list[str]:
-    """Return the addresses of a list separated by spaces, lines or commas.
+def open_standbys(settings: Settings, primary: Database) -> Standbys | None:
+    """Connect to the standbys in `DATABASE_READ_URLS`, if any."""
+    addresses = read_addresses(settings.variable("DATABASE_READ_URLS"))
+    return connect(primary, addresses) if addresses else None
 
-    A comma within an address, between the hosts of one, is followed by no `postgres`.
+
+def connect(primary: Database, addresses: Sequence[str]) -> Standbys:
+    """Connect to the standbys of a primary."""
+    standbys = Standbys(primary, [Database(address, primary.key) for address in addresses])
+    standbys.open()
+    return standbys
+
+
+def read_addresses(text: str) -> list[str]:
+    """Split a list of addresses at spaces, lines or commas.
+
+    A comma between the hosts of one address stays: no `postgres` follows it.
     """
     return [part for part in text.replace(",postgres", " postgres").split() if part]
 
 
-def _position(database: Server) -> tuple[int, bool]:
-    """Return how far a server's log is written or replayed, in bytes, and whether it replays another's."""
-    with database.transaction(None) as connection:
-        row = connection.execute(
-            "SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
-            "ELSE pg_current_wal_lsn() END - '0/0'"
-        ).fetchone()
-    assert row is not None  # noqa: S101
-    return int(row[1] or 0), bool(row[0])
+def log_position(database: Database) -> LogPosition:
+    """Read a server's position in the log. Raises `DatabaseUnavailable`."""
+    found = database.fetch_one(None, "log_position", LogPosition)
+    assert found is not None  # noqa: S101
+    return found
 
 
 def _name(conninfo: str) -> str:
