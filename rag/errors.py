@@ -40,12 +40,13 @@ RagError
 │   ├── FileKindUnknown
 │   ├── FileNotAsNamed
 │   ├── FileDamaged
+│   │   └── PdfDamaged
 │   ├── FileEmpty
 │   ├── FileTooLarge
 │   ├── TooManyPages
-│   ├── PasswordNeeded
-│   ├── PasswordWrong
-│   ├── PdfDamaged
+│   ├── FileProtected
+│   │   └── PasswordNeeded   which opens the file
+│   │       └── PasswordWrong
 │   ├── PdfHasNoPages
 │   ├── NoTextInPdf
 │   ├── ReadingTookTooLong
@@ -303,10 +304,14 @@ class FileTooLarge(DocumentError):
 
 
 class TooManyPages(DocumentError):
-    """This PDF has more pages than the limit. Split it and upload the parts."""
+    """This file is longer than the limit. Split it and upload the parts."""
 
 
-class PasswordNeeded(DocumentError):
+class FileProtected(DocumentError):
+    """This file is protected by a password. Save it without one and upload that."""
+
+
+class PasswordNeeded(FileProtected):
     """This PDF is protected by a password. Enter it to go on; it is used once and not stored."""
 
 
@@ -314,7 +319,7 @@ class PasswordWrong(PasswordNeeded):
     """This password does not open the PDF. Try again; the password is used once and not stored."""
 
 
-class PdfDamaged(DocumentError):
+class PdfDamaged(FileDamaged):
     """This PDF is damaged and cannot be read. Export it again from its source and upload that."""
 
 

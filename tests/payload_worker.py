@@ -14,11 +14,18 @@ from tests import payload
 
 #: Starts it from the project's folder.
 COMMAND = ("-c", "import sys; from tests import payload_worker; payload_worker.main()")
+CRASHING = ("-c", "import sys; from tests import payload_worker; payload_worker.crash()")
 ARCHIVE_COMMAND = ("-c", "from tests import payload_worker; payload_worker.unpack()")
 
 
 def main() -> None:
     sandbox_worker.perform = run
+    sandbox_worker.main(int(sys.argv[1]), sys.argv[2])
+
+
+def crash() -> None:
+    """Crash on files to load, and raise what no loader raises on all others."""
+    sandbox_worker.perform = lambda task, limits, answers: os.abort() if task.kind == "extract" else 1 / 0  # type: ignore[assignment,return-value]
     sandbox_worker.main(int(sys.argv[1]), sys.argv[2])
 
 

@@ -255,7 +255,7 @@ EMPTY = (
 )
 ON_PAGES = (N_("Page {pages}: {remark}"), N_("Pages {pages}: {remark}"))
 IN_BRACKETS = (N_("(Page {pages})"), N_("(Pages {pages})"))
-ALL_BLANK = N_("Every page of this file is blank.")
+ALL_BLANK = N_("This file holds no text. Check it on your computer and upload it again.")
 
 
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected
 from rag.ingestion.loaders import check, kind_of, load
 from rag.ingestion.loaders.sandbox import Sandbox
 from tests.ingestion.book_files import epub_file
@@ -33,7 +33,7 @@ def test_books_are_told_by_their_content_and_refused_with_a_reason(sandbox: Sand
     # Fonts alone may be protected.
     assert load(epub_file("<p>One</p>", locked="OEBPS/a.ttf"), "a.epub").pages[0].text == "One"
     for other, name, error in [
-        (epub_file("<p>One</p>", locked="OEBPS/chapter%201.xhtml"), "a.epub", PasswordNeeded),
+        (epub_file("<p>One</p>", locked="OEBPS/chapter%201.xhtml"), "a.epub", FileProtected),
         (word_file(""), "a.epub", FileNotAsNamed),
         (content, "a.docx", FileNotAsNamed),
         (b"PK\x03\x04broken", "a.epub", FileDamaged),

@@ -20,7 +20,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from rag.api.health import check_rag_health
-from rag.errors import PdfDamaged
+from rag.errors import FileDamaged
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
@@ -275,7 +275,7 @@ def test_the_model_of_meaning_is_confined_as_well() -> None:
 def test_what_a_taken_over_process_answers_is_at_worst_a_damaged_file(answer: bytes) -> None:
     running = Sandbox(ExtractionLimits(timeout_seconds=patient(20)), processes=1, worker=payload_worker.COMMAND)
     try:
-        with pytest.raises(PdfDamaged):
+        with pytest.raises(FileDamaged):
             running.load(answer, file_name="a.pdf", on_page=lambda done, total: None)
     finally:
         running.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.errors import DocumentError, FileDamaged, FileTooLarge, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileProtected, FileTooLarge
 from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, LoadOptions, kind_of
 from rag.ingestion.loaders.hwp import check_hwp, load_hwp
 from rag.ingestion.loaders.sandbox import Sandbox
@@ -132,7 +132,7 @@ def test_a_long_text_is_read_to_its_end() -> None:
 @pytest.mark.parametrize(
     ("content", "error", "sentence"),
     [
-        (hwp("글", properties=1 | 2), PasswordNeeded, "protected by a password"),
+        (hwp("글", properties=1 | 2), FileProtected, "protected by a password"),
         (hwp("글", properties=1 | 4), FileDamaged, "locked for distribution"),
         (hwp("글")[:900], FileDamaged, "damaged"),
         (hwpx(paragraph("글"))[:-200], FileDamaged, "damaged"),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from rag.errors import DocumentError, FileDamaged, FileEmpty, FileKindUnknown, FileTooLarge, NotAPdf, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileEmpty, FileKindUnknown, FileProtected, FileTooLarge, NotAPdf
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.loaders import (
     COMPOUND,
@@ -132,7 +132,7 @@ def test_what_cannot_be_read_says_why() -> None:
         (hostile.html_named_pdf(), "a.pdf", NotAPdf),
         (b"PK\x03\x04broken", "a.docx", FileDamaged),
         (COMPOUND + b"\0" * 600, "a.docx", FileDamaged),
-        (COMPOUND + "EncryptedPackage".encode("utf-16-le"), "a.docx", PasswordNeeded),
+        (COMPOUND + "EncryptedPackage".encode("utf-16-le"), "a.docx", FileProtected),
     ]
     for content, name, error in cases:
         with pytest.raises(error):

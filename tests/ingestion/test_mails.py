@@ -8,7 +8,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, PasswordNeeded, TooManyPages
+from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected, TooManyPages
 from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, LoadOptions, check, kind_of, load
 from rag.ingestion.loaders.sandbox import Sandbox
 from tests.patience import patient
@@ -134,7 +134,7 @@ def test_a_signature_is_no_attachment_and_what_is_encrypted_is_said() -> None:
     page = read(f"{HEAD}\nSee:\n-----BEGIN PGP MESSAGE-----\n\nabc\n-----END PGP MESSAGE-----\n").pages[0]
     assert (page.text, page.warnings) == (f"{SHOWN}\n\nSee:", ("An encrypted part of this mail was not read.",))
     for locked in ("multipart/encrypted; boundary=b", "application/pkcs7-mime; smime-type=enveloped-data"):
-        with pytest.raises(PasswordNeeded, match="This mail is encrypted"):
+        with pytest.raises(FileProtected, match="This mail is encrypted"):
             read(f"{HEAD}Content-Type: {locked}\n\n--b\n\nabc\n--b--\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected
 from rag.ingestion.loaders import check, kind_of, load
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.types import Page
@@ -143,7 +143,7 @@ def test_documents_are_told_by_their_content_and_refused_with_a_reason(sandbox: 
         (content, "a.ods", FileNotAsNamed), (content, "a.docx", FileNotAsNamed),
         (word_file(""), "a.odt", FileNotAsNamed),
         (odf_file("", "spreadsheet"), "a.odt", FileNotAsNamed), (b"PK\x03\x04broken", "a.odt", FileDamaged),
-        (odf_file("", "text", manifest="<encryption-data/>"), "a.odt", PasswordNeeded),
+        (odf_file("", "text", manifest="<encryption-data/>"), "a.odt", FileProtected),
     ]:  # fmt: skip
         with pytest.raises(DocumentError) as caught:
             check(other, name)

@@ -9,7 +9,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected
 from rag.ingestion.loaders import ExtractedDocument, check, kind_of, load
 from rag.ingestion.loaders.sandbox import Sandbox
 from tests.ingestion.message_files import (
@@ -189,7 +189,7 @@ def test_a_signed_message_is_read_and_an_encrypted_one_refused() -> None:
     values: dict[int, Value] = {PLAIN: "", CLASS: "IPM.Note.SMIME.MultipartSigned"}
     page = read(msg_file(values, attachments=[attachment("smime.p7m", signed, "multipart/signed")])).pages[0]
     assert (page.text, page.warnings) == ("Subject: Leave policy\n\n25 days", ())
-    with pytest.raises(PasswordNeeded, match="This mail is encrypted"):
+    with pytest.raises(FileProtected, match="This mail is encrypted"):
         read(msg_file({PLAIN: "", CLASS: "IPM.Note.SMIME"}, attachments=[attachment("smime.p7m", b"abc")]))
 
 

@@ -282,7 +282,10 @@ def test_a_picture_without_text_says_so(product: Product, admin: Identity, colle
     assert done.message.startswith("Text recognition found no text on any page of this file.")
     blank = product[0].upload(admin, collection, "blank.png", png(Image.new("L", (300, 300), 255)))
     product[1].run("demo", blank.id)
-    assert product[0].get("demo", blank.id).message == "Every page of this file is blank."
+    assert (
+        product[0].get("demo", blank.id).message
+        == "This file holds no text. Check it on your computer and upload it again."
+    )
 
 
 def test_without_recognition_a_picture_waits_for_it(

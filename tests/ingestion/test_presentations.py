@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, PasswordNeeded, TooManyPages
+from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected, TooManyPages
 from rag.ingestion.loaders import COMPOUND, ExtractionLimits, LoadOptions, check, kind_of, load
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.types import Page
@@ -113,7 +113,7 @@ def test_presentations_are_told_by_their_content_and_refused_with_a_reason(sandb
     for other, name, error in [
         (content, "a.docx", FileNotAsNamed), (word_file(""), "a.pptx", FileNotAsNamed),
         (b"PK\x03\x04broken", "a.pptx", FileDamaged), (b"%PDF-1.7", "a.pptx", FileNotAsNamed),
-        (COMPOUND + "EncryptedPackage".encode("utf-16-le"), "a.pptx", PasswordNeeded),
+        (COMPOUND + "EncryptedPackage".encode("utf-16-le"), "a.pptx", FileProtected),
         (COMPOUND, "a.pptx", FileDamaged),
     ]:  # fmt: skip
         with pytest.raises(DocumentError) as caught:

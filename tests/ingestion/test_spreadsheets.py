@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from rag.answering.citations import title_with_place, with_rows
-from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileTooLarge, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected, FileTooLarge
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import COMPOUND, ExtractedDocument, ExtractionLimits, LoadOptions, check, kind_of, load
@@ -380,9 +380,9 @@ def test_workbooks_are_told_by_their_content_and_a_wrong_name_is_named() -> None
 def test_what_cannot_be_read_says_why() -> None:
     protected = COMPOUND + "EncryptedPackage".encode("utf-16-le")
     cases: list[tuple[bytes, str, type[DocumentError]]] = [
-        (protected, "a.xlsx", PasswordNeeded),
-        (protected, "a.xls", PasswordNeeded),
-        (odf_file("", "spreadsheet", manifest="<encryption-data/>"), "a.ods", PasswordNeeded),
+        (protected, "a.xlsx", FileProtected),
+        (protected, "a.xls", FileProtected),
+        (odf_file("", "spreadsheet", manifest="<encryption-data/>"), "a.ods", FileProtected),
         (b"PK\x03\x04broken", "a.xlsx", FileDamaged),
         (COMPOUND + b"\0" * 600, "a.xls", FileDamaged),
         (b"PK\x03\x04broken", "a.ods", FileDamaged),

@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePath, PurePosixPath
 from typing import Any, Literal, TypeAlias, get_args
 from uuid import UUID
 
 from rag.errors import FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge
+from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.settings import Settings
 from rag.types import MOST_MARKS, MarkKind, Page, PageMark, Section, sections_from_json, storable, storable_json
 
@@ -641,7 +642,13 @@ def load(
     """Load a file in any format: pages, sections, title, author and language. Raises `DocumentError`s."""
     loader = _loader_for(content, file_name, mime_type, options)
     loaded: ExtractedDocument = _function(loader.loads)(content, options)
-    return loaded
+    if loader.may_be_pictures:
+        return loaded
+    return replace(loaded, pages=tuple(map(_named_if_blank, loaded.pages)))
+
+
+def _named_if_blank(page: Page) -> Page:
+    return page if page.text.strip() or page.warnings else replace(page, warnings=(BLANK_PAGE,))
 
 
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:

@@ -51,7 +51,7 @@ UNREAD = {
 def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load a Word document as one page, with a line for each row of a table, and with the file's own properties.
 
-    Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
     """
     require_docx(content, options.limits)
     try:

@@ -14,7 +14,7 @@ from email.header import decode_header
 from email.message import Message
 from email.utils import parseaddr
 
-from rag.errors import DocumentError, FileDamaged, FileEmpty, PasswordNeeded, TooManyPages
+from rag.errors import DocumentError, FileDamaged, FileEmpty, FileProtected, TooManyPages
 from rag.ingestion.loaders import (
     DEFAULT_OPTIONS,
     HEAD_END,
@@ -104,7 +104,7 @@ class _Body:
 def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load a mail as one page and each mail within it as one more. The subject is the title, the sender the author.
 
-    Raises `PasswordNeeded` for an encrypted mail, `TooManyPages` for one of too many, else `FileDamaged`.
+    Raises `FileProtected` for an encrypted mail, `TooManyPages` for one of too many, else `FileDamaged`.
     """
     return guarded(lambda: _loaded(_parsed(content), options))
 
@@ -195,7 +195,7 @@ def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tupl
     head = "\n".join(f"{name}: {text}" for name, text in heads.items() if text)
     body = _read(mail, depth, is_first=True)
     if mail.get_content_type() in LOCKED | {"multipart/encrypted"} and number == 1 and not body.parts:
-        raise PasswordNeeded(ENCRYPTED)
+        raise FileProtected(ENCRYPTED)
     text = "\n\n".join((*filter(None, (head,)), *body.parts))
     start = len(head) + 2 if head else 0
     sections = [

@@ -8,11 +8,11 @@ import re
 from typing import ClassVar
 from urllib.parse import unquote
 
-from rag.errors import FileDamaged, PasswordNeeded, TooManyPages
+from rag.errors import FileDamaged, FileProtected, TooManyPages
 from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.drawing import local_name
 from rag.ingestion.loaders.html import load_html
-from rag.ingestion.loaders.office_package import PROTECTED, OfficePackage, guarded, require_unpacked
+from rag.ingestion.loaders.office_package import OfficePackage, guarded, require_unpacked
 from rag.types import Page, Section
 
 DC = "{http://purl.org/dc/elements/1.1/}"
@@ -45,7 +45,7 @@ class Book(OfficePackage):
             raise FileDamaged
 
     def chapters(self) -> list[str]:
-        """Return the names of the chapters' parts, in reading order. Raises `PasswordNeeded` for protected ones."""
+        """Return the names of the chapters' parts, in reading order. Raises `FileProtected` for protected ones."""
         folder = posixpath.dirname(self.listed)
         parts = {
             item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
@@ -58,7 +58,7 @@ class Book(OfficePackage):
         locked = {unquote(part.get("URI") or "") for part in (() if encryption is None else encryption.iter())}
         # Fonts alone may be locked.
         if locked.intersection(found):
-            raise PasswordNeeded(PROTECTED)
+            raise FileProtected
         return found
 
     def styles_of(self, name: str, content: bytes) -> str:
@@ -80,7 +80,7 @@ class Book(OfficePackage):
 def load_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load a book, with its own title and author.
 
-    Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
     """
     require_unpacked(content, options.limits)
     return guarded(lambda: _loaded(Book(content), options))

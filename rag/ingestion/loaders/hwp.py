@@ -15,11 +15,11 @@ from dataclasses import replace
 
 from olefile import OleFileIO
 
-from rag.errors import FileDamaged, FileKindUnknown, PasswordNeeded
+from rag.errors import FileDamaged, FileKindUnknown, FileProtected
 from rag.ingestion.loaders import COMPOUND, DEFAULT_OPTIONS, ZIP, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.hwpx import UNREAD, flattened
 from rag.ingestion.loaders.markdown import load_markdown
-from rag.ingestion.loaders.office_package import PROTECTED, guarded, require_unpacked
+from rag.ingestion.loaders.office_package import guarded, require_unpacked
 from rag.ingestion.loaders.page_text import letters_in
 
 try:
@@ -48,7 +48,7 @@ EMPTY_TABLE = re.compile(r"^\|[\s|]*\|\n\|[ :|-]+\|\n(?:\|[\s|]*\|(?:\n|\Z))*", 
 def load_hwp(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load a document as one page, with the headings as sections.
 
-    Raises `PasswordNeeded`, `FileTooLarge`, `FileDamaged`, and `FileKindUnknown` on machines without unhwp.
+    Raises `FileProtected`, `FileTooLarge`, `FileDamaged`, and `FileKindUnknown` on machines without unhwp.
     """
     if content.startswith(ZIP):
         require_unpacked(content, options.limits)
@@ -100,7 +100,7 @@ def _read(content: bytes) -> tuple[str, str, str]:
             return opened.markdown, opened.title or "", opened.author or ""
     except unhwp.UnhwpError as exc:
         if exc.kind == unhwp.ErrorKind.ENCRYPTED:
-            raise PasswordNeeded(PROTECTED) from exc
+            raise FileProtected from exc
         raise FileDamaged from exc
 
 

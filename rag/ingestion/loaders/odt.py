@@ -98,7 +98,7 @@ class ListLevel:
 def load_odt(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load a text document of LibreOffice as one page, with a line for each row of a table.
 
-    Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
     """
     require_open_document(content, options.limits)
     return guarded(lambda: _loaded(OpenDocument(content)))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from lxml import etree
 
-from rag.errors import DocumentError, FileDamaged, FileTooLarge, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileProtected, FileTooLarge
 from rag.ingestion.loaders import COMPOUND, ExtractionLimits
 
 SCHEMAS = "http://schemas.openxmlformats.org/"
@@ -36,7 +36,6 @@ STRICT = (
 #: Unpacked, a document may be so many times the limit on files.
 UNPACKED_FACTOR = 8
 Read = TypeVar("Read")
-PROTECTED = "This document is protected by a password. Save it without one and upload that."
 
 
 @dataclass(frozen=True)
@@ -170,9 +169,9 @@ def require_package(content: bytes, limits: ExtractionLimits, package: type[Offi
 
 
 def require_unprotected(content: bytes) -> None:
-    """Raise `PasswordNeeded` for a document with a password, which Office stores within a compound file."""
+    """Raise `FileProtected` for a document with a password, which Office stores within a compound file."""
     if content.startswith(COMPOUND) and "EncryptedPackage".encode("utf-16-le") in content:
-        raise PasswordNeeded(PROTECTED)
+        raise FileProtected
 
 
 def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import zipfile
 from typing import Any, ClassVar
 
-from rag.errors import DocumentError, FileDamaged, PasswordNeeded
+from rag.errors import DocumentError, FileDamaged, FileProtected
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.office_package import PROTECTED, OfficePackage, require_unpacked
+from rag.ingestion.loaders.office_package import OfficePackage, require_unpacked
 
 SPACE = "urn:oasis:names:tc:opendocument:xmlns:"
 OFFICE, TABLE, TEXT, DRAW, STYLE, PRESENTATION = (
@@ -47,7 +47,7 @@ def require_open_document(content: bytes, limits: ExtractionLimits) -> None:
     try:
         package = OpenDocument(content)
         if b"encryption-data" in (package.bytes_of("META-INF/manifest.xml") or b""):
-            raise PasswordNeeded(PROTECTED)
+            raise FileProtected
         package.main()
     except DocumentError:
         raise

@@ -61,7 +61,7 @@ class Presentation(OfficePackage):
 def load_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load a presentation, with the file's own properties.
 
-    Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
     """
     require_package(content, options.limits, Presentation)
     return guarded(lambda: _loaded(Presentation(content), options))

@@ -26,6 +26,7 @@ from rag.errors import (
     FileEmpty,
     FileKindUnknown,
     FileNotAsNamed,
+    FileProtected,
     FileTooLarge,
     InvalidInput,
     NotAPdf,
@@ -58,8 +59,8 @@ log = logging.getLogger("rag.reading")
 ERRORS: Mapping[str, type[DocumentError]] = {
     error.__name__: error
     for error in (
-        FileDamaged, FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge, NoTextInPdf, NotAPdf, PasswordNeeded,
-        PasswordWrong, PdfDamaged, PdfHasNoPages, ReadingTookTooLong, TooManyPages,
+        FileDamaged, FileEmpty, FileKindUnknown, FileNotAsNamed, FileProtected, FileTooLarge, NoTextInPdf, NotAPdf,
+        PasswordNeeded, PasswordWrong, PdfDamaged, PdfHasNoPages, ReadingTookTooLong, TooManyPages,
     )
 }  # fmt: skip
 #: A process is replaced after so many tasks, before leaks of its libraries matter.
@@ -316,7 +317,7 @@ class Sandbox:
                 else:
                     self._forget(process)
         if reply.kind == "error":
-            error = ERRORS.get(str(reply.values.get("error")), PdfDamaged)
+            error = ERRORS.get(str(reply.values.get("error")), FileDamaged)
             message = reply.values.get("message")
             raise error(message if isinstance(message, str) else None)
         return reply
@@ -519,7 +520,7 @@ class _Process:
         except BrokenPipeError as exc:
             raise self._reason() from exc
         except MalformedMessage as exc:
-            raise PdfDamaged from exc
+            raise FileDamaged from exc
         finally:
             timer.cancel()
         raise self._reason()
@@ -530,7 +531,7 @@ class _Process:
         try:
             first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]
         except MalformedMessage as exc:
-            raise PdfDamaged from exc
+            raise FileDamaged from exc
         finally:
             timer.cancel()
         if first is None or first.kind != "means":
@@ -547,7 +548,7 @@ class _Process:
     def _reason(self) -> DocumentError:
         """Why the process is gone: killed for its time or by a limit, or crashed on what it read."""
         code = self._process.wait()
-        return PdfDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
+        return FileDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
 
     def kill(self) -> None:
         self._is_killed = True
@@ -563,7 +564,7 @@ def well_formed() -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:
-        raise PdfDamaged from exc
+        raise FileDamaged from exc
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
+from rag.errors import DocumentError, FileDamaged, ReadingTookTooLong
 from rag.ingestion.loaders import ExtractionLimits
 from rag.isolation.child_process import Reply, limit_time, read_message, write_message
 
@@ -28,4 +28,4 @@ def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
         except MemoryError:
             write_message(answers, "error", {"error": ReadingTookTooLong.__name__, "is_last": True})
         except Exception:  # whatever a hostile file makes a library raise
-            write_message(answers, "error", {"error": PdfDamaged.__name__})
+            write_message(answers, "error", {"error": FileDamaged.__name__})

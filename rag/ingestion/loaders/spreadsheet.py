@@ -25,7 +25,7 @@ from rag.ingestion.loaders.sheets.xlsx import Workbook
 def load_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load a workbook of Excel, with the file's own properties.
 
-    Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
     """
     require_package(content, options.limits, Workbook)
 
@@ -46,7 +46,7 @@ def check_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
 
 
 def load_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a workbook of Excel before 2007. Raises `PasswordNeeded` for a protected one, else `FileDamaged`."""
+    """Load a workbook of Excel before 2007. Raises `FileProtected` for a protected one, else `FileDamaged`."""
 
     def read() -> ExtractedDocument:
         workbook = OldWorkbook(content)

@@ -9,8 +9,8 @@ from typing import Any
 
 import xlrd
 
-from rag.errors import PasswordNeeded
-from rag.ingestion.loaders.office_package import PROTECTED, require_unprotected
+from rag.errors import FileProtected
+from rag.ingestion.loaders.office_package import require_unprotected
 from rag.ingestion.loaders.sheets.languages import LANGUAGES, Language
 from rag.ingestion.loaders.sheets.numbers import BUILT_IN, shown, shown_text
 from rag.ingestion.loaders.sheets.sheet import Sheet, Span
@@ -34,7 +34,7 @@ CHART, PICTURE, NOTE, DROP_DOWN = 5, 8, 25, 20
 class OldWorkbook:
     """The sheets of a workbook in their order; `hidden` are the names of those that are not shown.
 
-    Raises `PasswordNeeded` for a protected one, and what `xlrd` raises.
+    Raises `FileProtected` for a protected one, and what `xlrd` raises.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -45,7 +45,7 @@ class OldWorkbook:
             )
         except xlrd.XLRDError as exc:
             if "encrypted" in str(exc):
-                raise PasswordNeeded(PROTECTED) from exc
+                raise FileProtected from exc
             raise
         states = list(zip(self._book.sheet_names(), self._book._sheet_visibility, strict=True))  # noqa: SLF001
         self._numbers = [number for number, (_, state) in enumerate(states) if state == 0]
