@@ -25,7 +25,8 @@ from rag.ingestion.loaders import LOADERS, ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.settings import Settings as Environment
 from tests.ingestion.test_loaders import sample_files
-from tests.security.parsers import MOST_SECONDS, TARGETS, Target
+from tests.security.parsers import TARGETS
+from tests.security.target import MOST_SECONDS, Target
 
 #: Of a round; so many texts of the longest length are tried after them.
 TEXTS, LONG_TEXTS = 400, 20

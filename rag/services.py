@@ -125,6 +125,8 @@ class Services:
     backups: AutomaticBackups | None
     #: Runs the checks of integrations, for `doctor`.
     checks: Callable[[Services], list[Check]]
+    #: Updates the gauges of integrations, for `/metrics`.
+    measure: Callable[[Services], None]
     previews: Previews
     accounts: Accounts
     sessions: Sessions
@@ -312,6 +314,7 @@ def assemble(
         scheduled_work=scheduled_work,
         backups=backups,
         checks=registry.checks,
+        measure=registry.measure,
         gaps=gaps,
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,

@@ -204,6 +204,4 @@ def _look(parts: Services) -> None:
         except DatabaseUnavailable:
             is_up = False
     metrics.database_up.set(is_up)
-    if parts.backups is not None and parts.backups.is_on:
-        for kind, age in parts.backups.ages().items():
-            metrics.backup_age.labels(kind).set(age)
+    parts.measure(parts)

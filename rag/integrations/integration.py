@@ -80,6 +80,8 @@ class Integration:
     standbys: str = ""
     #: A function for checking the services in `doctor`; returns `Check`s.
     checks: str = ""
+    #: A function for updating gauges before each scrape, from the services.
+    measure: str = ""
     #: Imports slow modules beside the start.
     warm_up: Callable[[], object] | None = None
     #: Serves a program on this machine by standard input and output.

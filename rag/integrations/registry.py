@@ -167,6 +167,13 @@ def checks(parts: Services) -> list[Check]:
     return [check for integration in integrations() if integration.checks for check in named(integration.checks)(parts)]
 
 
+def measure(parts: Services) -> None:
+    """Update all gauges for `/metrics`."""
+    for integration in integrations():
+        if integration.measure:
+            named(integration.measure)(parts)
+
+
 def warm_up() -> None:
     """Import slow modules, except for integrations without their packages."""
     for integration in integrations():

@@ -27,9 +27,3 @@ database_up = Gauge("hr_database_up", "1 where the database answers.")
 database_connections = Gauge("hr_database_connections", "Connections of the pool.", ("state",))
 database_waiting = Gauge("hr_database_requests_waiting", "Who waits for a connection of the pool.")
 jobs = Gauge("hr_jobs", "Jobs of all tenants that are not done.", ("queue", "state"))
-backup_age = Gauge(
-    "hr_backup_age_seconds",
-    "Where backups are made by themselves: since the last that worked (backup) and was restored as a trial (trial); "
-    "+Inf where none was.",
-    ("kind",),
-)

@@ -63,16 +63,13 @@ MOST_MOMENTS = 20
 
 
 class AutomaticBackups(Protocol):
-    """Makes backups without anybody's doing; an integration."""
+    """Makes backups automatically; an integration."""
 
     @property
     def is_on(self) -> bool: ...
 
     def run_due(self) -> None:
         """Make a backup if one is due."""
-
-    def ages(self) -> dict[str, float]:
-        """Return the seconds since the last backup and the last trial, by kind."""
 
     def share_erasures(self) -> None:
         """Copy the register of erasures beside the backups. Raises `SettingsError`."""

@@ -37,7 +37,7 @@ Key = tuple[str, tuple[int, ...] | None]
 
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 WRITABLE = "BEGIN"
-#: As psycopg's own defaults: a statement is prepared once it has come so often, and so many are kept on a connection.
+#: psycopg's defaults: uses before a statement is prepared, and prepared statements per connection.
 PREPARED_AFTER, MOST_PREPARED = 5, 100
 TEXT, BINARY = pq.Format.TEXT, pq.Format.BINARY
 #: Postgres' numbers of the types whose arrays are packed here.

@@ -77,11 +77,11 @@ def test_a_question_is_one_trace_from_the_caller_to_its_models_and_holds_no_text
         "traceparent": f"00-{trace}-{parent}-01",
         "X-Request-Id": "of-the-caller",
     }
-    body = {"model": api.collection.name, "messages": [{"role": "user", "content": QUESTION}]}
+    body = {"query": QUESTION}
     with httpx.Client(headers=headers, timeout=patient(30)) as client:
-        assert client.post(f"{api.url}/v1/chat/completions", json=body).status_code == 200
+        assert client.post(f"{api.url}/api/rag/chat", json=body).status_code == 200
         provider_standin.fail_next(500, 9, endpoint="chat")
-        client.post(f"{api.url}/v1/chat/completions", json=body)
+        client.post(f"{api.url}/api/rag/chat", json=body)
     settings = replace(
         api.parts.settings, cohere_api_key="test-key", cohere_base_url=provider_standin.cohere_url,
         openai_api_key="test-key", openai_base_url=provider_standin.openai_url,
@@ -96,7 +96,7 @@ def test_a_question_is_one_trace_from_the_caller_to_its_models_and_holds_no_text
     stop()
 
     assert collector.service == "hr-assistant"
-    (request, failed_request) = collector.named("POST openai")
+    (request, failed_request) = collector.named("POST chat")
     assert request.trace_id.hex() == trace
     assert request.parent_span_id.hex() == parent
     assert request.kind == Span.SPAN_KIND_SERVER

@@ -67,3 +67,26 @@ def tick(page: Page, *rows: int) -> None:
 def cells(page: Page, text: str | re.Pattern[str]) -> Locator:
     """Return the cells of tables that show a text."""
     return page.locator("canvas [role=gridcell]", has_text=text)
+
+
+def remove(page: Page, label: str, said: str) -> None:
+    """Press a red button, say yes, and see what is said."""
+    button = page.get_by_role("button", name=label)
+    expect(button.locator("span[style*=color], .stMarkdownColoredText").first).to_be_attached()
+    button.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=label).click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text(said)).to_be_visible()
+    settle(page)
+
+
+def undo(page: Page, said: str) -> None:
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text(said)).to_have_count(0)
+    settle(page)
+
+
+def table_of(page: Page, text: str) -> Locator:
+    """Return the table that has a cell with this text."""
+    return page.get_by_test_id("stDataFrame").filter(has=cells(page, text))

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from rag.language import LANGUAGES
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import press_in_no_field
+from tests.integration_rows import listed
 from tests.standin import ProviderStandin, many_words
 
 pytestmark = pytest.mark.browser
@@ -27,7 +28,7 @@ PAGES = (
     "/", "/library", "/documents", "/collections", "/people", "/other-programs", "/prices", "/health", "/privacy",
     "/audit", "/account", "/set-up", "/analytics", "/board", "/payroll",
 )  # fmt: skip
-FORMS = ("/account/password", "/account/second-factor", "/forgot-password", "/widget?key=none")
+FORMS = ("/account/password", "/account/second-factor", "/forgot-password", *listed("browser", "forms"))
 #: What opens on a page, by the button that opens it.
 OPENED = (
     ("/", "[data-testid=stBottomBlockContainer] [data-testid=stPopoverButton]"),
@@ -533,8 +534,7 @@ OPENED_IN_GERMAN = (
     ("/collections", "button:has-text('Einstellungen')"),
     ("/prices", "button:has-text('Preis festlegen')"),
     ("/prices", "button:has-text('Budget festlegen')"),
-    ("/other-programs", "button:has-text('Ein Widget hinzufügen')"),
-    ("/other-programs", "button:has-text('Einen Webhook hinzufügen')"),
+    *listed("browser", "german_dialogs"),
     ("/analytics", "button:has-text('Bericht')"),
 )
 VIEWS = tuple(

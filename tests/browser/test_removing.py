@@ -5,72 +5,18 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Product, settle
-from tests.browser.tables import BOX, cells, click_row
+from tests.browser.tables import BOX, cells, click_row, remove, table_of, undo
 from tests.browser.test_setting_up import invite
 
 pytestmark = pytest.mark.browser
 
 
-def remove(page: Page, label: str, said: str) -> None:
-    """Press a red button, say yes, and see what is said."""
-    button = page.get_by_role("button", name=label)
-    expect(button.locator("span[style*=color], .stMarkdownColoredText").first).to_be_attached()
-    button.click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name=label).click()
-    expect(dialog).to_have_count(0)
-    expect(page.get_by_text(said)).to_be_visible()
-    settle(page)
-
-
-def undo(page: Page, said: str) -> None:
-    page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text(said)).to_have_count(0)
-    settle(page)
-
-
-def table_of(page: Page, text: str) -> Locator:
-    """Return the table that has a cell with this text."""
-    return page.get_by_test_id("stDataFrame").filter(has=cells(page, text))
-
-
 @pytest.fixture
 def tab(offline_admin: BrowserContext) -> Page:
     return offline_admin.new_page()
-
-
-def test_webhooks_and_widgets_are_put_back(offline_product: Product, tab: Page) -> None:
-    tab.goto(offline_product.address + "/other-programs")
-    tab.get_by_role("button", name="Add a webhook").click()
-    form = tab.get_by_role("dialog")
-    form.get_by_label("Name", exact=True).fill("Payroll")
-    form.get_by_label("Address", exact=True).fill("https://payroll.example.com/hook")
-    form.get_by_role("button", name="Add the webhook").click()
-    tab.get_by_role("button", name="I have copied it").click()
-    removes = tab.get_by_role("button", name="Remove Payroll")
-    click_row(tab, 0, BOX, removes, of=table_of(tab, "Payroll"))
-    remove(tab, "Remove Payroll", "Payroll is removed.")
-    expect(cells(tab, "Payroll")).to_have_count(0)
-    undo(tab, "Payroll is removed.")
-    expect(cells(tab, "Payroll")).not_to_have_count(0)
-
-    tab.get_by_role("button", name="Add a widget").click()
-    form = tab.get_by_role("dialog")
-    form.get_by_label("Name", exact=True).fill("Intranet corner")
-    form.get_by_role("button", name="Add the widget").click()
-    expect(form).to_have_count(0)
-    removes = tab.get_by_role("button", name="Remove Intranet corner")
-    click_row(tab, 0, BOX, removes, of=table_of(tab, "Intranet corner"))
-    tag = tab.get_by_text("data-key=").first.inner_text()
-    remove(tab, "Remove Intranet corner", "Intranet corner is removed.")
-    expect(cells(tab, "Intranet corner")).to_have_count(0)
-    undo(tab, "Intranet corner is removed.")
-    click_row(tab, 0, BOX, removes, of=table_of(tab, "Intranet corner"))
-    assert tab.get_by_text("data-key=").first.inner_text() == tag, "the pages that show it need no other tag"
-    tab.close()
 
 
 def test_a_budget_is_put_back(offline_product: Product, tab: Page) -> None:

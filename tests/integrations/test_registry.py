@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -10,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from rag.integrations.integration import Integration
 from rag.integrations.registry import FOLDER, integrations
 from rag.settings import PROJECT, Settings
 from rag.settings.integrations import INTEGRATION_VARIABLES
 from tests.patience import patient
 
 FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))
-#: Which integrations add commands.
-COMMANDS = {"webhooks": ["command:webhook"], "vectors": ["command:import-vectors"], "backups": ["command:backups"]}
 #: Names of functions that the core asks for.
-HOOKS = ("single_sign_on", "backups", "standbys", "checks")
+HOOKS = ("single_sign_on", "backups", "standbys", "checks", "measure")
 #: Starts what the server is made of, and prints where integrations are served, with their commands, jobs and sources.
 PROBE = """
 import sys
@@ -54,6 +54,13 @@ def test_each_folder_is_an_integration_of_its_name() -> None:
     assert all(integration.title for integration in integrations())
 
 
+def commands_of(integration: Integration) -> list[str]:
+    commands = argparse.ArgumentParser().add_subparsers()
+    if integration.add_commands is not None:
+        integration.add_commands(commands)
+    return list(commands.choices)
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy")
@@ -80,7 +87,7 @@ def test_without_its_folder_everything_else_is_there(copy: Path, everything: set
     own |= {f"job:{name}" for name in gone.jobs}
     own |= {f"{hook}:{gone.name}" for hook in HOOKS if getattr(gone, hook)}
     own |= {f"{word}:{source.kind}" for source in gone.sources for word in ("source", "form")}
-    own |= set(COMMANDS.get(gone.name, ()))
+    own |= {f"command:{name}" for name in commands_of(gone)}
     assert own
     assert everything - left == own
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -12,15 +11,14 @@ import pytest
 
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.evaluation.golden import GoldenQuestion
-from rag.integrations.channels.widget.widgets import widgets_of
 from rag.profiles import profile_of
 from rag.services import Services, program_of
 from rag.types import Collection, Role
 from tests.records.test_analytics import ask
 
 TABLES = (
-    "golden_questions", "evaluation_runs", "evaluation_results", "budgets", "budget_consents", "widgets", "api_keys",
-    "gaps", "feedback", "chat_logs",
+    "golden_questions", "evaluation_runs", "evaluation_results", "budgets", "budget_consents", "api_keys", "gaps",
+    "feedback", "chat_logs",
 )  # fmt: skip
 
 
@@ -36,7 +34,6 @@ def kept(app_services: Services, collection: Collection) -> dict[str, UUID]:
         "golden": next(iter(parts.evaluations.golden(demo, collection.id))),
         "run": parts.evaluations.begin(collection, profile_of(collection), [question]),
         "budget": parts.budgets.list(demo)[0].id,
-        "widget": widgets_of(parts.database).add(demo, collection, "Intranet").id,
         "question": asked,
     }
 
@@ -68,11 +65,7 @@ def test_ids_of_another_company_lead_to_nothing(
         lambda: parts.evaluations.go_on(stranger, own, kept["run"]),
         lambda: parts.budgets.remove(stranger, kept["budget"]),
         lambda: parts.budgets.agree(stranger, kept["budget"]),
-        lambda: parts.budgets.set(stranger, "person", "5", account_id=kept["widget"]),
-        lambda: widgets_of(parts.database).get(stranger, kept["widget"]),
-        lambda: widgets_of(parts.database).change(stranger, kept["widget"], is_active=True, budget=Decimal(900)),
-        lambda: widgets_of(parts.database).remove(stranger, kept["widget"]),
-        lambda: widgets_of(parts.database).add(stranger, collection, "Mine"),
+        lambda: parts.budgets.set(stranger, "person", "5", account_id=kept["budget"]),
         lambda: parts.analytics.question(stranger, kept["question"]),
     )
     wrong = []
@@ -104,8 +97,6 @@ def test_an_employee_changes_nothing_of_a_managers(
         lambda: parts.evaluations.go_on(employee, collection, kept["run"]),
         lambda: parts.budgets.set(employee, "company", "1000000"),
         lambda: parts.budgets.remove(employee, kept["budget"]),
-        lambda: widgets_of(parts.database).change(employee, kept["widget"], is_active=True),
-        lambda: widgets_of(parts.database).remove(employee, kept["widget"]),
     )
     for act in acts:
         with pytest.raises(NotAllowed):

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.integrations.channels.widget.widgets import widgets_of
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
 
@@ -256,7 +255,6 @@ def test_who_answers_comes_first_in_a_portfolio_with_a_preview_of_what_is_typed(
         return "\n".join(str(item.value) for item in [*page.markdown, *page.caption])
 
     assert "speak of the person as “they”" in shown()
-    assert "no widget or public page of it is on" in shown()
     assert shown().index("Who answers") < shown().index("What this means")
     page.text_input(f"{key}_name").set_value("Marlowe <b>Quenby")
     page.text_area(f"{key}_facts").set_value("Lives in Leeds.").run()
@@ -267,10 +265,5 @@ def test_who_answers_comes_first_in_a_portfolio_with_a_preview_of_what_is_typed(
     assert not page.exception
     kept = running.documents.collection(admin, made.id).overrides
     assert kept == {"persona_name": "Marlowe <b>Quenby", "persona_facts": "Lives in Leeds."}
-    widget = widgets_of(running.database).add(admin, made, "Site", ["https://quenby.example"])
-    widgets_of(running.database).change(admin, widget.id, is_active=True, has_page=True)
-    page.run()
-    assert "without signing in on `https://quenby.example`" in shown()
-    assert "It has a public page." in shown()
     page.button(f"{key}_try").click().run()
     assert page.session_state.chat_collection == made.id

@@ -2,19 +2,14 @@
 
 A target takes any text and raises nothing but its refusals. The longest text that reaches it, 1 MB where nothing else
 limits it, takes at most two seconds of processor time. Files are parsed in the sandbox: these look at them before.
+Integrations have theirs in `parsers.py` beside their tests.
 """
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import strategies as st
 from starlette.requests import Request
 
 from rag import language
@@ -26,71 +21,19 @@ from rag.errors import FileKindUnknown, FileNotAsNamed, InvalidInput
 from rag.evaluation.golden import parse_golden
 from rag.ingestion.chunking import chunk_text
 from rag.ingestion.loaders import LOADERS, kind_of, require_as_named
-from rag.integrations.directory.scim.server import InvalidFilter, filtered
-from rag.integrations.sources.vectors.export import read_export
 from rag.retrieval.bm25.analysers import analyse
 from rag.retrieval.language import detect_language
 from rag.settings import Settings
 from rag.types import storable
 from rag.ui.text import answer_markdown, excerpt, marked, plain
-
-MOST_SECONDS = 2.0
-#: Everything that a server reads of a request's head, see `h11_max_incomplete_event_size`.
-OF_A_HEAD = 65_536
-MEGABYTE = 1_000_000
-
-
-@dataclass(frozen=True)
-class Target:
-    """A function that parses, its refusals, the pieces that mean something to it, and how long its text may be."""
-
-    parse: Callable[[str], Any]
-    refusals: tuple[type[Exception], ...] = ()
-    pieces: tuple[str, ...] = ()
-    longest: int = MEGABYTE
-
-    def run(self, text: str) -> float:
-        """Parse a text and return the seconds of processor time. Raises what is no refusal."""
-        began = time.thread_time()
-        with suppress(*self.refusals):
-            self.parse(text[: self.longest])
-        return time.thread_time() - began
-
-    def seconds_of_longest(self, start: str, piece: str, end: str) -> float:
-        """Return the processor time of the longest text that begins with `start`, repeats `piece` and ends so."""
-        times = (self.longest - len(start) - len(end)) // max(len(piece), 1)
-        return self.run(start + piece * times + end)
-
-    @property
-    def texts(self) -> st.SearchStrategy[str]:
-        """Texts of its pieces, of what is odd everywhere, and of anything."""
-        parts = st.sampled_from(self.pieces + ODD) | st.text(max_size=8)
-        return st.lists(parts, max_size=24).map("".join)
-
-
-ODD = (
-    "", " ", "\n", "\r", "\r\n", "\t", "\x00", "\x1b", "\u2028", "\u0301", "\ufeff", "\u202e", "\ud800", "é", "가", "٣",
-    "😀",
-    "'", '"', "\\", "%", "%00", "&", "<", ">", "(", ")", "[", "]", "{", "}", ":", ";", ",", ".", "-", "_", "/", "=",
-    "0", "-1", "1e400", "nan", "9" * 30, "a", "A" * 300,
-)  # fmt: skip
+from tests.integration_rows import modules
+from tests.security.target import JSON, OF_A_HEAD, Target, content
 
 
 def request(**headers: str) -> dict[str, Any]:
     """What a server makes of a request with these headers; it reads them as Latin-1."""
     encoded = [(name.encode(), value.encode("utf-8", "replace")) for name, value in headers.items()]
     return {"type": "http", "method": "POST", "scheme": "https", "path": "/", "query_string": b"", "headers": encoded}
-
-
-def export(text: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "export.jsonl"
-        path.write_bytes(content(text))
-        read_export(path)
-
-
-def content(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def kind_of_file(text: str) -> None:
@@ -101,7 +44,6 @@ def kind_of_file(text: str) -> None:
 
 
 SETTINGS = Settings(public_url="https://hr.example.com")
-JSON = ('{"', '":', '"', "null", "true", "1", "[", "]", "}", "{", ",", "\\u0000", "\\ud800", "\n")
 PROSE = (
     "word ",
     "Aa Bb. ",
@@ -142,10 +84,6 @@ TARGETS: Mapping[str, Target] = {
         check_address, (InvalidInput,), ("https://", "http://127.0.0.1", "com.example:", "#", "@", "[::1]", ":99999"),
         4000,
     ),
-    "filters of directories": Target(
-        filtered, (InvalidFilter,), ('userName eq "', "externalId", " eq ", " and ", "(", ")", "[", '"'),
-        OF_A_HEAD,
-    ),
     "lists of people": Target(
         lambda text: people_from(list_text(content(text))), (InvalidInput,),
         ("email", "name", "role", "group", ",", ";", '"', "a@b.example", "A <a@b.example>", "\n", "admin"),
@@ -156,10 +94,6 @@ TARGETS: Mapping[str, Target] = {
     ),
     "golden questions, JSON": Target(
         lambda text: parse_golden(text, is_csv=False), (InvalidInput,), (*JSON, '{"question": "leave?", ', '"pages": '),
-    ),
-    # By a command of the operator, in its own process.
-    "vector exports": Target(
-        export, (InvalidInput,), (*JSON, '{"id": "a", "text": "b", "values": [1]}', "metadata"), longest=100_000
     ),
     "kinds of files": Target(
         kind_of_file, (FileKindUnknown, FileNotAsNamed),
@@ -185,6 +119,7 @@ TARGETS: Mapping[str, Target] = {
         lambda text: (marked(text, ["leave", text[:20]]), excerpt(text, [text[:9]]), plain(text)),
         pieces=(*PROSE, "leave"), longest=40_000,
     ),
+    **{name: target for module in modules("parsers").values() for name, target in module.TARGETS.items()},
 }  # fmt: skip
 
 #: What was found once, by target: each is tried in every run of the tests.

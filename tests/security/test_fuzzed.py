@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import rag
 from tests.patience import patient
-from tests.security.parsers import FOUND, MOST_SECONDS, ODD, TARGETS
+from tests.security.parsers import FOUND, TARGETS
+from tests.security.target import MOST_SECONDS, ODD
 
 PRODUCT = Path(rag.__file__).parent
 

@@ -1,4 +1,7 @@
-"""Back up automatically: `scheduled` makes and tries backups, `commands` lists them, `checks` reports to `doctor`."""
+"""Back up automatically: `scheduled` makes and tries backups, `commands` lists them.
+
+`checks` reports to `doctor` and `/metrics`.
+"""
 
 from __future__ import annotations
 
@@ -34,4 +37,5 @@ INTEGRATION = Integration(
     check=check,
     backups=f"{__name__}.scheduled:ScheduledBackups",
     checks=f"{__name__}.checks:backup_checks",
+    measure=f"{__name__}.checks:measure_ages",
 )

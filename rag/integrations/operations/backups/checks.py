@@ -1,11 +1,27 @@
-"""Report the automatic backups to `doctor`."""
+"""Report the automatic backups to `doctor` and `/metrics`."""
 
 from __future__ import annotations
+
+from prometheus_client import Gauge
 
 from rag.integrations.operations.backups.scheduled import ScheduledBackups
 from rag.language import _, translated
 from rag.monitoring.checks import Check
 from rag.services import Services
+
+age = Gauge(
+    "hr_backup_age_seconds",
+    "With automatic backups: since the last successful backup (backup) and trial restore (trial); +Inf without any.",
+    ("kind",),
+)
+
+
+def measure_ages(parts: Services) -> None:
+    """Update the ages of the last backup and trial."""
+    backups = ScheduledBackups(parts.settings)
+    if backups.is_on:
+        for kind, seconds in backups.ages().items():
+            age.labels(kind).set(seconds)
 
 
 def backup_checks(parts: Services) -> list[Check]:

@@ -13,11 +13,13 @@ from uuid import UUID
 import httpx
 import pytest
 
-from rag.errors import InvalidInput, NotAllowed, TooManyRequests
+from rag.errors import InvalidInput, NotAllowed, NotFound, TooManyRequests
 from rag.integrations.channels.widget.widgets import Widget, widgets_of
+from rag.services import program_of
 from rag.types import Identity, Role
 from tests import hostile
 from tests.api.callers import Api
+from tests.security.test_access_matrix import PUBLIC, refusals
 from tests.standin import ProviderStandin
 
 SITE = "https://intranet.example.com"
@@ -215,6 +217,25 @@ def test_administrators_manage_them_by_the_api(api: Api, widget: Widget) -> None
     employee = Identity(account_id=UUID(int=1), tenant_id="demo", email="e@x", name="E", role=Role.EMPLOYEE)
     with pytest.raises(NotAllowed):
         widgets_of(api.parts.database).list(employee)
+
+
+def test_another_company_and_an_employee_change_no_widget(api: Api, widget: Widget) -> None:
+    widgets = widgets_of(api.parts.database)
+    before = widgets.list(api.admin)
+    for who, refusal in ((program_of("other"), NotFound), (replace(api.admin, role=Role.EMPLOYEE), NotAllowed)):
+        with pytest.raises(refusal):
+            widgets.get(who, widget.id)
+        with pytest.raises(refusal):
+            widgets.change(who, widget.id, is_active=True, budget=Decimal(900))
+        with pytest.raises(refusal):
+            widgets.remove(who, widget.id)
+        with pytest.raises(refusal):
+            widgets.add(who, api.collection, "Mine")
+    assert widgets.list(api.admin) == before
+
+
+def test_its_public_key_opens_what_visitors_reach(api: Api, widget: Widget) -> None:
+    assert refusals(api.client(widget.public_key), {PUBLIC}, "who are you") == []
 
 
 def test_a_removed_widget_is_put_back_and_answers_in_the_pages_that_show_it(api: Api, widget: Widget) -> None:

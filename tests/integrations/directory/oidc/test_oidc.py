@@ -20,7 +20,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Role
 from tests.access.front_door import Access
-from tests.oidc_standin import OidcStandin
+from tests.integrations.directory.oidc.oidc_standin import OidcStandin
 
 ATTEMPT = SignInAttempt(state="the-state", nonce="the-nonce", verifier="v" * 64, next="/")
 BACK = {"state": "the-state", "code": "the-code"}

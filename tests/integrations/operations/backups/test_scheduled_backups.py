@@ -33,6 +33,7 @@ from rag.storage.data_folder import BACKUP, RESTORE
 from rag.storage.database import Database
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.erasures import read_register
+from tests.api.callers import Api
 from tests.forked import forked_python
 from tests.integrations.operations.backups.s3_standin import ACCESS, SECRET, S3Standin
 from tests.patience import patient
@@ -257,6 +258,15 @@ def test_what_is_not_set_is_said(tmp_path: Path) -> None:
             with pytest.raises(SettingsError, match=f"{name} is '{wrong}', but .* above 0"):
                 connect_services(load_settings({name: wrong, "RAG_DATA_DIR": str(tmp_path / "data")}, None))
     assert not (tmp_path / "data").exists()
+
+
+def test_metrics_have_the_age_of_the_last_backup(api: Api, tmp_path: Path) -> None:
+    assert 'hr_backup_age_seconds{kind="backup"}' not in api.client().get("/metrics").text
+    settings = replace(api.parts.settings, database_url="", integration_variables={"RAG_BACKUP_TO": str(tmp_path)})
+    object.__setattr__(api.parts, "settings", settings)  # the parts are frozen
+    shown = api.client().get("/metrics").text
+    assert 'hr_backup_age_seconds{kind="backup"} +Inf' in shown
+    assert 'hr_backup_age_seconds{kind="trial"} +Inf' in shown
 
 
 def test_doctor_says_that_no_backup_is_made(tmp_path: Path, database: Database) -> None:

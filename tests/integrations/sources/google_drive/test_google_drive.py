@@ -16,8 +16,8 @@ from rag.integrations.sources.google_drive.google_drive import DriveFolder, Goog
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
-from tests.drive_standin import DOCUMENT, FOLDER, ROOT, DriveStandin
 from tests.ingestion.sheet_files import rows_of, xlsx_file
+from tests.integrations.sources.google_drive.drive_standin import DOCUMENT, FOLDER, ROOT, DriveStandin
 
 PDF = b"%PDF-1.7\n%%EOF\n"
 LIMITS = ExtractionLimits(maximum_bytes=100_000)

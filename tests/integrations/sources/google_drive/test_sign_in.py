@@ -16,7 +16,7 @@ from rag.services import assemble
 from rag.settings import Settings
 from rag.types import Identity, Role
 from tests.api.callers import Api
-from tests.drive_standin import ROOT, DriveStandin
+from tests.integrations.sources.google_drive.drive_standin import ROOT, DriveStandin
 
 WHERE = {"folder": f"https://drive.google.com/drive/folders/{ROOT}"}
 

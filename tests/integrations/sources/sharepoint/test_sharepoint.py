@@ -17,7 +17,7 @@ from rag.integrations.sources.sharepoint.sharepoint import Library, SharePointSo
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
-from tests.graph_standin import CLIENT, ROOT, SECRET, TENANT, GraphStandin
+from tests.integrations.sources.sharepoint.graph_standin import CLIENT, ROOT, SECRET, TENANT, GraphStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
 WHERE = {"tenant": TENANT, "client_id": CLIENT, "site": "https://contoso.sharepoint.com/sites/HR/SitePages/Home.aspx"}

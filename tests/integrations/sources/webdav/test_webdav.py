@@ -18,7 +18,7 @@ from rag.integrations.sources.webdav.webdav import WebdavFolder, WebdavSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
-from tests.cloud_standin import PASSWORD, USER, Cloud
+from tests.integrations.sources.webdav.cloud_standin import PASSWORD, USER, Cloud
 from tests.website_standin import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)

@@ -1,0 +1,30 @@
+"""What each integration adds to tests of the whole product, from its folder below `tests/integrations`.
+
+`rows.toml` has its routes, doors, commands, forms and dialogs; `in_browser.py` and `parsers.py` are modules.
+Without the folder nothing names the integration.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+TESTS = Path(__file__).parent
+OF_INTEGRATIONS: tuple[dict[str, Any], ...] = tuple(
+    tomllib.loads(path.read_text("utf-8")) for path in sorted(TESTS.glob("integrations/*/*/rows.toml"))
+)
+
+
+def listed(table: str, name: str) -> list[Any]:
+    """Join all lists of this name in tables of this name."""
+    return [row for rows in OF_INTEGRATIONS for row in rows.get(table, {}).get(name, ())]
+
+
+def modules(name: str, kind: str = "*") -> dict[str, ModuleType]:
+    """Import the modules of this name, by integration; `kind` is channels, directory, operations or sources."""
+    found = sorted(TESTS.glob(f"integrations/{kind}/*/{name}.py"))
+    parts = {path.parent.name: path.relative_to(TESTS.parent).with_suffix("").parts for path in found}
+    return {integration: import_module(".".join(names)) for integration, names in parts.items()}

@@ -1,0 +1,12 @@
+"""The filters that a directory sends."""
+
+from __future__ import annotations
+
+from rag.integrations.directory.scim.server import InvalidFilter, filtered
+from tests.security.target import OF_A_HEAD, Target
+
+TARGETS = {
+    "filters of directories": Target(
+        filtered, (InvalidFilter,), ('userName eq "', "externalId", " eq ", " and ", "(", ")", "[", '"'), OF_A_HEAD
+    ),
+}
