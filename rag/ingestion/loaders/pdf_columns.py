@@ -6,16 +6,17 @@ forms and lists with a column of names are not.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import Protocol
+from typing import Any, Protocol
 
 from rag.ingestion.loaders.page_tables import PageTable, Word, text_lines
 from rag.ingestion.loaders.pdf_objects import TextObject
-from rag.ingestion.loaders.pdf_words import PlacedWord
+from rag.ingestion.loaders.pdf_words import PlacedWord, box_of
 
 #: A start, an end, and whether a hyphen ends it.
 Span = tuple[int, int, bool]
@@ -34,6 +35,9 @@ class Drawing(Protocol):
 #: The least gap between columns, in heights of the letters, on lines that show where a column begins, and how many of
 #: them a page needs.
 GAP, FEWEST_GAPS = 0.45, 4
+#: Lines that may run over two columns, how many of a page are looked at, and how many of them first.
+LONG, LOOKED_AT, LOOKED_AT_FIRST = re.compile(r"[^\r\n]{30,}"), 24, 4
+SPACE = re.compile(r"(?<=\S)[ \xa0]+(?=\S)")
 #: How far the lines of a column may begin from each other, in points.
 SAME_EDGE = 2.0
 #: A gap between columns is this many times as wide as spaces between words, on this share of lines.
@@ -50,8 +54,8 @@ LONG_LINE = 20
 FEWEST_LINES = 4
 #: Columns within columns are looked for this deep.
 DEEPEST = 3
-#: From this letter on, scripts have no spaces between words.
-UNSPACED = "\u2e80"
+#: From this letter on, scripts have no spaces between words, other than Korean.
+UNSPACED, HANGUL = "\u2e80", ("\uac00", "\ud7a3")
 RIGHT_TO_LEFT = ("\u0590", "\u08ff")
 
 
@@ -70,13 +74,43 @@ def may_have_columns(texts: Iterable[TextObject]) -> bool:
     for after in texts:
         if (
             before is not None
+            and not after.turn
             and abs(before.y - after.y) < 0.8 * after.size
-            and after.box[0] - before.box[2] > 0.5 * after.size
+            and max(after.box[0] - before.box[2], before.box[0] - after.box[2]) > 0.5 * after.size
         ):
             found[round(after.box[0] / 4)] += 1
             found[-1 - round(before.box[2] / 4)] += 1
         before = after
     return any(count + found[place + 1] >= FEWEST_GAPS for place, count in list(found.items()))
+
+
+def lines_have_gaps(text_page: Any, text: str) -> bool:
+    """Tell whether wide gaps are at the same place in several lines of a page, however these are drawn.
+
+    A few lines are looked at first, for most pages have no such gaps.
+    """
+    lines = [line.span() for line in LONG.finditer(text)]
+    first = lines[len(lines) // (2 * LOOKED_AT_FIRST) :: max(len(lines) // LOOKED_AT_FIRST, 1)]
+    if not any(next(_wide_gaps(text_page, text, *line), None) for line in first):
+        return False
+    found: Counter[int] = Counter()
+    for line in lines[:: 1 + len(lines) // LOOKED_AT]:
+        for left, right in _wide_gaps(text_page, text, *line):
+            found[round(left / 4)] += 1
+            found[-1 - round(right / 4)] += 1
+    return any(count + found[place + 1] >= FEWEST_GAPS for place, count in list(found.items()))
+
+
+def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> Iterator[tuple[float, float]]:
+    """Yield what is on both sides of wide gaps in a line: the left edge of a word, and the right edge of another."""
+    gaps: list[tuple[float, float, float, float]] = []
+    for space in SPACE.finditer(text, start, end):
+        before, after = box_of(text_page, space.start() - 1), box_of(text_page, space.end())
+        if before is not None and after is not None:
+            gap = max(after[0] - before[2], before[0] - after[2])
+            gaps.append((gap, after[3] - after[1], after[0], before[2]))
+    usual = median(gap for gap, *_ in gaps) if gaps else 0.0
+    return ((left, right) for gap, height, left, right in gaps if gap > max(GAP * height, WIDER * usual))
 
 
 def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing) -> list[Columns]:
@@ -331,7 +365,8 @@ def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool
 
 def _first_width(line: Sequence[PlacedWord], *, is_turned: bool) -> float:
     word = line[-1 if is_turned else 0].word
-    return 2 * word.height if word.text[0] >= UNSPACED else word.box[2] - word.box[0]
+    is_spaced = word.text[0] < UNSPACED or HANGUL[0] <= word.text[0] <= HANGUL[1]
+    return word.box[2] - word.box[0] if is_spaced else 2 * word.height
 
 
 def _length(lines: Sequence[Sequence[PlacedWord]]) -> float:

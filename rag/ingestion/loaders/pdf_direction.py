@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import re
 from typing import Any
+from unicodedata import bidirectional
 
 import pypdfium2.raw as pdfium
 
@@ -16,6 +17,11 @@ WORD = re.compile("[\u0590-\u05ff\u0610-\u065f\u066e-\u06d5\u06e5-\u06ef\u06fa-\
 LAM, ALEFS = "\u0644", frozenset("\u0622\u0623\u0625\u0627\u0671")
 #: Places nearer than this are one, in points.
 SAME_PLACE = 0.05
+
+
+def is_from_the_right(letter: str) -> bool:
+    """Tell whether a letter is of a script that is written from right to left. Figures are of none."""
+    return letter != "" and bidirectional(letter) in ("R", "AL")
 
 
 def ordered_words(text_page: Any, text: str) -> str:

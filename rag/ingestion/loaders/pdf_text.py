@@ -32,9 +32,17 @@ from rag.ingestion.loaders.page_text import (
     shortened,
 )
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
-from rag.ingestion.loaders.pdf_columns import SAME_EDGE, Columns, Span, columns_among, may_have_columns, ordered_spans
+from rag.ingestion.loaders.pdf_columns import (
+    SAME_EDGE,
+    Columns,
+    Span,
+    columns_among,
+    lines_have_gaps,
+    may_have_columns,
+    ordered_spans,
+)
 from rag.ingestion.loaders.pdf_composed import SYMBOL_FONT, composed_text
-from rag.ingestion.loaders.pdf_direction import ordered_words
+from rag.ingestion.loaders.pdf_direction import is_from_the_right, ordered_words
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
     SmallRun,
@@ -263,7 +271,9 @@ def read_page(
         is_turned = page.get_rotation() != 0
         turned = _turned_words(text_page, text, letters, objects.texts)
         may_have_tables = objects.may_have_tables()
-        is_crossed = not turned and may_have_columns(objects.texts.values())
+        is_crossed = objects.main_turn() == 0 and (
+            may_have_columns(objects.texts.values()) or lines_have_gaps(text_page, text)
+        )
         columns: list[Columns] = []
         if may_have_tables or is_crossed or annotations.additions:
             masked = _masked(text, letters, turned) if hidden.letters or struck.letters or turned else text
@@ -277,7 +287,12 @@ def read_page(
             paths = [item for item in objects.paths if item not in struck.paths] if struck.paths else objects.paths
             rules = rules_of(paths)
             if turned:
-                tables = _put_turned(letters, text, turned, words, rules, table_above, objects.main_turn(), as_tables)
+                if is_crossed:
+                    loose = tables_among([placed.word for placed in words], rules)
+                    columns = columns_among(words, loose, _Drawing(text_page))
+                tables = _put_turned(
+                    letters, text, turned, words, rules, table_above, objects.main_turn(), as_tables, columns
+                )
             else:
                 listed = _listings(text_page, text, objects.texts, rules)
                 words = [placed for placed in words if placed.start not in listed] if listed else words
@@ -425,8 +440,9 @@ def _put_turned(
     table_above: PageTable | None,
     main: int,
     as_tables: list[Box],
+    columns: Sequence[Columns],
 ) -> list[PageTable]:
-    """Put tables and other turned words in their places; return the tables in the frame `main`.
+    """Put tables and other turned words in their places; return the tables in the frame `main`, not those of `columns`.
 
     Add the boxes of these tables to `as_tables`.
     """
@@ -447,6 +463,7 @@ def _put_turned(
         if (turn - main) % 2:
             of_main += upright_heads(found, turn, main, rules, upright)
     tables = tables_among([placed.word for placed in of_main], turned_rules(rules, main))
+    tables = [table for table in tables if not _holds_columns(table, columns)]
     tables = _going_on(tables, table_above)
     taken = _put_tables(letters, text, of_main, tables, as_tables, main)
     for turn, found in free.items():
@@ -772,9 +789,14 @@ def _put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, 
         left, bottom, right, top = after.box
         x, y = left + min(right - left, after.size) / 4, (bottom + top) / 2
         index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, y, 1.0, 2.0)
+        if index <= 0 or _owner(text_page, index) != address:
+            continue
+        letter = next((letter for letter in reversed(text[max(index - 9, 0) : index + 1]) if letter.isalnum()), "")
+        if is_from_the_right(letter):
+            continue  # the space stands behind these letters, where pdfium puts it
         while index > 0 and _owner(text_page, index - 1) == address:
             index -= 1
-        if index > 0 and _owner(text_page, index) == address and not text[index - 1].isspace():
+        if index > 0 and not text[index - 1].isspace():
             letters[index] = f" {letters[index]}"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pypdfium2.raw as pdfium
 
 from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
+from rag.ingestion.loaders.pdf_direction import is_from_the_right
 from rag.ingestion.loaders.pdf_objects import Box
 
 RUN = re.compile(r"[^\s\ufffe]+\ufffe?")
@@ -65,7 +66,9 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
         left, bottom, right, top = found
         # A word ends where the next letter is elsewhere, or far to the right.
         height = top - bottom
-        if box is not None and not (abs(bottom - box[1]) < 0.5 * height and -height < left - box[2] < 0.5 * height):
+        gaps = [] if box is None else [left - box[2], *([box[0] - right] if is_from_the_right(letter) else [])]
+        is_near = any(-height < gap < 0.5 * height for gap in gaps)
+        if box is not None and not (is_near and abs(bottom - box[1]) < 0.5 * height):
             yield PlacedWord(Word("".join(letters), box), begin, index)
             letters, box, begin = [], None, index
         letters.append("-" if letter == "\ufffe" else letter)
