@@ -32,6 +32,7 @@ from rag.ingestion.loaders.page_text import (
     shortened,
 )
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
+from rag.ingestion.loaders.pdf_boxes import boxes_apart
 from rag.ingestion.loaders.pdf_columns import (
     SAME_EDGE,
     Columns,
@@ -297,10 +298,14 @@ def read_page(
                 listed = _listings(text_page, text, objects.texts, rules)
                 words = [placed for placed in words if placed.start not in listed] if listed else words
                 fitting = [] if is_turned else additions
+                boxed = boxes_apart(words, rules)
+                held = {placed.start for boxes in boxed for part in boxes.parts for placed in part}
+                words = [placed for placed in words if placed.start not in held] if held else words
                 tables, within = _tables_with(words, fitting, rules) if may_have_tables else ([], [])
                 if is_crossed:
                     columns = columns_among(words, tables, _Drawing(text_page))
                     tables = [table for table in tables if not _holds_columns(table, columns)]
+                columns += boxed
                 additions = [placed for placed in additions if placed not in within]
                 words += [placed.word() for placed in within]
                 tables = _going_on(tables, table_above)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pypdfium2.raw as pdfium
 
@@ -14,6 +15,8 @@ from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
 from rag.ingestion.loaders.pdf_direction import is_from_the_right
 from rag.ingestion.loaders.pdf_objects import Box
 
+#: From one point to another.
+Line: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 RUN = re.compile(r"[^\s\ufffe]+\ufffe?")
 #: pdfium writes U+FFFE for a hyphen that ends a line, and no line end after it.
 LINE_END = re.compile(r"\r\n|[\r\n\ufffe]")
@@ -105,11 +108,37 @@ def rules_of(paths: Sequence[Any]) -> RulingLines:
     return RulingLines(tuple(horizontal), tuple(vertical))
 
 
-def _segments(item: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Yield the straight lines of a path that is drawn."""
+def _segments(item: Any) -> Iterable[Line]:
+    """Return the straight lines of a path that are seen."""
     fill, stroke = ctypes.c_int(), ctypes.c_int()
     if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
-        return
+        return ()
+    if not stroke.value and fill.value == pdfium.FPDF_FILLMODE_ALTERNATE:
+        return _edges(list(_lines_of(item)))
+    return _lines_of(item)
+
+
+def _edges(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield the edges of what is filled: where two lines of a path lie on each other, there is none.
+
+    WeasyPrint draws the border of one side as a box less a box that is lower by the border.
+    """
+    places: dict[tuple[bool, float], list[float]] = defaultdict(list)
+    for (x1, y1), (x2, y2) in lines:
+        if abs(x1 - x2) < 0.01:
+            places[True, round(x1, 1)] += [y1, y2]
+        elif abs(y1 - y2) < 0.01:
+            places[False, round(y1, 1)] += [x1, x2]
+        else:
+            yield (x1, y1), (x2, y2)
+    for (is_upright, place), ends in places.items():
+        ends.sort()
+        for begin, end in zip(ends[::2], ends[1::2], strict=True):
+            if end - begin > 0.01:
+                yield ((place, begin), (place, end)) if is_upright else ((begin, place), (end, place))
+
+
+def _lines_of(item: Any) -> Iterator[Line]:
     matrix = pdfium.FS_MATRIX()
     if not pdfium.FPDFPageObj_GetMatrix(item, matrix):
         return
