@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from rag.command_line import Commands
-
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
@@ -64,8 +62,8 @@ class Integration:
     draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
     #: On a personal collection's page, tells who outside the company may ask.
     draw_outside: Callable[[Services, Identity, Collection], None] | None = None
-    #: Adds commands to the command line.
-    add_commands: Callable[[Commands], None] | None = None
+    #: A function for adding commands to the command line.
+    add_commands: str = ""
     #: Functions for the queue, by job name. A function receives the database, the settings and the
     #: arguments, and returns the seconds until the next try, or None.
     jobs: Mapping[str, str] = field(default_factory=dict)

@@ -91,8 +91,8 @@ def draw_outside(parts: Services, identity: Identity, collection: Collection) ->
 def add_commands(commands: Commands) -> None:
     """Add commands from all integrations."""
     for integration in integrations():
-        if integration.add_commands is not None:
-            integration.add_commands(commands)
+        if integration.add_commands:
+            named(integration.add_commands)(commands)
 
 
 def jobs() -> Mapping[str, Callable[..., float | None]]:

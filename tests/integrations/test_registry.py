@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rag.integrations.integration import Integration
-from rag.integrations.registry import FOLDER, integrations
+from rag.integrations.registry import FOLDER, integrations, named
 from rag.settings import PROJECT, Settings
 from rag.settings.integrations import INTEGRATION_VARIABLES
 from tests.patience import patient
@@ -56,8 +56,8 @@ def test_each_folder_is_an_integration_of_its_name() -> None:
 
 def commands_of(integration: Integration) -> list[str]:
     commands = argparse.ArgumentParser().add_subparsers()
-    if integration.add_commands is not None:
-        integration.add_commands(commands)
+    if integration.add_commands:
+        named(integration.add_commands)(commands)
     return list(commands.choices)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rag.command_line import Commands
 from rag.integrations.integration import Integration
 from rag.language import N_
 
@@ -31,19 +30,12 @@ def draw(parts: Services, identity: Identity, collections: Sequence[Collection])
     draw_webhooks(webhooks_of(parts), identity)
 
 
-def add_commands(commands: Commands) -> None:
-    """Add the command `webhook`."""
-    from rag.integrations.channels.webhooks.commands import add_parsers
-
-    add_parsers(commands)
-
-
 INTEGRATION = Integration(
     name="webhooks",
     title=N_("Webhooks"),
     packages=("standardwebhooks",),
     router=router,
     draw=draw,
-    add_commands=add_commands,
+    add_commands=f"{__name__}.commands:add_parsers",
     jobs={"deliver": f"{__name__}.webhooks:deliver"},
 )

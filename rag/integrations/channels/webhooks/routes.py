@@ -124,7 +124,7 @@ def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> We
     responses=problems(404),
 )
 def remove_webhook(webhook_id: UUID, caller: Caller) -> Response:
-    """Remove an address with its deliveries."""
+    """Remove an address and all deliveries."""
     webhooks_of(services()).remove(caller, webhook_id)
     return Response(status_code=204)
 

@@ -197,7 +197,7 @@ class Webhooks:
             cursor.execute(queries["forget_deliveries"])
             row = cursor.execute(queries["delivery_to_make"], {"delivery_id": delivery_id}).fetchone()
         if row is None:
-            return None  # the webhook is off, or another process has delivered it
+            return None  # the webhook is off, or a second process delivered the event
         status, answer = self._send(row)
         wait: float | None = None
         if status is not None and 200 <= status < 300:

@@ -7,19 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag.command_line import Commands
 from rag.integrations.integration import Integration
 from rag.language import N_
 
 if TYPE_CHECKING:
     from rag.settings import Settings
-
-
-def add_commands(commands: Commands) -> None:
-    """Add the command `backups`."""
-    from rag.integrations.operations.backups.commands import add_parsers
-
-    add_parsers(commands)
 
 
 def check(settings: Settings) -> None:
@@ -33,7 +25,7 @@ INTEGRATION = Integration(
     name="backups",
     title=N_("Automatic backups"),
     packages=("minio",),
-    add_commands=add_commands,
+    add_commands=f"{__name__}.commands:add_parsers",
     check=check,
     backups=f"{__name__}.scheduled:ScheduledBackups",
     checks=f"{__name__}.checks:backup_checks",

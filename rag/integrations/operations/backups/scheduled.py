@@ -40,7 +40,7 @@ TRIAL_DAYS = 30
 #: Packages whose errors are a storage's.
 CLIENTS = ("minio", "urllib3")
 COPIED_BYTES = 2**20
-#: A copy that has not grown for so long is of a process that was killed.
+#: A copy without growth for this long was left by a killed process.
 LEFT_SECONDS = 86_400
 #: For connecting and for each wait on the network.
 S3_TIMEOUT_SECONDS = 60.0
@@ -130,7 +130,7 @@ class S3Place:
                 "like s3://bucket/prefix and https://s3.example.com."
             )
         try:
-            import minio  # only where it is used: a start without it is quicker
+            import minio  # imported on use, for a quick start
             import urllib3
         except ModuleNotFoundError as exc:
             raise PackagesMissing from exc

@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from rag.command_line import Commands
 from rag.integrations.integration import Integration
 
-
-def add_commands(commands: Commands) -> None:
-    """Add the command `import-vectors`."""
-    from rag.integrations.sources.vectors.commands import add_parsers
-
-    add_parsers(commands)
-
-
-INTEGRATION = Integration(name="vectors", title="Vector stores", add_commands=add_commands)
+INTEGRATION = Integration(name="vectors", title="Vector stores", add_commands=f"{__name__}.commands:add_parsers")

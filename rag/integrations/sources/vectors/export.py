@@ -29,7 +29,7 @@ from rag.ingestion.passages import (
 from rag.providers.tokens import estimate_tokens
 from rag.types import storable, storable_json
 
-#: Fields with a passage's text, as written by LangChain, LlamaIndex and others.
+#: Fields for a passage's text in files from LangChain, LlamaIndex and similar libraries.
 TEXT_KEYS = ("text", "content", "pageContent", "page_content", "chunk", "chunk_text")
 #: Keys in the record other than metadata.
 OWN_KEYS = frozenset(

@@ -38,7 +38,7 @@ KIND = "vectors"
 
 @dataclass(frozen=True, kw_only=True)
 class ImportPlan:
-    """The effect of an import. `cost` is in dollars, None without a known price."""
+    """The effect of an import. `cost` is in dollars; without a known price it is None."""
 
     documents: tuple[ExportedDocument, ...]
     #: Stored by an unfinished import.
