@@ -142,7 +142,7 @@ class BudgetSpent(NotAllowed):
 
 
 class TenantSuspended(NotAllowed):
-    """This company is suspended. Nothing of it is processed until the operator of the product resumes it."""
+    """This company is suspended. Nothing is processed for it until the operator of the product resumes it."""
 
 
 class SignInAgain(NotAllowed):
@@ -188,7 +188,7 @@ class InvalidInput(RagError):
 
 
 class PlaceTaken(InvalidInput):
-    """It cannot be put back: another one took its place meanwhile, or what it belonged to is gone."""
+    """This cannot be put back. Its place has been taken since, or the item it belonged to is gone."""
 
 
 class QuestionEmpty(InvalidInput):

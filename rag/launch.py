@@ -28,7 +28,7 @@ ENVIRONMENT = PROJECT / ".venv"
 TOOLS = PROJECT / ".tools"
 #: Lists of packages that people write, in the order in which they are locked: each keeps to the versions before it.
 LISTS = ("requirements.in", "requirements-integrations.in", "tests/requirements.in", "benchmarks/requirements.in")
-#: The locks of the product itself.
+#: The product's lock files.
 PRODUCT = ("requirements.txt", "requirements-integrations.txt")
 TOOL_LIST = "tests/tools.in"
 #: uv, which installs the locked packages in a tenth of pip's time.

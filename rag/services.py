@@ -148,9 +148,9 @@ class Services:
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
     def choose_collection(self, tenant_id: str, wanted: str | None) -> Collection:
-        """Return the collection of that name or id, else the default one, which is made where there is none yet.
+        """Find a collection by name or id. Without `wanted`, return the default collection, made if missing.
 
-        Raises `InvalidInput` for one that is not there, `NotFound` for a tenant that nobody made.
+        Raises `InvalidInput` for an unknown collection, `NotFound` for an unknown tenant.
         """
         found = self.documents.choose(tenant_id, wanted)
         if found is None and not self.documents.collections(tenant_id):
@@ -164,7 +164,7 @@ class Services:
         return found
 
     def require_tenant(self, tenant_id: str) -> None:
-        """Require that a tenant is there; the application's own is made where there is none yet, as at its start.
+        """Check whether a tenant exists; make the application's own tenant if it is missing.
 
         Raises `NotFound`.
         """

@@ -56,7 +56,7 @@ def scopes_of(role: Role) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey:
-    """A row of `api_keys` without its hash."""
+    """A row in `api_keys` without the hash."""
 
     id: UUID
     tenant_id: str

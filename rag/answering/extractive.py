@@ -886,7 +886,7 @@ def _candidates(
             value *= POINTER_VALUE
         if LINK_ALONE.fullmatch(unit.text) and not ASKS_WHERE.search(question):
             value *= POINTER_VALUE
-        # What it announces is in another passage.
+        # The announced text is in another passage.
         if unit.text.endswith((":", "：")) and all(
             following.kind == "heading" for following in units[position + 1 :][:1]
         ):

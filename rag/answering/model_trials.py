@@ -36,7 +36,7 @@ class Trial:
     model: str
     provider: str
     ms: int
-    #: None where no price is known.
+    #: None without a known price.
     cost: Decimal | None
 
 

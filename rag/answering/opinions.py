@@ -330,7 +330,7 @@ class Opinions:
         )
 
     def get(self, identity: Identity, opinion_id: UUID) -> Opinion:
-        """Return one of your own drafts. Raises `NotFound`."""
+        """Find a draft of this person. Raises `NotFound`."""
         found = self._find(identity, opinion_id=opinion_id)
         if not found:
             raise NotFound("This draft does not exist, or no longer.")

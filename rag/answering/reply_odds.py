@@ -35,7 +35,7 @@ class ReplySignals:
     #: cosine in the passage's language; None without the model.
     meaning: float | None
     above_usual: float = 0.0
-    #: The cosine of the sentence itself.
+    #: The sentence's cosine similarity.
     likeness: float | None = None
     #: Question and sentence differ in language.
     is_across: bool = False

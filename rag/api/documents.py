@@ -42,7 +42,7 @@ BINARY = {"type": "string", "contentMediaType": "application/octet-stream"}
 CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
 PDF = MIME_TYPES["pdf"]
 PLAIN_TEXT = "text/plain; charset=utf-8"
-#: Every result of `served_as`, as OpenAPI names it.
+#: All results of `served_as`, for OpenAPI.
 SERVED = {
     PDF: {"schema": BINARY},
     "text/plain": {"schema": {"type": "string"}},

@@ -139,7 +139,7 @@ def me(caller: Caller, key: ApiKey) -> Me:
 
 
 def database_state() -> DatabaseShape:
-    """Return whether the database answers, as its watcher knows: asking here could hang as long as it does."""
+    """Return the database's state from its watcher: a query could hang with the database."""
     try:
         database = services().database
     except RagError as exc:

@@ -23,7 +23,7 @@ NO = ("no", "false", "0", "n")
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenQuestion:
-    """A question and what answers it."""
+    """A question with its expected answer."""
 
     question: str
     #: Title or file name of the answering document; "" if only the answer counts.

@@ -63,7 +63,7 @@ class PageImages:
         return picture
 
     def forget(self, document_id: UUID) -> None:
-        """Keep nothing of a deleted document."""
+        """Forget a deleted document's pictures."""
         with self._lock:
             for key in [key for key in self._kept if key[0] == document_id]:
                 del self._kept[key]

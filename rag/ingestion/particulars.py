@@ -33,7 +33,7 @@ class Particulars:
     title: str | None = None
     folder: str | None = None
     tags: Sequence[str] | None = None
-    #: A language of `LANGUAGES` by its code.
+    #: A language code from `LANGUAGES`.
     language: str | None = None
     with_owner: bool = False
     owner_id: UUID | None = None

@@ -60,9 +60,9 @@ class Finding:
 
 
 def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> list[Finding]:
-    """Return the places that hold `text` as it is, else those with its words on pages that have all of them.
+    """Find `text` literally, else its words on pages with all words.
 
-    A word is also found as the beginning of a longer one, so that "holiday" finds "holidays".
+    Words match beginnings: "holiday" finds "holidays".
     """
     words = text.split()
     if not words:

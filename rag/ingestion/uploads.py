@@ -238,7 +238,7 @@ def _require_unsynced(database: Database, collection: Collection, sha256: str) -
 
 #: Of a document whose tags wait for a key or for money.
 TAGS_WAIT = N_("This document is found already; its summary, topics and questions are still to be written.")
-#: Of one page and of several.
+#: Singular and plural.
 AWAITED = (
     N_(
         "Page {pages} will be read by text recognition. How much text that gives is not known yet: the estimate "

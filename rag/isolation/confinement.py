@@ -52,7 +52,7 @@ HARMLESS = (
     # files by name, if Landlock shows them
     "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat",
     "getdents64", "getcwd",
-    # its own threads and its own clock
+    # threads and clock
     "futex", "futex_waitv", "set_robust_list", "get_robust_list", "set_tid_address", "rseq", "gettid", "getpid",
     "getppid", "sched_yield", "sched_getaffinity", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres",
     "gettimeofday", "time", "times", "getrusage", "setitimer", "restart_syscall", "exit", "exit_group",

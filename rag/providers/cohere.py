@@ -92,7 +92,7 @@ class CohereReranker:
 
 
 class CohereConnection(Connection):
-    """Cohere, or another server with its `/v2/rerank`."""
+    """Cohere, or any server with `/v2/rerank`."""
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
         super().__init__(spec, settings)

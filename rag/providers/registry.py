@@ -93,7 +93,7 @@ class ModelList:
 
     provider: str = ""
     names: tuple[str, ...] = ()
-    #: Why it gave none, as a sentence.
+    #: A sentence with the reason for the failure.
     error: str = ""
 
 

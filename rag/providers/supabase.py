@@ -105,7 +105,7 @@ class SupabaseProject:
         )
         try:
             return create_client(self.url, key, options)
-        except Exception as exc:  # its own class, a subclass of nothing
+        except Exception as exc:  # a class without a base
             raise SettingsError("SUPABASE_URL or a key of Supabase cannot be used. Copy them again.") from exc
 
 

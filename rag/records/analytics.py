@@ -335,7 +335,7 @@ class PassageUse:
     section: str
     text: str
     questions: int
-    #: Answers that say what it does not.
+    #: Answers with claims missing from the passage.
     not_held: int
 
 
@@ -618,7 +618,7 @@ class Analytics:
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
         """Return one question with everything in its log. Raises `NotFound`.
 
-        Where another person asked it, that it was read is in the audit log.
+        Reading another person's question is noted in the audit log.
         """
         read = self._database
         shows_names = self.shows_names(who)
@@ -686,7 +686,7 @@ class Analytics:
         return [row.name for row in rows]
 
     def totals(self, who: Who, period: Period, filters: Filters) -> Totals:
-        """Return the figures of one period."""
+        """Sum up a period."""
         (totals,) = self._all(who, "analytics_totals", Totals, period, filters)
         return totals
 

@@ -189,7 +189,7 @@ class ChatLogs:
         return row[0] if row and row[1] else None
 
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
-        """Delete a search that cost nothing."""
+        """Delete a free search."""
         self.database.execute(tenant_id, "discard_search", chat_log_id=chat_log_id)
 
     def close_abandoned(
@@ -391,7 +391,7 @@ class LoggedQuestion:
 class LoggedQuestionDetails(LoggedQuestion):
     error: str
     rag_details: dict[str, Any]
-    #: None once the collection is deleted.
+    #: None after the collection was deleted.
     collection_id: UUID | None
 
 

@@ -34,7 +34,7 @@ class HelpRequest:
 
     id: UUID
     collection_id: UUID
-    #: None once the asker has deleted it.
+    #: None after the asker deleted it.
     conversation_id: UUID | None
     chat_log_id: UUID | None
     question: str

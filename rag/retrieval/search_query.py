@@ -22,7 +22,7 @@ from rag.retrieval.bm25.synonyms import synonyms_of
 SYNONYM_WEIGHT = 0.5
 #: The same in another language than the question's: there, every passage that mentions the subject would come first.
 FOREIGN_WEIGHT = 0.15
-#: Languages that write compounds as one word.
+#: Languages with closed compounds, such as German.
 COMPOUNDING = frozenset({"nl", "de", "da", "sv", "no", "nb", "fi"})
 #: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
 MAXIMUM_QUESTION_WORDS = 300

@@ -46,7 +46,7 @@ OLDEST_PGVECTOR = (0, 8)
 
 
 class Timed(NamedTuple):
-    """Milliseconds of one way to search."""
+    """Milliseconds for a kind of search."""
 
     p50: float
     p95: float

@@ -78,7 +78,7 @@ class Settings:
     gemini_base_url: str = "https://generativelanguage.googleapis.com/v1beta/openai/"
     openrouter_api_key: str = field(default="", repr=False)
     openrouter_base_url: str = "https://openrouter.ai/api/v1"
-    ollama_url: str = ""  # such as http://localhost:11434; empty: there is none
+    ollama_url: str = ""  # for example http://localhost:11434; empty: no Ollama
     cohere_api_key: str = field(default="", repr=False)
     cohere_base_url: str = "https://api.cohere.com"
     rerank_model: str = ""
@@ -130,13 +130,13 @@ class Settings:
     session_days: int = 14
     # Without anything done for so long a session ends before; 0: it does not.
     session_idle_minutes: int = 4320
-    # Keys, exports and deletions need a sign-in within so long; 0: they do not.
+    # Keys, exports and deletions need a sign-in within these minutes; 0: any sign-in.
     recent_sign_in_minutes: int = 30
-    # Of one person, or of one network address; 0: no limit.
+    # Limits per person or network address; 0: no limit.
     questions_per_minute: int = 30
     answers_at_once: int = 4
     key_answers_at_once: int = 30
-    # Of this process, and the questions that wait beyond them; 0: no limit.
+    # Answers at once in this process, and waiting questions; 0: no limit.
     answers_under_way: int = 150
     answers_waiting: int = 100
     requests_per_minute: int = 600
@@ -178,12 +178,12 @@ class Settings:
         return self._provider_variable(BY_NAME[provider].key_variable)
 
     def address_of(self, provider: str) -> str:
-        """Return the address of a provider in the table: as set, else its own."""
+        """Return a provider's address from the settings, else from the table."""
         spec = BY_NAME[provider]
         return self._provider_variable(spec.address_variable) or spec.address
 
     def timeout_of(self, provider: str) -> float:
-        """Return the longest wait for a provider in seconds: its own setting, else that of OpenAI."""
+        """Return the longest wait for a provider in seconds; OpenAI's is the default."""
         return float(getattr(self, f"{provider}_timeout_seconds", self.openai_timeout_seconds))
 
     def provider_for(self, capability: Capability) -> str:
@@ -358,7 +358,7 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 
 def _require_whole_supabase(settings: Settings) -> None:
-    """Refuse a part of Supabase that cannot work without another."""
+    """Check choices, and that Supabase's settings are complete. Raises `SettingsError`."""
     if settings.connected_apps not in ("admins", "everybody", "none"):
         given = settings.connected_apps
         raise SettingsError(f"RAG_CONNECTED_APPS is {given!r}, but it has to be admins, everybody or none.")
@@ -424,12 +424,12 @@ def without_passwords(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a driver's message, without passwords."""
+    """Return the first line of a driver's message without passwords."""
     return without_passwords((str(error).strip().splitlines() or ["no reason given"])[0])
 
 
 class SecretsFilter(logging.Filter):
-    """Takes the secrets of these settings out of every record that passes, its traceback included."""
+    """Removes secrets from log records and their tracebacks."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

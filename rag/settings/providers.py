@@ -22,11 +22,11 @@ class ProviderSpec:
     #: On pages and in messages.
     title: str
     capabilities: frozenset[Capability]
-    #: The `Connection` that calls it, as `module:class` in `rag.providers`; empty for what runs in this process.
+    #: The `Connection` class, `module:class` in `rag.providers`; empty if it runs in this process.
     factory: str = "openai_connection:OpenAIConnection"
-    #: It has a call that costs nothing, by which `doctor --probe` asks whether it answers.
+    #: A free call exists for `doctor --probe`.
     probe: bool = True
-    #: The environment variables with its key and with its address; empty where it has none.
+    #: Environment variables for the key and the address; empty without any.
     key_variable: str = ""
     address_variable: str = ""
     #: Its address, unless the variable names another.

@@ -405,7 +405,7 @@ class PostFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardFigures:
-    """Counts of the posts of one category."""
+    """Counts posts in a category."""
 
     category: str
     posts: int
@@ -464,7 +464,7 @@ class PageCorrection:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentChunk:
-    """A row of `document_chunks` without its vector."""
+    """A row in `document_chunks` without the vector."""
 
     id: UUID
     document_id: UUID

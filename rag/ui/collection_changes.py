@@ -30,7 +30,7 @@ SNIPPET_CHARACTERS = 110
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """Several settings that serve one purpose."""
+    """Settings with a common purpose."""
 
     name: str
     title: str

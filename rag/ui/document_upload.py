@@ -749,7 +749,7 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
                 st.caption(_("The latest {ready} of them.", ready=len(ready)))
 
 
-#: Fields that cutting finds by itself.
+#: Fields found by chunking.
 FOUND_BY_CUTTING = frozenset({"category", "year"})
 
 

@@ -110,7 +110,7 @@ def has_pages(file_name: str) -> bool:
     return not file_name.lower().endswith(WITHOUT_PAGES)
 
 
-#: Status as (words, colour of its badge).
+#: Status: words and badge colour.
 STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
     DocumentStatus.REGISTERED: (N_("Registered"), "gray"),
     DocumentStatus.READING: (N_("Reading"), "blue"),

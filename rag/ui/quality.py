@@ -358,7 +358,7 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _entry(identity: Identity, result: Result) -> ChatLogEntry | None:
-    """Return the log of a result; None after its deletion."""
+    """Find a result's log; None after its deletion."""
     try:
         return services().analytics.question(identity, result.chat_log_id) if result.chat_log_id else None
     except NotFound:

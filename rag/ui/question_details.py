@@ -25,7 +25,7 @@ from rag.ui.formats import count, date_time, duration, language_name, money, pag
 from rag.ui.text import answer_markdown, plain
 from rag.ui.widgets import name_labels
 
-#: Outcome as (words, colour of its badge).
+#: Outcome: words and badge colour.
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "answered": (N_("Answered"), "green"),
     "perhaps": (N_("Partly"), "blue"),

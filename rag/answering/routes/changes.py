@@ -15,7 +15,7 @@ from rag.types import DocumentChunk, DocumentPage, Outcome
 
 MOST_CHANGES = 40
 MOST_CHARACTERS = 300
-#: Two sentences at one place that share so much of their letters are one that was changed.
+#: From this share of common letters on, two sentences at the same place are a change.
 SAME_SENTENCE = 0.55
 #: From this many sentences on, the same replacement of words is reported once.
 FEWEST_PLACES = 4
@@ -183,7 +183,7 @@ def _quoted(sentence: Sentence | None, contents: Contents, passages: NumberedPas
 
 
 def _chunk_of(sentence: Sentence, contents: Contents) -> DocumentChunk | None:
-    """Return the passage of a sentence: on its page the one that has it, else the first."""
+    """Find a sentence's passage on its page, else the page's first passage."""
     wanted = " ".join(sentence.text.split())
     on_page = [c for c in contents.chunks if c.first_page <= sentence.page <= c.last_page]
     return next((c for c in on_page if wanted in " ".join(c.content.split())), on_page[0] if on_page else None)

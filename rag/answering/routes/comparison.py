@@ -32,7 +32,7 @@ MOST_CELL_CHARACTERS = 300
 LABEL_WORDS = 3
 FIGURE = re.compile(r"\d[\d.,]*")
 NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|[A-Z]\.|§+\s*\d+)\s+")
-#: What a name goes without: articles, and what it is a kind of.
+#: Words to leave out at the start or end of a name: articles and kinds.
 AROUND_NAME = re.compile(
     r"^(?:the|de|het|der|die|das|den|dem|le|la|les|el|los|las|il|lo|i|gli|o|a|os|as|our|this) |"
     r" (?:plan|plans|option|tier|package|scheme|tarif|tarief|planı|planları|paketi|플랜|요금제)$",

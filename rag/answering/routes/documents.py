@@ -57,7 +57,7 @@ class WholeDocument:
     page_count: int
     created_at: datetime
     published_at: datetime | None
-    #: Its first day, where one is set.
+    #: The first day, if set.
     valid_from: date | None
     folder: str
     metadata: Mapping[str, Any]

@@ -68,12 +68,12 @@ def _speaking_of(library: ReadableDocuments, words: Sequence[str]) -> list[Whole
 
 
 def beginning(word: str) -> str:
-    """Return what the forms of a word have in common: its letters but for an ending."""
+    """Return a word's stem for comparison: its letters without an ending."""
     return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
 
 
 def list_all(documents: Sequence[Contents], subject: str, language: str) -> QuotedReply | None:
-    """Return the list; None where nothing in these documents is called so."""
+    """List all matches; None without a match."""
     passages = NumberedPassages()
     lines: list[str] = []
     count, left = 0, 0

@@ -36,7 +36,7 @@ class ModelPart:
     """A part of a document for the language model: its heading, and the passages it may cite by their numbers."""
 
     heading: str
-    #: Its pages, where it has no heading.
+    #: Pages, for documents without a heading.
     place: str
     context_text: str
     numbers: tuple[int, ...]
@@ -54,7 +54,7 @@ class RouteReply:
     parts: tuple[ModelPart, ...] = ()
     #: What the model does with them: a comparison and a list are one call, a summary is one for each part.
     task: Literal["summary", "comparison", "listing"] = "summary"
-    #: What it is written in, ISO 639-1.
+    #: The language, ISO 639-1.
     language: str = ""
 
 

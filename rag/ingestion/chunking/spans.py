@@ -68,7 +68,7 @@ def chunks_from_spans(
         content = content.rstrip()
         end = start + len(content)
         if not content or (chunks and end <= covered and not is_exact):
-            continue  # blank, or nothing new in it
+            continue  # blank or already covered
         piece = span if isinstance(span, Piece) else None
         content = content if is_exact else heads.above(start) + content
         chunks.append(

@@ -74,7 +74,7 @@ PLAIN = Look()
 
 
 def look_of(style: str, place: int = 0) -> Look:
-    """Read one style. `place` orders it among others."""
+    """Read a style. `place` is for sorting."""
     if not style:
         return PLAIN
     colours = COLOUR.findall(style)

@@ -131,7 +131,7 @@ def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
     return np.frombuffer(packed, dtype="<i4")
 
 
-#: So many segments of one size become one of the next. A question reads at most seven of each size.
+#: Merge this many segments into the next size. A question reads at most seven segments per size.
 FAN_OUT = 8
 #: Postings from which a segment counts as the next size; a document of 20 chunks of 1000 characters has 2,000. Segments
 #: of the last size, from some 2,500 passages on, are no longer merged: merging takes seconds.

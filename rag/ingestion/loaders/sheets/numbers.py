@@ -79,9 +79,9 @@ class FormatSection:
 
 @lru_cache(maxsize=8192)
 def shown(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
-    """Return a number as its format shows it; "" where the format shows nothing.
+    """Format a number; "" if the format shows nothing.
 
-    `language` is that of the workbook, None where it is unknown: then the format's own is taken, if it names one.
+    `language` is the workbook's; None: the format's language, if any.
     """
     if GENERAL.fullmatch(code.strip()) or not code.strip():
         return general(value, language or UNKNOWN)
@@ -269,7 +269,7 @@ def _number(value: float, section: FormatSection, language: Language) -> str:
         kept = _filled_decimals(after, [tokens[place].text for place in decimals])
         for place, text in zip(decimals, kept, strict=True):
             tokens[place] = Token("literal", text)
-        # "25." is left as "25", and "25.-" as it is.
+        # "25." becomes "25"; "25.-" stays.
         tokens[point] = Token("literal", language.point if any(kept) or not decimals else "")
         if not whole:
             tokens[point] = Token("literal", f"{before.lstrip('0')}{tokens[point].text}")

@@ -41,7 +41,7 @@ MARGIN_CODES = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f+-]{6}|\d+|[A-Za-z])')
 
 @dataclass(frozen=True)
 class Look:
-    """What matters of a cell's style."""
+    """The relevant parts of a cell's style."""
 
     code: str = "General"
     is_bold: bool = False

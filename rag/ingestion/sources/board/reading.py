@@ -245,7 +245,7 @@ class PostReader:
 
 
 def _to_json(attachment: PostAttachment, described: AttachmentText) -> dict[str, Any]:
-    """Return an attachment as `attachmentsJson` holds it."""
+    """Convert an attachment to the form in `attachmentsJson`."""
     return {
         "fileName": attachment.file_name,
         "fileSize": attachment.size,

@@ -57,7 +57,7 @@ class RestRows:
             options = ClientOptions(auto_refresh_token=False, persist_session=False, httpx_client=transport)
             try:
                 client = create_client(self._url, self._key, options)
-            except Exception as exc:  # its own class, a subclass of nothing
+            except Exception as exc:  # a class without a base
                 raise SettingsError("RAG_POSTS_SUPABASE_URL or its key cannot be used. Copy them again.") from exc
             client.postgrest.retry_enabled = False  # the queue tries again
             reader = RestReader(client)
