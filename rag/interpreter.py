@@ -22,7 +22,7 @@ def require_packages() -> None:
         return
     # Where this is that Python already, its packages are not installed yet.
     if os.path.exists(PYTHON) and os.path.abspath(sys.executable or "") != PYTHON:
-        # Python 3.9 does not know its own options.
+        # Python 3.9 has no `sys.orig_argv`.
         command = getattr(sys, "orig_argv", ["", "-m", "rag", *sys.argv[1:]])
         os.execv(PYTHON, [PYTHON, *command[1:]])  # noqa: S606 - the same command
     if sys.version_info < (3, 11):  # noqa: UP036 - this file also runs on older ones

@@ -132,7 +132,7 @@ def taken_address() -> str:
     """Return the address that the product would listen on if another program uses it, else an empty string."""
     address, port = setting("RAG_ADDRESS", "127.0.0.1"), setting("PORT", "8501")
     if not port.isdecimal():
-        return ""  # the product's own check names it
+        return ""  # the product reports the port
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:

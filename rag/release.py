@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-#: Everything that decides what is installed.
+#: Files that decide which packages are installed.
 LOCKS = ("requirements.txt", "requirements-integrations.txt", "deploy/installer.txt", "Dockerfile")
 BUILD = "urn:hr-assistant:make-release:1"
 SUMS = "SHA256SUMS"

@@ -301,7 +301,7 @@ class LiveAnswer:
 
 @dataclass(frozen=True)
 class StoredRow:
-    """An answer as the database has it."""
+    """An answer from the database."""
 
     id: UUID
     conversation_id: UUID

@@ -30,7 +30,7 @@ LEAST_WORDS = 2
 LEAST_HELD, LEAST_HELD_WITH_FIGURE = 0.5, 0.3
 #: Unsourced sentences listed below an answer, at most.
 MOST_NAMED = 3
-#: Courtesies of a model to its reader.
+#: A model's courtesies to the reader.
 COURTESY = re.compile(
     r"\b(?:let me know|feel free|hope (?:this|that|it)|happy to help|here (?:is|are)|based on the|according to the"
     r" (?:documents?|passages?|context)|for (?:more|further) (?:information|details)|please (?:contact|ask|check|note)"

@@ -150,7 +150,7 @@ class ApiRoute(APIRoute):
                     request = await self._read(request)
                 response = await handle(request)
             except ClientDisconnect:
-                return Response(status_code=499)  # nobody is there to read it
+                return Response(status_code=499)  # the client is gone
             except (RagError, RequestValidationError, HTTPException):
                 raise
             except Exception as exc:

@@ -188,7 +188,7 @@ def _is_local(request: Request) -> bool:
 
 
 def _look(parts: Services) -> None:
-    """Update the gauges that nothing else sets."""
+    """Update gauges before a scrape."""
     database = parts.database
     size, free, waiting = database.pool_use()
     metrics.database_connections.labels("used").set(size - free)

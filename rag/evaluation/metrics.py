@@ -71,7 +71,7 @@ class EvaluatedAnswer:
     #: Sources that the answer names.
     cited: Sequence[Citation]
     total_ms: int
-    #: None where a price is not known.
+    #: None without a known price.
     cost: float | None
 
 

@@ -1,4 +1,4 @@
-"""The process of one document, started by `rag.ingestion.isolated_run`."""
+"""Process a document in a child process, started by `rag.ingestion.isolated_run`."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class MeaningJob:
             try:
                 vectors.append(self._embedder.embed([text], purpose="document").vectors[0])
             except ProviderUnavailable:
-                self._control.stop_if_asked()  # it was ended for that reason
+                self._control.stop_if_asked()  # the process was ended for it
                 raise
             except InvalidInput as exc:
                 log.warning("A part of passage %s has no vector of meaning: %s", passage.id, exc.message)

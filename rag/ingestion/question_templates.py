@@ -31,7 +31,7 @@ NEEDS: dict[Need, re.Pattern[str]] = {
 
 
 class Template(NamedTuple):
-    """A question about headings of one form."""
+    """A question for headings with a common form."""
 
     heading: re.Pattern[str]
     question: str

@@ -49,7 +49,7 @@ def _account(name: str) -> pwd.struct_passwd | None:
     command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
     with suppress(OSError):
         subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - a fixed command
-    with suppress(KeyError):  # another process may have made it meanwhile
+    with suppress(KeyError):  # a second process may have made the account
         return pwd.getpwnam(name)
     return None
 

@@ -152,7 +152,7 @@ class TextRecogniser(Protocol):
 
     provider: str
     model: str
-    #: Pages that one call may be given.
+    #: The most pages in a call.
     pages_per_request: int
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:

@@ -180,7 +180,7 @@ def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maxim
     """Return the texts, cutting each to the length that the model takes; the log counts the cut ones."""
     taken = []
     for text in texts:
-        # No token is shorter than one byte.
+        # A token has at least a byte.
         fits = len(text.encode("utf-8", "replace")) <= maximum_tokens
         tokens = 0 if fits else estimate_tokens(text, model=model)
         taken.append(text if tokens <= maximum_tokens else text[: len(text) * maximum_tokens // tokens])

@@ -265,7 +265,7 @@ class RerankingEffect(NamedTuple):
     """What reranking changed: shares of the reranked questions."""
 
     questions: int
-    #: Another passage came first than before.
+    #: The first passage differs from before.
     moved: float
     #: The median place of the passages before reranking; None without passages.
     place: float | None

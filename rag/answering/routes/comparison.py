@@ -77,7 +77,7 @@ def compare(
         aspects = _first_aspects(_from_sections(contents, names, passages) for contents in both)
     if len(aspects) < FEWEST_ASPECTS:
         said = _first_aspects(_from_sentences(([c], [c]), names, passages, language) for c in both)
-        # One pair of sentences may share its words by chance.
+        # A single pair may share words by chance.
         aspects += said if aspects or len(said) > 1 else []
     if not aspects and all(sides):
         aspects = _from_sentences(sides, names, passages, language)

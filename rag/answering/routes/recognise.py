@@ -43,7 +43,7 @@ UNSURE = re.compile(
 
 @dataclass(frozen=True)
 class Recognised:
-    """What a message asks of whole documents."""
+    """A question about whole documents."""
 
     route: RouteName
     #: The subject to summarise, list, compare or report changes of; "" if no document is named.

@@ -114,7 +114,7 @@ def _table() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """The language model that would write, and what it costs."""
+    """The language model for writing, with the cost."""
 
     provider: str
     model: str

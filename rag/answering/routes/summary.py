@@ -42,7 +42,7 @@ def outline(contents: Contents, language: str) -> RouteReply:
 
 
 def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply:
-    """Return the parts that a model sums up, or what that costs where it is more than is spent without asking."""
+    """Choose the parts for the model to sum up, or return the cost above the limit for spending without asking."""
     passages = NumberedPassages()
     parts = _parts(contents, passages)
     title = contents.document.title

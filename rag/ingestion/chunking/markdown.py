@@ -33,7 +33,7 @@ FRONT = re.compile(r"\ARepository: [^\n]*\n(?:[A-Z][A-Za-z ]{1,20}: [^\n]*\n)*")
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading and where its line begins."""
+    """A heading with the start of the line."""
 
     title: str
     level: int

@@ -31,7 +31,7 @@ REFUSED = NOT_GRANTED | {"PGRST301", "PGRST302", "PGRST303", "401"}
 NO_COLUMN = frozenset({"42703", "PGRST204"})
 #: Asked for more rows than there are.
 NO_MORE = "PGRST103"
-#: Every database of this product has it.
+#: Exists in every database of this product.
 OWN_TABLE = "rag_migrations"
 
 Rows = list[Mapping[str, Any]]
