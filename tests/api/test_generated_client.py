@@ -73,7 +73,7 @@ def test_fields_of_bodies_that_may_be_left_out_have_no_default() -> None:
             if (name := value.get("$ref", "").rpartition("/")[2]) and name not in seen:
                 seen.add(name)
                 waiting.append(described["components"]["schemas"][name])
-    assert {"ChatBody", "SearchBody", "NewCollection", "UploadForm", "ContentPart"} <= seen
+    assert {"ChatBody", "SearchBody", "NewCollection", "UploadForm"} <= seen
     told = described["components"]["schemas"]["NewCollection"]["properties"]["profile"]["description"]
     assert told.endswith('Default: "hr".')
 
