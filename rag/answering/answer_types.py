@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 _MONTHS = (
-    r"january|february|march|april|may|june|july|august|september|october|november|december"
+    r"january|february|march|april|(?-i:May|MAY)|june|july|august|september|october|november|december"
     r"|januari|februari|maart|mei|juni|juli|augustus|oktober|januar|februar|märz|mai|dezember"
     r"|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"
     r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
@@ -71,7 +71,8 @@ _IN_ORDER = (
     r"|nächste[nrs]?|premi(?:er|ère)|deuxième|troisième|dernière?|prochaine?|primera?|segund[oa]|tercera?|últim[oa]|próxim[oa]"
     r"|prim[oa]|terz[oa]|ultim[oa]|prossim[oa]|primeir[oa]|terceir[oa]|pierwsz\w+|drugi\w*|trzeci\w*|ostatni\w*"
     r"|ilk|ikinci|üçüncü|son)"
-    r" (?:(?:full|working|business|calendar) )?(?:days?|weeks?|months?|quarters?|years?|werkdag|dag|week|maand|kwartaal"
+    r" (?:of (?:the|each|every) )?(?:(?:full|working|business|calendar) )?"
+    r"(?:days?|weeks?|months?|quarters?|years?|werkdag|dag|week|maand|kwartaal"
     r"|jaar|(?:werk|arbeits)?tag\w*|woche\w*|monat\w*|quartal\w*|jahr\w*|jours?|semaines?|mois|trimestre|an(?:née)?"
     r"|días?|semana|mes|año|giorno|settimana|mese|anno|dia|mês|ano|dzień|tydzień|miesiąc\w*|kwartał\w*|rok\w*"
     r"|gün\w*|hafta\w*|ay\w*|yıl\w*)\b|(?:첫|둘째|셋째|마지막) ?(?:주|날|달|평일)|第[一二三四五六\d]+[週周]|最[終后後]"
@@ -228,6 +229,23 @@ TYPES = (
         r"\d{3}|\S@\S|www\.",
     ),
     _type(
+        "share",
+        r"\b(?:(?:what|which) (?:percentage|percent|per ?cent|share|portion|proportion)"
+        r" (?:of|do|does|is|are|will|would)|what['’]s the percentage|how many percent"
+        r"|(?:welk|wat is het) percentage|hoeveel procent|welk deel|wie ?viel prozent"
+        r"|welche[nr]? (?:prozentsatz|anteil|teil)|quel pourcentage|quelle (?:part|proportion)|combien de pour ?cents?"
+        r"|qué (?:porcentaje|parte|proporción)|(?:che|quale) (?:percentuale|parte|quota)|quanti per ?cento"
+        r"|(?:que|qual a) (?:percentagem|porcentagem|parte|parcela)|jaki (?:procent|odsetek)|jaka część|ile procent"
+        r"|yüzde kaç\w*|ne kadarlık kısm\w*)\b"
+        r"|몇 ?(?:퍼센트|프로|%)|何(?:パーセント|％|%|割)|百分之(?:多少|几)|多大比例"
+        r"|ما (?:نسبة|النسبة)|كم (?:نسبة|بالمئة|في المئة)",
+        r"\d\s?[%％]"
+        r"|\b(?:percent|per ?cent|half|(?:one|two)[- ]thirds?|quarter|in full|procent|helft|derde|kwart|volledig"
+        r"|prozent|hälfte|drittel|viertel|pour ?cent|moitié|tiers|intégral\w*|por ?ciento|mitad|tercio|per ?cento|metà"
+        r"|terzo|por ?cento|metade|terço|połow\w+|jedn\w+ trzeci\w+|yarısı|yüzde)\b"
+        r"|퍼센트|프로|분의|절반|パーセント|割|分の|半分|百分之|分之|一半|بالمئة|في المئة|نصف|ثلث|ربع",
+    ),
+    _type(
         "money",
         r"\bhow much (?:does|do|is|are|will|would|can|may|money|extra|pay)\b"
         r"|\bwhat (?:does|do|is|are) .{0,60}\bcosts?\b"
@@ -269,9 +287,11 @@ TYPES = (
         rf"{_OF_A_DATE}|{_IN_ORDER}"
         rf"|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
         r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
-        r"|binnen|tijdens|zodra|onmiddellijk|direct|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
+        r"|binnen|tijdens|zodra|onmiddellijk|direct na|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
         r"|beginn|avant|après|jusqu\w*|pendant|dès|antes|después|hasta|dentro|durante|cuando|prima|dopo|entro|fino"
-        r"|appena|depois|até|logo|przed|po|do|podczas|natychmiast|önce|sonra|kadar|içinde|hemen)\b"
+        r"|appena|depois|até|logo|przed"
+        r"|(?:po|do) (?:\d+|koń\w+|początk\w+|upływ\w+|zakończ\w+|ukończ\w+)|podczas|natychmiast"
+        r"|önce|sonra|kadar|içinde|hemen)\b"
         r"|까지|이내|전에|후에|부터|지체 없이|즉시|매년|매월|まで|以内|前に|後に|から|直ちに"
         r"|之前|之后|以前|以后|立即|قبل|بعد|خلال|فور",
     ),

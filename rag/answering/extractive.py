@@ -84,6 +84,8 @@ HEADING_WEIGHT = 0.5
 PART_OF_EXPRESSION = 0.5
 #: What the first sentences gain below a heading that holds the whole question.
 BELOW_HEADING = (0.5, 0.25)
+#: A sentence says all of the question that its headings do not: "They never expire", below "Credit hours".
+WHOLE_VALUE = 1.15
 #: A row's factor beside a section with the question in its heading.
 OVERVIEW_VALUE = 0.4
 #: A text at least so long that begins another text is a cut copy.
@@ -294,6 +296,8 @@ def best_quotes(
         # Beside its own section, the row in an overview only names the subject.
         likely = {c: v * (OVERVIEW_VALUE if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()}
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
+    if kind is None:
+        scores.update({c: WHOLE_VALUE * scores[c] for c in candidates if _says_the_rest(c, weights)})
     followed, names, replaced = (
         frozenset(tokenize(words, language)) for words in (carried.focus, carried.names, carried.replaced)
     )
@@ -1057,6 +1061,12 @@ def _score(
     if named - candidate.title - candidate.terms:
         value *= OTHER_DOCUMENT_VALUE
     return (own + HEADING_WEIGHT * above) * brevity * value * (NEXT_PASSAGE**candidate.passage)
+
+
+def _says_the_rest(candidate: CandidateSentence, weights: dict[str, float]) -> bool:
+    """Whether a sentence has each word of the question that the headings above it do not have."""
+    rest = weights.keys() - candidate.heading
+    return candidate.kind in ("sentence", "item") and len(weights) > 1 and bool(rest) and rest <= candidate.terms
 
 
 def _meanings(

@@ -17,6 +17,14 @@ LINES = re.compile(r"[^\n]+")
 RULE_CELL = re.compile(r":?-{2,}:?")
 #: A number by itself or with its unit: in a row, not above it. A year may head a column.
 AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)[^\w]*\d[\d.,:–/ -]*(?:[%€$£₩¥]|[^\W\d]{1,4})?")
+ADDRESS = re.compile(r"\S@\S|://")
+#: A cell with a number or an address may be a value.
+VALUE = re.compile(rf"\d|{ADDRESS.pattern}")
+WORD, NUMBER = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
+#: In a column of dates, at least so many different words stand in the same place.
+LEAST_MONTHS = 3
+#: Each date has the same words.
+DATE = re.compile(r"\d{1,2}[월月]\s?\d{1,2}[일日]")
 LONGEST_HEAD = 60
 #: How many lines a cell may have in a text that does not join them.
 MOST_LINES = 3
@@ -136,8 +144,30 @@ def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
         return False
     if any(len(cell) > LONGEST_HEAD or AMOUNT.fullmatch(cell) or cell[-1] in ".!?" for cell in named):
         return False
+    if any(map(_is_like_those_below, zip(first, *(row for row in others if len(row) == len(first)), strict=True))):
+        return False
     # Of two columns the first row may be a name and its value like every other.
     return len(first) > 2 or 2 * sum(any(map(str.isdigit, row[-1])) for row in others) >= len(others)
+
+
+def _is_like_those_below(column: Sequence[str]) -> bool:
+    """Tell whether the first cell of a column is a date or an address, as half of the others are.
+
+    "January 1" above "March 31" is one. "1 year" above "20 days" is none: dates name many months, amounts one unit.
+    """
+    first, *others = column
+    if not VALUE.search(first):
+        return False
+    alike = [cell for cell in others if _shape(cell) == _shape(first)]
+    if not alike or 2 * len(alike) < len(others):
+        return False
+    words = zip(*(WORD.findall(cell.casefold()) for cell in (first, *alike)), strict=True)
+    return bool(ADDRESS.search(first) or DATE.fullmatch(first)) or any(len(set(each)) >= LEAST_MONTHS for each in words)
+
+
+def _shape(cell: str) -> str:
+    """Write each word as "w" and each number as "0"."""
+    return NUMBER.sub("0", WORD.sub("w", cell))
 
 
 def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:

@@ -1372,6 +1372,56 @@ def test_a_time_limit_is_no_number_of_days(question: str, text: str, is_in: bool
     assert kind.is_in(text, question) is is_in
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "is_in"),
+    [
+        ("When does it begin?", "We may set some policy later.", False),
+        ("When does it begin?", "It begins in May.", True),
+        ("When does it begin?", "What do people have to do?", False),
+        ("When does it begin?", "Your direct reports tell you.", False),
+        ("When does it begin?", "It begins on the first of the month following the hire date.", True),
+        ("When are salaries reviewed?", "On the last of every quarter.", True),
+        ("Kiedy jest wypłata?", "Wypłata jest do 10 dnia miesiąca.", True),
+        ("Kiedy jest wypłata?", "Wypłata po zakończeniu miesiąca.", True),
+        ("What percentage of my pay do I get?", "You can ask for three weeks of care leave.", False),
+        ("What percentage of my pay do I get?", "During the leave you receive 70 % of your salary.", True),
+        ("What share of the premium does the company pay?", "It pays half.", True),
+        ("Welcher Anteil wird übernommen?", "Übernommen wird ein Drittel.", True),
+        ("Quel pourcentage est remboursé ?", "Après 3 mois, demandez-le.", False),
+        ("¿Qué porcentaje del sueldo cobro?", "Se cobra el 60 %.", True),
+        ("Che percentuale viene pagata?", "Viene pagata la metà.", True),
+        ("Que percentagem é paga?", "São pagos 12 dias.", False),
+        ("Ile procent pensji dostanę?", "80 procent pensji.", True),
+        ("Hoeveel procent krijg ik?", "U krijgt 70% van het loon.", True),
+        ("Maaşımın yüzde kaçını alırım?", "Yarısı ödenir.", True),
+        ("월급의 몇 퍼센트를 받나요?", "70%를 받습니다.", True),
+        ("給料の何パーセントですか", "8割です。", True),
+        ("工资的百分之多少？", "支付一半。", True),
+        ("ما نسبة الراتب؟", "نصف الراتب", True),
+    ],
+)
+def test_a_sentence_holds_the_time_or_the_share_that_is_asked_for(question: str, text: str, is_in: bool) -> None:
+    kind = asked_type(question)
+    assert kind is not None
+    assert kind.is_in(text, question) is is_in
+
+
+def test_the_sentence_that_says_what_the_heading_does_not_comes_first() -> None:
+    """Though a sentence with the words of the heading is nearer in meaning."""
+    text = (
+        "# Credit hours\n\nYou can have up to 24 credit hours at a time.\n\n"
+        "Ask for credit hours before you work them.\n\nThe hours roll over to the next pay period, and never expire."
+    )
+
+    def alike(questions: Sequence[str], sentences: Sequence[str]) -> list[list[float]]:
+        values = {"You": 0.9, "The": 0.86, "Ask": 0.8}
+        return [[values[sentence[:3]] for sentence in sentences]] * len(questions)
+
+    quotes = best_quotes("Do my credit hours expire?", [passage(1, text)], language="en", similarities=alike)
+    assert quotes is not None
+    assert "never expire" in quotes.best[1]
+
+
 def test_the_closest_is_one_passage_unless_parts_were_asked() -> None:
     found = [
         passage(1, "Employees get 16 days of leave a year. Managers get 18 days of leave a year."),

@@ -350,6 +350,36 @@ def test_heads_are_told_from_rows() -> None:
     assert tables_in("Home | News | Contact") == ()
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "New Year | January 1\nLabour Day | May 1\nAll Saints | November 1\nGood Friday | before Easter",
+        "Neujahr | 1. Januar\nTag der Arbeit | 1. Mai\nTag der Einheit | 3. Oktober",
+        "신정 | 1월 1일\n삼일절 | 3월 1일\n성탄절 | 12월 25일",
+        "Sales | Anna | anna@example.com\nPayroll | Ben | ben@example.com\nReception | Cleo | cleo@example.com",
+        "Handbook | new | https://example.com/a\nRules | old | https://example.com/b",
+    ],
+)
+def test_a_first_row_of_dates_or_addresses_is_a_row(rows: str) -> None:
+    (table,) = tables_in(rows)
+    assert table.heads is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "Service | 1 year of service | 5 years of service\nLeave | 20 days a year | 25 days a year",
+        "Team | 2025 | 2026\nSales | 2019 | 2020\nPayroll | 31 | 33",
+        "Level | Plan 1 | Plan 2\nDental | Room 4 | Room 5\nVision | Room 6 | Room 7",
+        "Holiday | Date in 2026 | Note\nNew Year | January 1 | –\nLabour Day | May 1 | –",
+        "Years Experience | Technical\nMore than 5 | $120k\nLess than 5 | $100k",
+    ],
+)
+def test_heads_with_figures_stay_heads(rows: str) -> None:
+    (table,) = tables_in(rows)
+    assert table.heads is not None
+
+
 def test_a_title_over_the_whole_table_is_a_line_of_its_own() -> None:
     grid: list[list[str | None]] = [
         ["Leave", None, None],
