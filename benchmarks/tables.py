@@ -25,7 +25,7 @@ def read_by_ours() -> Callable[[Path], list[Grid]]:
     """Read a file as the product does, scans with RapidOCR; tables are those that chunks and answers see."""
     from benchmarks.extraction import LIMITS
     from rag.ingestion.loaders import LoadOptions, load
-    from rag.ingestion.tables import tables_in
+    from rag.text.tables import tables_in
 
     recognise: list[Any] = []
 

@@ -8,7 +8,7 @@ from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Literal
 
-from rag.ingestion.tables import row_in_words, tables_in
+from rag.text.tables import row_in_words, tables_in
 
 HEADING_CHARACTERS = 60
 #: Rows from which lines without a full stop are read as a table whose columns were lost.

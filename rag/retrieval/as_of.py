@@ -18,12 +18,12 @@ from babel import Locale
 from rapidfuzz.fuzz import token_set_ratio
 
 from rag.retrieval.bm25.analysers import words_with_terms
-from rag.retrieval.dates import dates_in, years_in
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.relative_days import written_out
 from rag.retrieval.search_query import asked_words
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
+from rag.text.dates import dates_in, years_in
+from rag.text.relative_days import written_out
 from rag.types import SearchResult, VersionOnDay, Who
 
 #: A passage is in the place of another from so much on, of 100, by the words of both with their headings.

@@ -123,9 +123,7 @@ class Calibrations:
 
     @contextmanager
     def _billed(self, collection: Collection) -> Iterator[Callable[[Usage], None]]:
-        """Write down what requests for a collection cost: each has its row before it is made, and its charge once it
-        is known.
-        """
+        """Record requests for a collection: a row before the request, the charge after it."""
         tenant_id, prices = collection.tenant_id, self._tenant_prices(collection.tenant_id)
         sent: deque[UUID] = deque()
 

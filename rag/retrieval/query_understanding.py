@@ -21,10 +21,10 @@ from rag.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import report_lost
-from rag.retrieval.dates import dates_in, years_in
 from rag.retrieval.language import detect_language_heuristic
 from rag.retrieval.trace import RetrievalTrace
 from rag.retrieval.translation import Translation, translate_query_if_needed
+from rag.text.dates import dates_in, years_in
 from rag.types import ChatMessage, QueryDetails, SearchFilters, Usage
 
 NO_TRANSLATION = N_("The question could not be translated, so it was searched for as it is.")
@@ -33,7 +33,7 @@ NO_REPHRASING = N_("The question could not be put in other words, so it was sear
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedQuestion:
-    """The question as it is searched for."""
+    """The text to search for."""
 
     translation: Translation
     #: The source of keywords: the wording in the documents' language, words a model added, the original.

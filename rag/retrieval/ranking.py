@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from rag.profile import Profile
-from rag.retrieval.dates import KOREA
 from rag.retrieval.evidence import ScoredHit
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
+from rag.text.dates import KOREA
 from rag.types import ATTACHMENT_HEADS, SearchResult, Who, tenant_of
 
 
@@ -35,7 +35,7 @@ LONGEST_JOB_YEARS = 80
 
 
 def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, ...]:
-    """Return the years that a passage itself says: all of a job, which lasts until `this_year` where it goes on."""
+    """Return the years in a passage's metadata: all years of a job, until `this_year` for a current job."""
     year = _value(result.metadata, "year")
     first, last = (str(_value(result.metadata, name) or "") for name in ("start_year", "end_year"))
     if first.isdigit() and (last.isdigit() or last == "present"):
@@ -65,10 +65,10 @@ def of_categories(
 def of_years(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], years: Sequence[int]
 ) -> tuple[SearchResult, ...]:
-    """Keep the passages of one of these years.
+    """Keep passages in one of these years.
 
-    A passage without a year has its document's, unless others of the document say their own: beside the jobs of a
-    curriculum vitae, a list of skills is of no year.
+    A passage without a year has the document's year, unless any passage there has years: beside dated jobs in a
+    curriculum vitae, a list of skills has no year.
     """
     wanted, own = set(years), [own_years(result) for result in results]
     dated = {result.document_id for result, said in zip(results, own, strict=True) if said}
@@ -334,9 +334,7 @@ def marks_of(metadata: Mapping[str, Any]) -> str:
 
 
 def written_on(metadata: Mapping[str, Any]) -> date | None:
-    """Return the day a post gives itself, else that of its making; by `backdatedAt` and `createdAt`, else by our own
-    names.
-    """
+    """Return a post's date: `backdatedAt`, else `createdAt`, or our names for them."""
     names = ("backdatedAt", "backdated_at", "createdAt", "created_at")
     return next((day for name in names if (day := day_of(metadata.get(name))) is not None), None)
 

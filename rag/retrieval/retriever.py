@@ -153,9 +153,7 @@ class Retriever:
     def with_section(
         self, context: ContextResponse, who: Who, document_id: UUID, number: str
     ) -> tuple[ContextResponse, tuple[Citation, ...]]:
-        """Return a context with the passages of a section of one of its documents, and these; none where there is no
-        such section or the database does not answer.
-        """
+        """Add a section's passages, if found, to a context; return both."""
         try:
             found = read_section(self._database, who, document_id, number)
         except DatabaseUnavailable:

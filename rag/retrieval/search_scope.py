@@ -103,7 +103,7 @@ class ScopeReading:
 
     @cached_property
     def contents(self) -> ScopeContents:
-        """What there is; waits for it."""
+        """The counts in the scope; waits for the database."""
         languages: dict[str, tuple[float, float]] = {}
         for language, chunks, tokens in self._totals.fetchall():
             others = languages.get(language, (0.0, 0.0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.relative_days import whole_words
+from rag.text.relative_days import whole_words
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
 from rag.ingestion.loaders.sandbox import FoundText, Sandbox, recognition_sandbox_of
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.tables import row_in_words, tables_in
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings, load_settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
+from rag.text.tables import row_in_words, tables_in
 from rag.types import Collection, Document, DocumentStatus, Identity, Page
 from tests import hostile
 from tests.ingestion.scans import ARABIC, columns_of, grid_of, pdf_of, png, scan_of, table_of, worn

@@ -31,10 +31,10 @@ from rag.ingestion.loaders.ocr import (
 )
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.tables import row_in_words, tables_in
 from rag.money.price_list import charge
 from rag.providers.retry import retry_after
 from rag.providers.upstage import UpstageParser
+from rag.text.tables import row_in_words, tables_in
 from rag.types import Page, Section
 from tests import hostile
 from tests.patience import patient

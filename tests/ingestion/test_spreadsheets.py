@@ -17,9 +17,9 @@ from rag.ingestion.loaders.sheets.languages import LANGUAGES
 from rag.ingestion.loaders.sheets.numbers import shown, shown_text
 from rag.ingestion.loaders.sheets.sheet import column_name, column_number, span_of
 from rag.ingestion.pipeline import IngestionPipeline
-from rag.ingestion.tables import tables_in
 from rag.records.chat_logs import ChatLogs, SheetPage
 from rag.storage.database import Database
+from rag.text.tables import tables_in
 from rag.types import Citation, Collection
 from rag.ui.sources import shown_path
 from tests.ingestion.sheet_files import SCHEMAS, cell, odf_file, rows_of, xls_file, xlsx_file

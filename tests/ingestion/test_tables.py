@@ -20,7 +20,7 @@ from rag.ingestion.chunking import chunk_document
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.loaders.pictures import draw_page
-from rag.ingestion.tables import lines_of, row_in_words, tables_in
+from rag.text.tables import lines_of, row_in_words, tables_in
 from rag.types import ChunkingMethod, Page
 
 PLANS = [

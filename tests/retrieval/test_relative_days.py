@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 
 from rag.retrieval.as_of import DayMeant, day_meant, day_to_come
-from rag.retrieval.dates import DateRange, dates_in, years_in
-from rag.retrieval.relative_days import written_out
+from rag.text.dates import DateRange, dates_in, years_in
+from rag.text.relative_days import written_out
 
 TODAY = date(2026, 11, 27)
 

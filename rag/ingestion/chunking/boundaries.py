@@ -11,8 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
-from rag.ingestion.tables import Row, tables_in
 from rag.providers.tokens import estimate_tokens
+from rag.text.tables import Row, tables_in
 
 PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 SPACED_PARAGRAPH = re.compile(r"\n[^\S\n]+\n")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from rag.ingestion.tables import Table, are_heads, tables_in
+from rag.text.tables import Table, are_heads, tables_in
 from rag.types import Chunk, Page, Section
 
 #: Start and end in characters of the joined text, end exclusive.

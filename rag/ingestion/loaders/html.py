@@ -25,7 +25,7 @@ from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import FOREIGN, Notes, lowered_part, notes_below, raised_part, small
 from rag.ingestion.loaders.word.numbering import formatted
-from rag.ingestion.tables import lines_of, rows_in_words
+from rag.text.tables import lines_of, rows_in_words
 from rag.types import Page, Section
 
 #: Never text: programs, styles, drawings, and what Word and HWP leave for themselves.

@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from datetime import datetime
 
-from rag.retrieval.dates import KOREA
+from rag.text.dates import KOREA
 
 DATE = (
     r"(?P<year>(?:19|20)\d{2}|['’]\d{2})\s?(?:년|[-./])\s?(?P<month>\d{1,2})\s?(?:월|[-./])\s?(?P<day>\d{1,2})"

@@ -35,7 +35,7 @@ from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in
 from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, Notes, lowered, raised, small
 from rag.ingestion.loaders.word.numbering import formatted
 from rag.ingestion.loaders.word.story import LONGEST_REPEATED, WIDEST, Line
-from rag.ingestion.tables import guessed_head_rows, lines_of
+from rag.text.tables import guessed_head_rows, lines_of
 from rag.types import Page
 
 HIDDEN_TEXT = "Text that is hidden in the document was left out: {characters} characters."

@@ -18,7 +18,7 @@ from statistics import median
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.nested_tables import nested_frames
 from rag.ingestion.loaders.pdf_objects import Box
-from rag.ingestion.tables import AMOUNT, LONGEST_REPEATED, guessed_head_rows, lines_of, rows_in_words
+from rag.text.tables import AMOUNT, LONGEST_REPEATED, guessed_head_rows, lines_of, rows_in_words
 
 #: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
 MOST_WORDS, MOST_SEGMENTS = 4000, 4000

@@ -17,7 +17,7 @@ from rag.ingestion.loaders.drawing import DIAGRAM, is_hidden, is_large, local_na
 from rag.ingestion.loaders.office_package import SCHEMAS, A, OfficePackage, R, guarded, require_package
 from rag.ingestion.loaders.page_text import BLANK_PAGE, STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import placed_in_cell
-from rag.ingestion.tables import guessed_head_rows, lines_of
+from rag.text.tables import guessed_head_rows, lines_of
 from rag.types import Page, Section
 
 P = "{" + SCHEMAS + "presentationml/2006/main}"

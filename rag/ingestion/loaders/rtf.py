@@ -20,7 +20,7 @@ from rag.ingestion.loaders.office_package import guarded
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, PLACE, Notes, lowered, raised, small
 from rag.ingestion.loaders.word.story import LONGEST_REPEATED, WIDEST, Line
-from rag.ingestion.tables import guessed_head_rows, lines_of
+from rag.text.tables import guessed_head_rows, lines_of
 from rag.types import Page
 
 SIGNATURE = b"{\\rtf"

@@ -198,7 +198,7 @@ def compact(connection: Connection, *, tenant_id: str, collection_id: UUID) -> N
 
 
 def _write_together(connection: Connection, where: dict[str, Any], segments: Sequence[Segment]) -> None:
-    """One segment instead of several; without passages that were removed, whose tombstones go with them."""
+    """Merge segments, and drop removed passages with their tombstones."""
     parameters = {**where, "segment_ids": [segment.id for segment in segments]}
     blocks = connection.execute(queries["take_blocks"], parameters, binary=True).fetchall()
     connection.execute(queries["delete_segments"], parameters)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.ingestion.loaders.sheets.sheet import Sheet, column_name
-from rag.ingestion.tables import AMOUNT, MOST_HEAD_ROWS, are_heads, guessed_head_rows, lines_of, row_in_words
+from rag.text.tables import AMOUNT, MOST_HEAD_ROWS, are_heads, guessed_head_rows, lines_of, row_in_words
 from rag.types import Page, Section
 
 #: A page ends with the row that makes it so long, in characters.

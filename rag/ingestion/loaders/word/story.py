@@ -21,7 +21,7 @@ from rag.ingestion.loaders.word.numbering import Numbering, formatted
 from rag.ingestion.loaders.word.package import W14, W, child, is_on, name_of, number, value
 from rag.ingestion.loaders.word.styles import Look, Styles
 from rag.ingestion.loaders.word.symbols import shown, symbol
-from rag.ingestion.tables import guessed_head_rows, lines_of, rows_in_words
+from rag.text.tables import guessed_head_rows, lines_of, rows_in_words
 
 TEXTS = frozenset({"w:t", "m:t"})
 #: Elements with deleted text, or with text that was moved and is read at its new place.

@@ -10,7 +10,7 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 
-from rag.retrieval.relative_days import in_digits
+from rag.text.relative_days import in_digits
 
 #: Notice boards write local time without saying so; the one described to us is Korean.
 KOREA = timezone(timedelta(hours=9))

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from rag.retrieval.dates import dates_in, years_in
+from rag.text.dates import dates_in, years_in
 
 TODAY = date(2026, 11, 21)
 

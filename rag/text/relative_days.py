@@ -1,6 +1,6 @@
 """Write months and years of a question in digits: "last year" → "2025", "十二月" → "12月".
 
-`as_of.py` then reads a year in digits beside a month. All other words stay unchanged.
+`rag.retrieval.as_of` then reads a year in digits beside a month. All other words stay unchanged.
 """
 
 from __future__ import annotations
