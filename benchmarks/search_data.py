@@ -20,10 +20,10 @@ from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 from psycopg.types.json import Jsonb
 
-from rag.retrieval.bm25.analysers import analyse
 from rag.retrieval.bm25.index import FAN_OUT, SIZES, add_segment, term_id
 from rag.retrieval.bm25.scoring import postings_of
 from rag.retrieval.search_query import SearchQuery
+from rag.text.analysers import analyse
 
 MODEL = "openai/text-embedding-3-small"
 CHUNKS_PER_DOCUMENT = 20

@@ -49,7 +49,6 @@ from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
 from rag.providers import Embedder
-from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import ideas_in, named_in, reworded
 from rag.retrieval.evidence import compound_share
@@ -59,6 +58,7 @@ from rag.retrieval.meaning import named_languages, without_place
 from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import COMPOUNDING, asked_words
+from rag.text.analysers import analyser_code
 from rag.types import Citation, ContextResponse
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of

@@ -14,7 +14,7 @@ from typing import Literal
 
 from rag.answering.citations import LIST_NUMBER, SHOWN_MARKER, claims, source_of
 from rag.answering.groundedness import LANGUAGE_CHARACTERS, CitedSource, Fault, QuestionContext, faults
-from rag.retrieval.bm25.analysers import is_unspaced
+from rag.text.analysers import is_unspaced
 from rag.types import Citation
 
 Trouble = Literal["repeats", "unsupported", "says nothing"]

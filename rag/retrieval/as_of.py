@@ -17,11 +17,11 @@ from uuid import UUID
 from babel import Locale
 from rapidfuzz.fuzz import token_set_ratio
 
-from rag.retrieval.bm25.analysers import words_with_terms
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.search_query import asked_words
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
+from rag.text.analysers import words_with_terms
 from rag.text.dates import dates_in, years_in
 from rag.text.relative_days import written_out
 from rag.types import SearchResult, VersionOnDay, Who

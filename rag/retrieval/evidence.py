@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from uuid import UUID
 
-from rag.retrieval.bm25.analysers import STOPWORDS, analyse, is_unspaced, words_with_terms
 from rag.retrieval.bm25.index import contextual_text, term_id
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.known_by import known_by
 from rag.retrieval.meaning import is_only_an_address, is_worded
 from rag.retrieval.search_query import MAXIMUM_QUESTION_WORDS, QuestionWord, question_words
+from rag.text.analysers import STOPWORDS, analyse, is_unspaced, words_with_terms
 from rag.types import Evidence, SearchResult
 
 #: A word counts as found when at least half of it is: Korean words have their pairs of syllables as terms.

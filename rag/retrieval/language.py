@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from lingua import Language, LanguageDetector, LanguageDetectorBuilder
 
-from rag.retrieval.bm25.analysers import STOPWORDS
+from rag.text.analysers import STOPWORDS
 from rag.types import Question
 
 #: The languages told apart among those in Latin letters.

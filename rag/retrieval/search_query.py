@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from rag.errors import InvalidInput
-from rag.retrieval.bm25.analysers import STOPWORDS, analyser_code, is_plain, is_unspaced, words_with_terms
 from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.bm25.synonyms import synonyms_of
+from rag.text.analysers import STOPWORDS, analyser_code, is_plain, is_unspaced, words_with_terms
 
 #: Weight of a synonym of the question's words.
 SYNONYM_WEIGHT = 0.5

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.retrieval.bm25.analysers import analyser_for
 from rag.retrieval.bm25.scoring import Ranges
 from rag.storage.database import queries
 from rag.storage.pipeline import PendingResult, Pipeline
+from rag.text.analysers import analyser_for
 from rag.types import Scope, SearchFilters
 
 #: Passages up to which every vector is compared. Measured: a vector of 1536 dimensions costs 0.7 … 1.7 µs, bits 0.1 …

@@ -16,9 +16,9 @@ import numpy as np
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import cdist
 
-from rag.retrieval.bm25.analysers import analyse, without_particle
 from rag.retrieval.bm25.index import term_id
 from rag.retrieval.search_query import QuestionWord, SearchQuery, TermStatistics, asked_words
+from rag.text.analysers import analyse, without_particle
 
 #: Shorter words are one letter away from too many others.
 SHORTEST = 4

@@ -37,7 +37,6 @@ from rag.providers import builtin_embedders
 from rag.providers.upstage import TAG
 from rag.records.conversations import title_from_question
 from rag.retrieval import evidence, language, search_query
-from rag.retrieval.bm25 import analysers
 from rag.retrieval.bm25.synonyms import in_words_of, said_in
 from rag.retrieval.evidence import is_sentence
 from rag.retrieval.language import detect_language, is_evident
@@ -45,6 +44,7 @@ from rag.retrieval.meaning import is_only_an_address, is_worded, named_languages
 from rag.retrieval.query_understanding import categories_in, split_question
 from rag.retrieval.search_query import asked_words, question_terms
 from rag.retrieval.spelling import corrections
+from rag.text import analysers
 from rag.text.dates import dates_in, years_in
 from rag.ui.text import answer_markdown, excerpt, plain
 

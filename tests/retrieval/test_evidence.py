@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from rag.retrieval.bm25.analysers import analyse
 from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.evidence import (
     ACROSS,
@@ -33,6 +32,7 @@ from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import MeaningHit, named_languages
 from rag.retrieval.search_query import TermStatistics, question_words
 from rag.retrieval.spelling import corrections, is_one_slip_away
+from rag.text.analysers import analyse
 from rag.types import SearchResult
 
 

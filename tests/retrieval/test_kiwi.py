@@ -9,10 +9,10 @@ import pytest
 
 from rag.errors import InvalidInput, SettingsError
 from rag.profiles import HR
-from rag.retrieval.bm25 import analysers
-from rag.retrieval.bm25.analysers import analyse, analyser_for
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.storage.database import Database
+from rag.text import analysers
+from rag.text.analysers import analyse, analyser_for
 from tests.retrieval.shelf import Shelf
 
 needs_kiwi = pytest.mark.skipif(importlib.util.find_spec("kiwipiepy") is None, reason="kiwipiepy is not installed")

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import Connection
 
-from rag.retrieval.bm25.analysers import analyse, analyser_code
 from rag.retrieval.bm25.scoring import Postings, Ranges, blocks_of, postings_in, postings_of
 from rag.retrieval.known_by import known_by
 from rag.storage.sql import queries
+from rag.text.analysers import analyse, analyser_code
 
 #: Terms are numbers up to this one: room for a billion words, so two of them seldom share a number.
 MAXIMUM_TERM_ID = 1_000_000_000

@@ -32,7 +32,7 @@ class Postings:
 
     terms: NDArray[np.int32]
     passages: NDArray[np.int32]
-    #: Length of the passage in terms · 65536 + frequency of the term in it.
+    #: Passage length in terms · 65536 + term frequency.
     counts: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
 
 
 def postings_in(blocks: Iterable[bytes]) -> Postings:
-    """Return the postings of several segments' blocks, in the order of one segment."""
+    """Merge postings from blocks of several segments, in the order within a segment."""
     terms, records = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
     for data in blocks:
         values = np.frombuffer(data, INTEGER).astype(np.int64)
@@ -144,7 +144,7 @@ def _records_of(term: int, block: bytes) -> tuple[int, int]:
     count = int.from_bytes(block[:4], "big")
     after, wanted = 4 + 4 * count, term.to_bytes(4, "big")
     at = block.find(wanted, 4, after)
-    while at > 0 and at % 4:  # the end of one term and the beginning of the next
+    while at > 0 and at % 4:  # end and start of neighbouring terms
         at = block.find(wanted, at + 1, after)
     if at < 0:
         return 0, 0

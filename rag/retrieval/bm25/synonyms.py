@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rag.retrieval.bm25.analysers import analyse, analyser_code, words_with_terms
+from rag.text.analysers import analyse, analyser_code, words_with_terms
 
 FILE = Path(__file__).with_name("synonyms.txt")
 #: Expressions of a language that a word is also searched for as; the first are the commonest.
@@ -89,7 +89,7 @@ def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
 
 
 def reworded(text: str, language: str) -> str:
-    """Return the question with the commonest other expression for what it is about; "" where none is known."""
+    """Return the question with the commonest synonym for the subject; "" without a synonym."""
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):

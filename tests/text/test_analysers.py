@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rag.retrieval.bm25.analysers import STOPWORDS, analyse
+from rag.text.analysers import STOPWORDS, analyse
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "—", "the of and", "\x00", "🙂"])
