@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+from reportlab.pdfbase.pdfmetrics import stringWidth
+
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from tests.hostile import raw_pdf, stream
@@ -44,6 +49,52 @@ def test_a_word_from_right_to_left_that_is_drawn_letter_by_letter_is_read_in_its
 
 def test_lam_and_alef_that_are_drawn_as_one_keep_their_order() -> None:
     assert read(b"BT /F 12 Tf 1 0 0 1 300 700 Tm (dceLc) Tj ET", ARABIC) == "الإجاة"
+
+
+#: Capital letters that mean Hebrew ones, in the order of the alphabet.
+HEBREW = {chr(ord("A") + place): letter for place, letter in enumerate("אבגדהוזחטיכלמנסעפצקרשת")}
+SAME = {chr(code): chr(code) for code in range(32, 127) if not chr(code).isupper()}
+
+
+def visual(line: str) -> bytes:
+    """Draw a line from right to left by the places of its words, each word as it looks."""
+    drawn: list[bytes] = []
+    right = 530.0
+    for word in re.findall(r"[a-z0-9]+(?:[ .][a-z0-9]+)*|[A-Z]+|.", line):
+        if word[0].isupper():
+            word = word[::-1]
+        elif word in "()":
+            word = ")" if word == "(" else "("
+        width = stringWidth(word, "Helvetica", 10)
+        right -= width
+        shown = re.sub(r"([()])", r"\\\1", word)
+        drawn.append(f"BT /F 10 Tf 1 0 0 1 {right:.2f} 700 Tm ({shown}) Tj ET".encode())
+    return b"\n".join(reversed(drawn))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ABGD HVS (travel desk) TIK LMN",
+        "ABGD HVS travel desk team TIK LMN ABGD",
+        "ABGD (HVS TIK) LMN SPK",
+        "ABGD (travel desk) HVS TIK LMN (SPK ABG) DHV",
+        "ABGD HVS 31.12.2026.",
+        "KLM-24 NSO APC",
+        "ABGD HVS 24 TIK",
+        "ABGD travel HVS",
+    ],
+)
+def test_latin_words_brackets_and_numbers_within_a_line_from_right_to_left_keep_their_order(line: str) -> None:
+    meant = "".join(HEBREW.get(letter, letter) for letter in line)
+    assert read(visual(line), {**SAME, **HEBREW}) == meant
+
+
+def test_brackets_and_words_of_a_line_from_left_to_right_stay_as_they_are() -> None:
+    drawn = (
+        b"BT /F 10 Tf 1 0 0 1 60 700 Tm (the word \\(in brackets\\) is ) Tj (CBA) Tj ( and no more \\)a\\( of it) Tj ET"
+    )
+    assert read(drawn, {**SAME, **HEBREW}) == "the word (in brackets) is אבג and no more )a( of it"
 
 
 def test_figures_that_a_font_draws_raised_make_no_other_number() -> None:

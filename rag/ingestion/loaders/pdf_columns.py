@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any, Protocol
 
+import pypdfium2.raw as pdfium
+
 from rag.ingestion.loaders.page_tables import PageTable, Word, text_lines
 from rag.ingestion.loaders.pdf_objects import TextObject
-from rag.ingestion.loaders.pdf_words import PlacedWord, box_of
+from rag.ingestion.loaders.pdf_words import PlacedWord
 
 #: A start, an end, and whether a hyphen ends it.
 Span = tuple[int, int, bool]
@@ -36,7 +38,7 @@ class Drawing(Protocol):
 #: them a page needs.
 GAP, FEWEST_GAPS = 0.45, 4
 #: Lines that may run over two columns, how many of a page are looked at, and how many of them first.
-LONG, LOOKED_AT, LOOKED_AT_FIRST = re.compile(r"[^\r\n]{30,}"), 24, 4
+LONG, LOOKED_AT, LOOKED_AT_FIRST = re.compile(r"[^\r\n]{30,}"), 24, 3
 SPACE = re.compile(r"(?<=\S)[ \xa0]+(?=\S)")
 #: How far the lines of a column may begin from each other, in points.
 SAME_EDGE = 2.0
@@ -91,7 +93,7 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
     """
     lines = [line.span() for line in LONG.finditer(text)]
     first = lines[len(lines) // (2 * LOOKED_AT_FIRST) :: max(len(lines) // LOOKED_AT_FIRST, 1)]
-    if not any(next(_wide_gaps(text_page, text, *line), None) for line in first):
+    if not any(_wide_gaps(text_page, text, *line) for line in first):
         return False
     found: Counter[int] = Counter()
     for line in lines[:: 1 + len(lines) // LOOKED_AT]:
@@ -101,16 +103,25 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
     return any(count + found[place + 1] >= FEWEST_GAPS for place, count in list(found.items()))
 
 
-def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> Iterator[tuple[float, float]]:
-    """Yield what is on both sides of wide gaps in a line: the left edge of a word, and the right edge of another."""
-    gaps: list[tuple[float, float, float, float]] = []
+def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[float, float]]:
+    """Return what is on both sides of wide gaps in a line: the left edge of a word, and the right edge of another."""
+    rect, box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
+    gaps: list[float] = []
+    wide: list[tuple[float, float, float]] = []
     for space in SPACE.finditer(text, start, end):
-        before, after = box_of(text_page, space.start() - 1), box_of(text_page, space.end())
-        if before is not None and after is not None:
-            gap = max(after[0] - before[2], before[0] - after[2])
-            gaps.append((gap, after[3] - after[1], after[0], before[2]))
-    usual = median(gap for gap, *_ in gaps) if gaps else 0.0
-    return ((left, right) for gap, height, left, right in gaps if gap > max(GAP * height, WIDER * usual))
+        if not box(text_page, space.start() - 1, rect):
+            continue
+        left, right = rect.left, rect.right
+        if not box(text_page, space.end(), rect):
+            continue
+        gap = max(rect.left - right, left - rect.right)
+        gaps.append(gap)
+        if gap > GAP * abs(rect.top - rect.bottom):
+            wide.append((gap, rect.left, right))
+    if not wide:
+        return []
+    usual = median(gaps)
+    return [(left, right) for gap, left, right in wide if gap > WIDER * usual]
 
 
 def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing) -> list[Columns]:

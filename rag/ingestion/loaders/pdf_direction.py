@@ -1,4 +1,4 @@
-"""Put the letters of words that are written from right to left in their order. Runs in the sandbox.
+"""Put letters and words of lines that are written from right to left in their order. Runs in the sandbox.
 
 pdfium orders them where a word is drawn at once. Chromium draws letter by letter, WeasyPrint draws lam and alef as one.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Sequence
 from typing import Any
 from unicodedata import bidirectional
 
@@ -14,6 +15,18 @@ import pypdfium2.raw as pdfium
 
 #: Hebrew and Arabic letters with their marks, without figures.
 WORD = re.compile("[\u0590-\u05ff\u0610-\u065f\u066e-\u06d5\u06e5-\u06ef\u06fa-\u06ff\u0750-\u077f\u08a0-\u08ff]{2,}")
+#: A Latin word, several of them with what is around them in a line from right to left, and a number behind a hyphen.
+LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][\w&'’.@-]*")
+PHRASE = re.compile(
+    r"(?P<before>[()\[\]]? ?)(?P<core>[A-Za-z\u00c0-\u024f][\w&'’.@-]*(?: {1,3}[A-Za-z\u00c0-\u024f][\w&'’.@-]*){0,20})"
+    r"(?P<after> ?[()\[\]]?)"
+)
+HYPHENED = re.compile("(?<=[\u0590-\u05ff]) ?(?P<number>\\d[\\d.,]{0,20})(?P<hyphen>[-–־])(?=\\s|$)")
+#: Brackets that face away from what they hold, and a number at the end of a line behind the stop that follows it.
+TURNED_BRACKETS = re.compile(r"(?P<before> ?)\)(?P<inner>[^()A-Za-z]{1,80})\((?P<after> ?)")
+STOPPED = re.compile(r"(?<=\s)(?P<stop>[.,:;])(?P<number>\d[\d.,/]{0,20})(?=\s*\Z)")
+LATIN_LETTER, CLOSERS = re.compile(r"[A-Za-z\u00c0-\u024f]"), ")]"
+OPENING, CLOSING = {")": "(", "]": "["}, {"(": ")", "[": "]"}
 LAM, ALEFS = "\u0644", frozenset("\u0622\u0623\u0625\u0627\u0671")
 #: Places nearer than this are one, in points.
 SAME_PLACE = 0.05
@@ -22,6 +35,11 @@ SAME_PLACE = 0.05
 def is_from_the_right(letter: str) -> bool:
     """Tell whether a letter is of a script that is written from right to left. Figures are of none."""
     return letter != "" and bidirectional(letter) in ("R", "AL")
+
+
+def has_words_from_the_right(text: str) -> bool:
+    """Tell whether a text has words that are written from right to left."""
+    return WORD.search(text) is not None
 
 
 def ordered_words(text_page: Any, text: str) -> str:
@@ -43,6 +61,59 @@ def ordered_words(text_page: Any, text: str) -> str:
         pieces += [text[end : word.start()], "".join(letters)]
         end = word.end()
     return "".join([*pieces, text[end:]])
+
+
+def put_phrases(text_page: Any, letters: list[str], start: int, end: int) -> None:
+    """Put words from left to right within a line from right to left in their order, with the brackets around them.
+
+    pdfium turns the order of such words, and has brackets and hyphens on the wrong side.
+    """
+    line, indexes = _line_of(letters, start, end)
+    if "\n" in line or 3 * sum(map(is_from_the_right, line)) <= len(LATIN_LETTER.findall(line)):
+        return
+    for found in PHRASE.finditer(line):
+        before, after = found.group("before", "after")
+        words = list(LATIN.finditer(line, *found.span("core")))
+        places = [_place(text_page, indexes[word.start()]) for word in words]
+        said = [word for _, word in sorted(zip(places, (word[0] for word in words), strict=True))]
+        if places == sorted(places) and len(words) > 1:
+            continue
+        opening, closing = before.strip(), after.strip()
+        if len(opening) == len(closing) == 1 and (opening in CLOSERS or closing not in CLOSERS):
+            before = f"{' ' * line[found.start() - 1].isalnum()}{OPENING.get(opening, opening)}"
+            after = f"{CLOSING.get(closing, closing)}{' ' * line[found.end() : found.end() + 1].isalnum()}"
+        elif len(words) == 1 or opening or closing:
+            continue
+        _put(letters, indexes, found, f"{before}{' '.join(said)}{after}")
+    line, indexes = _line_of(letters, start, end)
+    for found in TURNED_BRACKETS.finditer(line):
+        before, inner, after = found.group("before", "inner", "after")
+        if line.count("(", 0, found.start()) == line.count(")", 0, found.start()):
+            is_joined = [line[place : place + 1].isalnum() for place in (found.start() - 1, found.end())]
+            opened, closed = f"{' ' * (is_joined[0] or bool(before))}(", f"){' ' * (is_joined[1] or bool(after))}"
+            _put(letters, indexes, found, opened + inner.strip() + closed)
+    for found in STOPPED.finditer(line):
+        if _place(text_page, indexes[found.start("stop")]) < _place(text_page, indexes[found.start("number")]):
+            _put(letters, indexes, found, found["number"] + found["stop"])
+    for found in HYPHENED.finditer(line):
+        hyphen = _place(text_page, indexes[found.start("hyphen")])
+        if hyphen > _place(text_page, indexes[found.start("number")]):
+            _put(letters, indexes, found, found["hyphen"] + found["number"])
+
+
+def _line_of(letters: Sequence[str], start: int, end: int) -> tuple[str, list[int]]:
+    """Return the text of a line, and for each character its index in the page's text."""
+    return "".join(letters[start:end]), [index for index in range(start, end) for _ in letters[index]]
+
+
+def _put(letters: list[str], indexes: list[int], found: re.Match[str], text: str) -> None:
+    first, last = found.start(), found.end() - 1
+    is_cut = (first > 0 and indexes[first - 1] == indexes[first]) or indexes[last + 1 : last + 2] == [indexes[last]]
+    if is_cut:
+        return
+    for place in range(*found.span()):
+        letters[indexes[place]] = ""
+    letters[indexes[first]] = text
 
 
 def _place(text_page: Any, index: int) -> float:

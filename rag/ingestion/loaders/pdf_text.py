@@ -43,7 +43,7 @@ from rag.ingestion.loaders.pdf_columns import (
     ordered_spans,
 )
 from rag.ingestion.loaders.pdf_composed import SYMBOL_FONT, composed_text
-from rag.ingestion.loaders.pdf_direction import is_from_the_right, ordered_words
+from rag.ingestion.loaders.pdf_direction import has_words_from_the_right, is_from_the_right, ordered_words, put_phrases
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
     SmallRun,
@@ -272,7 +272,7 @@ def read_page(
         is_turned = page.get_rotation() != 0
         turned = _turned_words(text_page, text, letters, objects.texts)
         may_have_tables = objects.may_have_tables()
-        is_crossed = objects.main_turn() == 0 and (
+        is_crossed = (not turned or objects.main_turn() == 0) and (
             may_have_columns(objects.texts.values()) or lines_have_gaps(text_page, text)
         )
         columns: list[Columns] = []
@@ -315,9 +315,11 @@ def read_page(
                 put_turned_lines(letters, text, found)
         _put_spaces(text_page, text, letters, objects.texts)
         below = put_additions(letters, text, additions)
-        lines, styles, gaps, boxes_of_lines = _styled_lines(
-            text_page, ordered_spans(list(_line_spans(text)), columns), text, letters, objects.texts
-        )
+        spans = ordered_spans(list(_line_spans(text)), columns)
+        if has_words_from_the_right(text):
+            for start, end, _ in spans:
+                put_phrases(text_page, letters, start, end)
+        lines, styles, gaps, boxes_of_lines = _styled_lines(text_page, spans, text, letters, objects.texts)
         if has_paragraphs_by_gaps:
             lines, boxes_of_lines = _parted(lines, gaps, boxes_of_lines)
         lines, styles = written_lines(lines, styles)
