@@ -38,7 +38,7 @@ class Drawing(Protocol):
 #: them a page needs.
 GAP, FEWEST_GAPS = 0.45, 4
 #: Lines that may run over two columns, how many of a page are looked at, and how many of them first.
-LONG, LOOKED_AT, LOOKED_AT_FIRST = re.compile(r"[^\r\n]{30,}"), 24, 3
+LONG, LOOKED_AT, LOOKED_AT_FIRST = re.compile(r"[^\r\n]{30,}"), 24, 2
 SPACE = re.compile(r"(?<=\S)[ \xa0]+(?=\S)")
 #: How far the lines of a column may begin from each other, in points.
 SAME_EDGE = 2.0

@@ -44,11 +44,9 @@ def has_words_from_the_right(text: str) -> bool:
 
 def ordered_words(text_page: Any, text: str) -> str:
     """Return the text of a page with such words as they are read; each letter stays within the place of its word."""
-    if (first := WORD.search(text)) is None:
-        return text
-    pieces = [text[: first.start()]]
-    end = first.start()
-    for word in WORD.finditer(text, first.start()):
+    pieces: list[str] = []
+    end = 0
+    for word in WORD.finditer(text):
         places = [_place(text_page, index) for index in range(*word.span())]
         letters = list(word[0])
         if places[0] + SAME_PLACE < places[-1]:

@@ -248,7 +248,9 @@ def read_page(
     objects = PageObjects(page)
     text_page = page.get_textpage()
     try:
-        text = ordered_words(text_page, composed_text(text_page, _text_of(text_page), has_symbols=objects.has_symbols))
+        text = composed_text(text_page, _text_of(text_page), has_symbols=objects.has_symbols)
+        is_from_right = has_words_from_the_right(text)
+        text = ordered_words(text_page, text) if is_from_right else text
         hidden = _hidden_letters(page, text_page, text, objects, draw)
         letters = list(text)
         for index in hidden.letters:
@@ -316,7 +318,7 @@ def read_page(
         _put_spaces(text_page, text, letters, objects.texts)
         below = put_additions(letters, text, additions)
         spans = ordered_spans(list(_line_spans(text)), columns)
-        if has_words_from_the_right(text):
+        if is_from_right:
             for start, end, _ in spans:
                 put_phrases(text_page, letters, start, end)
         lines, styles, gaps, boxes_of_lines = _styled_lines(text_page, spans, text, letters, objects.texts)
