@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rag.text import currencies
+
 _MONTHS = (
     r"january|february|march|april|(?-i:May|MAY)|june|july|august|september|october|november|december"
     r"|januari|februari|maart|mei|juni|juli|augustus|oktober|januar|februar|märz|mai|dezember"
@@ -54,13 +56,13 @@ _SO_OFTEN = (
 #: A number that is no amount, share or length of time: "the 25th" and "16:00", but not "£1,500", "70 %", "6 weeks" or
 #: the name of a row ("20 — Gift").
 _OF_A_DATE = (
-    r"(?<![€$£¥₩₺\d.,])(?<![€$£¥₩₺]\s)\d+(?![\d.,]*\d)"
-    r"(?!\s—|\s?(?:[%€$£¥₩₺％]|percent|prozent|procent|per ?cent|pour ?cent"
-    r"|por ?ciento|per ?cento|por ?cento|eur|euros?|dollars?|pounds?|weeks?|days?|months?|years?|hours?|minutes?|times"
+    rf"(?<![{currencies.SIGNS}\d.,])(?<![{currencies.SIGNS}]\s)\d+(?![\d.,]*\d)"
+    rf"(?!\s—|\s?(?:{currencies.WORDS})|\s?(?:[%％{currencies.SIGNS}]|percent|prozent|procent|per ?cent|pour ?cent"
+    r"|por ?ciento|per ?cento|por ?cento|weeks?|days?|months?|years?|hours?|minutes?|times"
     r"|weken|week|dagen|dag|maanden|maand|jaar|uren|minuten|wochen?|tagen?|monaten?|jahren?|stunden?"
     r"|semaines?|jours?|mois|ans?|années?|semanas?|días?|dias?|mes(?:es)?|años?|anos?|settiman[ae]"
     r"|giorn[oi]|mes[ei]|ann[oi]|tygodni\w*|dni|miesi\w*|lat|hafta|gün|ay|yıl)\b"
-    r"|\s?(?:[%€$£¥₩₺％]|원|만|주|개월|년간|시간|円|週間|か月|ヶ月|時間|元|周|个月|小时|يوم|شهر|سنة|أسبوع))"
+    rf"|\s?(?:[%％{currencies.SIGNS}]|만|주|개월|년간|시간|週間|か月|ヶ月|時間|周|个月|小时|يوم|شهر|سنة|أسبوع))"
 )
 
 
@@ -259,7 +261,8 @@ TYPES = (
         r"|ile (?:kosztuj\w*|pieniędzy|wynosi)|ne kadar (?:ücret|para|öd\w*|maaş)|kaç (?:lira|para|euro))\b"
         r"|얼마(?:를|인가|예요|이에요|입니까|까지|죠|야)|いくら|多少钱"
         r"|كم (?:يكلف|ثمن|المبلغ|تكلفة|سعر)",
-        r"[€$£¥₩₺]|\d\s?%|\b(?:eur|usd|gbp|krw|euros?|dollars?|pounds?|percent|prozent|procent|per ?cent|pour ?cent"
+        rf"[{currencies.SIGNS}]|\d\s?%|\d\s?(?:{currencies.WORDS})"
+        r"|\b(?:eur|usd|gbp|krw|euros?|dollars?|pounds?|percent|prozent|procent|per ?cent|pour ?cent"
         r"|por ciento|per cento|por cento|procent|yüzde|lira|free of charge|for free|gratis|kosteloos|kostenlos"
         r"|gratuit\w*|bezpłatn\w*|ücretsiz|\d+ times|rate|tarief|salary|salaris|gehalt|loon|lohn)\b"
         r"|\d ?(?:만|천|억)? ?원|분의|퍼센트|프로|무료|통상임금|평균임금|급여|전액|円|元|％|無料|免费"

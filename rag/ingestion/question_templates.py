@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from rag.text import currencies
+
 #: What has to be in a section for a question to be about it.
 Need = Literal["", "days", "money", "cover", "date"]
 NEEDS: dict[Need, re.Pattern[str]] = {
@@ -21,8 +23,7 @@ NEEDS: dict[Need, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
     "money": re.compile(
-        r"[$€£¥₩₺]\s?\d|\d[\d.,]{0,12}\s?(?:%|％|€|£|eur\b|usd\b|euros?\b|dollars?\b"
-        r"|zł|pln\b|tl\b|lira|[만천]? ?원|[万千億]?[円元]|ريال|دولار)",
+        rf"[{currencies.SIGNS}]\s?\d|\d[\d.,]{{0,12}}\s?(?:[%％{currencies.SIGNS}]|{currencies.WORDS})",
         re.IGNORECASE,
     ),
     "date": re.compile(r"\d{1,2}월|\d{1,2}\.\s?\d{1,2}\b|\d{1,2}日|\d{4}-\d\d"),

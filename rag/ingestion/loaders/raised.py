@@ -10,6 +10,8 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
+from rag.text import currencies
+
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱᵃᵇᶜᵈᵉᶠᵍʰʲᵏˡᵐᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
 RAISED = str.maketrans("0123456789+-−=()niabcdefghjklmoprstuvwxyz", _RAISED)
 LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
@@ -40,8 +42,9 @@ BEHIND_TIME = re.compile(
     r"\s*(?:(?:uhr|hrs?|h|a\.?m|p\.?m|ur|heures|ore|uur|godz)\b|[-–—]\s*\d|(?:to|bis|until|till|à|a|tot|do)\s\d)",
     re.IGNORECASE,
 )
-CURRENCY = r"(?:[$£€¥₩₺]|(?:EUR|USD|GBP|CHF|PLN|zł|kr|TL)\b)"
-BEHIND_PRICE, BEFORE_PRICE = re.compile(rf"\s*{CURRENCY}"), re.compile(rf"{CURRENCY}\s?\d[\d.,]{{0,12}}\Z")
+CURRENCY = rf"(?:[{currencies.SIGNS}]|{currencies.WORDS})"
+BEHIND_PRICE = re.compile(rf"\s*{CURRENCY}", re.IGNORECASE)
+BEFORE_PRICE = re.compile(rf"{CURRENCY}\s?\d[\d.,]{{0,12}}\Z", re.IGNORECASE)
 #: Characters before a raised one that are looked at.
 LOOKED_AT = 40
 
