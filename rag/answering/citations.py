@@ -16,11 +16,11 @@ from uuid import UUID
 from rag.answering.events import CitationKind
 from rag.answering.groundedness import CitedSource, QuestionContext, faults
 from rag.answering.sentences import Unit, units_of
-from rag.ingestion.chunking.spans import PATH_SEPARATOR, section_paths
 from rag.ingestion.loaders import has_rows
 from rag.records.chat_logs import PassagePlace, SheetPage
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.known_by import known_by, with_folder
+from rag.text.spans import PATH_SEPARATOR, section_paths
 from rag.text.tables import row_in_words, tables_in
 from rag.types import Citation, title_with_pages
 

@@ -46,7 +46,6 @@ from rag.answering.sentences import (
     units_of,
 )
 from rag.errors import RagError
-from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
 from rag.providers import Embedder
 from rag.retrieval.bm25.index import tokenize
@@ -59,6 +58,7 @@ from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import COMPOUNDING, asked_words
 from rag.text.analysers import analyser_code
+from rag.text.spans import PATH_SEPARATOR
 from rag.types import Citation, ContextResponse
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of

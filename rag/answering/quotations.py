@@ -13,10 +13,10 @@ from uuid import UUID
 from rag.answering.groundedness import is_negated
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import POINTS_BACK, Kind, ends
-from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.language import LANGUAGES
 from rag.retrieval.deduplication import tokens
 from rag.retrieval.known_by import folder_shown
+from rag.text.spans import PATH_SEPARATOR
 from rag.types import Citation
 
 LONGEST_SENTENCE = 420

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, StepNotPossible, TextChanged
-from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, sizes_for
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue, hold
 from rag.ingestion.document_rows import amounts_to_json, find_documents, find_pages, page_from_row
 from rag.ingestion.estimate import costs_money, estimate_costs, find_correction
@@ -28,6 +28,7 @@ from rag.ingestion.reading import with_language
 from rag.language import N_
 from rag.providers.registry import Providers
 from rag.storage.database import Database, queries
+from rag.text.spans import join_pages
 from rag.types import (
     Chunk,
     ChunkingMethod,

@@ -26,7 +26,7 @@ from rag.errors import (
     RagError,
     WorkKeepsDying,
 )
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, facts_of, sizes_for
 from rag.ingestion.corrections import CorrectStep, with_corrected_pages
 from rag.ingestion.document_jobs import (
     TEMPORARY,
@@ -63,6 +63,7 @@ from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
+from rag.text.spans import chunks_from_spans, join_pages
 from rag.types import (
     Chunk,
     ChunkingMethod,

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import NoTextInPdf, RagError
 from rag.ingestion import document_rows
-from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.document_rows import amounts_to_json, page_row
 from rag.ingestion.estimate import estimate_costs, find_correction
@@ -43,6 +43,7 @@ from rag.providers.registry import Providers
 from rag.retrieval.language import detect_language, detect_language_heuristic
 from rag.storage.database import queries
 from rag.storage.files import Originals
+from rag.text.spans import join_pages
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 
 #: Formats whose pages may be pictures.

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotAPdf, NoTextInPdf, NotFound, RagError, SettingsError, StepNotPossible
 from rag.ingestion import document_rows
-from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, sizes_for
 from rag.ingestion.document_jobs import (
     DocumentGone,
     DocumentJob,
@@ -41,6 +41,7 @@ from rag.retrieval.bm25.index import remove_document
 from rag.retrieval.language import detect_language
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
+from rag.text.spans import join_pages
 from rag.types import (
     Chunk,
     Collection,

@@ -16,7 +16,6 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import RagError
-from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import DocumentJob, JobControl
 from rag.ingestion.document_rows import find_pages, page_from_row
 from rag.ingestion.question_templates import (
@@ -40,6 +39,7 @@ from rag.retrieval.bm25.synonyms import said_in
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
+from rag.text.spans import join_pages
 from rag.types import Identity, Question, Role, Section, sections_from_json
 
 #: Questions kept of a document, and candidates looked at: each costs a search of some ten milliseconds.

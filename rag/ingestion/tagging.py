@@ -15,7 +15,6 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import ProviderAnswerInvalid, ProviderError
-from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, in_parallel
 from rag.language import N_
@@ -23,6 +22,7 @@ from rag.providers import ChatModel, as_data
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
 from rag.storage.database import queries
+from rag.text.spans import join_pages
 from rag.types import ChatMessage, Page, Step, Usage, storable
 
 #: Characters of the document the model sees.

@@ -16,11 +16,10 @@ import streamlit as st
 from rag import language
 from rag.answering.citations import telling_span, terms_held
 from rag.errors import NotFound
-from rag.ingestion.chunking import join_pages
-from rag.ingestion.chunking.spans import page_starts
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import LOADERS
 from rag.language import _
+from rag.text.spans import join_pages, page_starts
 from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who, page_path
 from rag.ui.board import draw_post, is_post
 from rag.ui.text import marked, plain

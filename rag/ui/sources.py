@@ -18,11 +18,11 @@ import streamlit as st
 
 from rag import language
 from rag.answering.citations import telling_sentence
-from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.loaders import has_rows
 from rag.language import _
 from rag.retrieval.known_by import folder_shown
 from rag.retrieval.ranking import web_address, without_attachments
+from rag.text.spans import PATH_SEPARATOR
 from rag.types import Citation
 from rag.ui.board import marks_line
 from rag.ui.formats import has_pages, pages

@@ -19,7 +19,6 @@ from rag.ingestion.chunking import (
     chunk_document,
     chunk_full_text,
     chunk_text,
-    join_pages,
     sizes_for,
 )
 from rag.ingestion.chunking.boundaries import WORDS
@@ -29,6 +28,7 @@ from rag.profile import Chunking
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.tokens import estimate_tokens
+from rag.text.spans import join_pages
 from rag.types import ChunkingMethod, Page
 from rag.ui.collection_profile import CUTS
 from rag.ui.formats import METHOD_HELP, METHODS

@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag.errors import InvalidInput
-from rag.ingestion.chunking import chunk_document, chunk_text, join_pages
+from rag.ingestion.chunking import chunk_document, chunk_text
 from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.text.spans import join_pages
 from rag.types import Chunk, Page, Section
 from tests.patience import grows_evenly
 

@@ -16,7 +16,6 @@ from rag.errors import InvalidInput
 from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.markdown import markdown_pieces
 from rag.ingestion.chunking.portfolio import narrative_pieces, professional_pieces
-from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages, page_starts
 from rag.ingestion.chunking.splitter import (
     fixed_spans,
     generic_spans,
@@ -29,6 +28,7 @@ from rag.ingestion.chunking.splitter import (
 from rag.ingestion.loaders import has_rows
 from rag.profile import Chunking, Profile
 from rag.providers import Embedder
+from rag.text.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages, page_starts
 from rag.types import Chunk, ChunkingMethod, Page, Section
 
 
@@ -230,8 +230,6 @@ __all__ = [
     "chunk_document",
     "chunk_full_text",
     "chunk_text",
-    "chunks_from_spans",
     "facts_of",
-    "join_pages",
     "sizes_for",
 ]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, WORDS, Boundaries, overlap_start
-from rag.ingestion.chunking.spans import PATH_SEPARATOR, Piece
 from rag.profile import Chunking
+from rag.text.spans import PATH_SEPARATOR, Piece
 
 
 @dataclass(frozen=True)

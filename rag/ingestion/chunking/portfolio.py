@@ -23,9 +23,9 @@ from rag.ingestion.chunking.boundaries import (
     spans_by_tokens,
 )
 from rag.ingestion.chunking.document_types import RESUME_HEADINGS, document_type_of, fiscal_year_of
-from rag.ingestion.chunking.spans import Piece, Span
 from rag.profile import Chunking
 from rag.providers.tokens import estimate_tokens
+from rag.text.spans import Piece, Span
 
 #: Sections that list jobs.
 WORK = re.compile(r"experience|employment|work history|career history|volunteering|경력|berufserfahrung|werkervaring"

@@ -21,9 +21,9 @@ from rag.ingestion.chunking.boundaries import (
     last_between,
     word_end,
 )
-from rag.ingestion.chunking.spans import Span, page_starts, parts_between
 from rag.profile import Chunking
 from rag.providers import Embedder
+from rag.text.spans import Span, page_starts, parts_between
 from rag.types import Page
 
 #: A chunk is filled to at least this share before a weaker boundary than a section's or paragraph's ends it.

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from rag.errors import SettingsError
-from rag.ingestion.chunking.spans import page_starts
 from rag.ingestion.loaders import marks_from_json
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
@@ -31,6 +30,7 @@ from rag.language import N_
 from rag.providers import TextRecogniser
 from rag.settings import Settings
 from rag.settings.providers import BY_NAME, provider_name, titles_for
+from rag.text.spans import page_starts
 from rag.types import MOST_MARKS, Page, PageMark, PdfType, Section, Usage
 
 #: The engines on this machine; every other is a provider by its name.

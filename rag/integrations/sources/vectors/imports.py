@@ -13,7 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import price_overrides
 from rag.ingestion.document_rows import find_documents
 from rag.ingestion.estimate import estimate_costs
@@ -31,6 +30,7 @@ from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.storage.database import Database
 from rag.storage.files import Originals
+from rag.text.spans import join_pages
 from rag.types import Collection, Document, DocumentStatus
 
 KIND = "vectors"

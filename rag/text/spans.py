@@ -12,9 +12,9 @@ from rag.types import Chunk, Page, Section
 
 #: Start and end in characters of the joined text, end exclusive.
 Span = tuple[int, int]
-#: Between the headings of a section's path.
+#: Between two headings in the path of a section.
 PATH_SEPARATOR = " › "
-#: Length of the table heads that are repeated in each chunk of the table, in characters.
+#: Longer table heads are not repeated in each chunk, in characters.
 LONGEST_HEADS = 300
 NOTHING: Mapping[str, Any] = {}
 
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     metadata: Mapping[str, Any] = NOTHING
-    #: Put before the text of the chunk, for passages that mean little without it.
+    #: Put before the text of the chunk, because the text alone means little.
     before: str = ""
 
 
@@ -44,10 +44,9 @@ def chunks_from_spans(
     text: str | None = None,
     is_exact: bool = False,
 ) -> list[Chunk]:
-    """Make chunks of spans of the joined text, without blank space at their ends; blank spans give none.
+    """Turn spans of the joined text into chunks without blank space at their ends; skip blank and repeated spans.
 
-    A chunk that begins within a table has the table's heads before its text, and a span that only repeats gives none.
-    `is_exact` keeps each span as it was cut.
+    A chunk that begins within a table has the table's heads before its text. `is_exact` keeps each span unchanged.
     """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
@@ -88,17 +87,17 @@ def chunks_from_spans(
 
 
 class _Heads:
-    """Knows the heads of a text's tables, for chunks that begin below them."""
+    """The heads of all tables in a text, for chunks that begin below them."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tables = [table for table in tables_in(text) if table.heads is not None]
         self._starts = [table.rows[0].start for table in self._tables]
-        #: By table: a long one is read for its first chunk only.
+        #: By table, because a long table has many chunks.
         self._lines: dict[int, str] = {}
 
     def above(self, start: int) -> str:
-        """Return the heads of the table that a chunk begins within, as a line; empty elsewhere."""
+        """Return the heads of the table around this place as a line; "" outside tables."""
         index = bisect_right(self._starts, start) - 1
         if index < 0 or start >= self._tables[index].end:
             return ""
@@ -130,12 +129,12 @@ def page_starts(pages: Sequence[HasText]) -> list[int]:
 
 
 def parts_between(places: Iterable[int], stop: int) -> list[Span]:
-    """Return the parts of a text of length `stop` that begin at these places; the first begins at 0."""
+    """Cut a text with `stop` characters at these places; the first part begins at 0."""
     return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
 
 
 def breaks_of(sections: Sequence[Section]) -> list[int]:
-    """Return where a chunk may end for a section: not between a heading and the one right under it."""
+    """Return the places where a chunk may end before a section: not between a heading and a heading right under it."""
     breaks: list[int] = []
     bare_until = -1
     for section in sorted(sections, key=lambda section: section.start):
@@ -146,7 +145,7 @@ def breaks_of(sections: Sequence[Section]) -> list[int]:
 
 
 def section_paths(sections: Sequence[Section]) -> list[str]:
-    """Return each section's path in the order of the text: the headings above, and the section's."""
+    """Return the path of each section, in their order: the headings above, then the section's heading."""
     paths = []
     above: list[Section] = []
     for section in sections:
@@ -158,7 +157,7 @@ def section_paths(sections: Sequence[Section]) -> list[str]:
 
 
 def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
-    """Return the section that most of a span belongs to; what it shares with the chunk before does not count."""
+    """Return the path of the section with the largest share in a span; text in the chunk before does not count."""
     first = bisect_right(starts, start) - 1
     last = bisect_right(starts, end - 1) - 1
     best, longest = "", 0
