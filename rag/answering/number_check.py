@@ -10,8 +10,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from rag.answering.number_words import written_numbers
 from rag.text.dates import folded
+from rag.text.number_words import written_numbers
 
 DATE = re.compile(r"(?<!\d)(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})(?!\d)")
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*(?:[.,]\d+)?")

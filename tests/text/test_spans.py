@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
+
 import pytest
 
 from rag.text.spans import Piece, breaks_of, chunks_from_spans, join_pages, page_starts, parts_between, section_paths
@@ -71,13 +73,15 @@ def test_blank_and_repeated_spans_give_no_chunk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "is_repeated"), [("Kind | Days", True), (f"Kind | {'Days ' * 80}", False)], ids=["short", "too long"]
+    ("columns", "is_repeated"), [(2, True), (22, True), (23, False)], ids=["two columns", "298 characters", "312"]
 )
-def test_a_chunk_within_a_table_begins_with_short_heads(head: str, is_repeated: bool) -> None:
-    text = f"{head}\nPaid | 25\nCare | 10\n\nAsk HR."
+def test_a_chunk_within_a_table_begins_with_short_heads(columns: int, is_repeated: bool) -> None:
+    head = " | ".join(["Kind", *(f"Days for {letter * 2}" for letter in ascii_lowercase[: columns - 1])])
+    paid, care = (" | ".join([name, *["25"] * (columns - 1)]) for name in ("Paid", "Care"))
+    text = f"{head}\n{paid}\n{care}\n\nAsk HR."
     starts = [text.index("Care"), text.index("Ask")]
     inside, below = chunks_from_spans(pages_of(text), [], [(starts[0], starts[1]), (starts[1], len(text))])
-    assert inside.content == ("Kind | Days\nCare | 10" if is_repeated else "Care | 10")
+    assert inside.content == (f"{head}\n{care}" if is_repeated else care)
     assert below.content == "Ask HR."
 
 

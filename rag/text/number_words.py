@@ -1,6 +1,6 @@
-"""Numbers written as words, by language: "on" is ten in Turkish and a preposition in English.
+"""Read numbers written as words, by language: "on" is ten in Turkish and a preposition in English.
 
-Before a unit of time an article counts too: "een week" is one week.
+An article before a unit of time is 1: "een week".
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _UNITS = {
     "pt": "minuto hora dia semana mês trimestre ano",
     "tr": "dakika saat gün hafta ay yıl",
 }
-#: Common words elsewhere: numbers in a known language only.
+#: Common words in other languages: numbers only in a known language.
 _ALSO_OTHER_WORDS = frozenset({"on", "due", "sei", "once", "elf", "dos", "sept", "cent", "cento", "elli"})
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 @cache
 def number_words(language: str) -> Mapping[str, float]:
-    """Return the number words of a language (ISO 639-1) with their values; without one, all unambiguous words."""
+    """Return the number words of a language (ISO 639-1) with their values; for "", the unambiguous words of all."""
     if language:
         words = enumerate(_FROM_ZERO.get(language, "").split())
         return {word: value for value, word in words if word != "-"} | _FURTHER.get(language, {})
@@ -80,7 +80,7 @@ def number_words(language: str) -> Mapping[str, float]:
 
 
 def written_numbers(text: str, language: str) -> Iterator[float]:
-    """Yield the numbers written as words: 25, 20 and 5 for "twenty-five"."""
+    """Yield the numbers written as words: 20, 5 and 25 for "twenty-five"."""
     known, articles, units = number_words(language), *map(_words(language).__getitem__, ("articles", "units"))
     before = ""
     for word in _WORD.findall(text.lower()):
@@ -100,5 +100,5 @@ def _words(language: str) -> Mapping[str, frozenset[str]]:
 
 
 def years_written(word: str, language: str) -> float:
-    """Return the number in a word before "years"; 0 for other words."""
+    """Return the number in a word before "years", an article included; 0 for other words."""
     return 1 if word in _words(language)["articles"] else number_words(language).get(word, 0)
