@@ -43,7 +43,7 @@ COST_FIELDS: dict[Operation, str] = {
 
 
 class CallRecords:
-    """Write down the paid calls of one question, and how it ended."""
+    """Write down the paid calls for a question, and its outcome."""
 
     def __init__(
         self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs, is_awaited: bool = False
@@ -197,7 +197,7 @@ class CallRecords:
             return None
 
     def page_text(self, citation: Citation) -> str:
-        """Return the text of the pages the model read with a passage; "" where they cannot be read."""
+        """Return the text of the pages around a passage in the context; "" while the database is unavailable."""
         first = citation.first_read_page or citation.first_page
         last = citation.last_read_page or citation.last_page
         try:
@@ -206,21 +206,21 @@ class CallRecords:
             return ""
 
     def passage_places(self, citations: Sequence[Citation]) -> Mapping[UUID, PassagePlace]:
-        """Return the places of passages in which a section begins; none where they cannot be read."""
+        """Return the places of passages with the beginning of a section; {} while the database is unavailable."""
         try:
             return self._chat_logs.passage_places(self._tenant_id, [citation.chunk_id for citation in citations])
         except DatabaseUnavailable:
             return {}
 
     def sheet_pages(self, citations: Sequence[Citation]) -> Mapping[UUID, Sequence[SheetPage]]:
-        """Return the pages of passages of spreadsheets with their rows; none where they cannot be read."""
+        """Return the pages and rows of cited spreadsheets by chunk; {} while the database is unavailable."""
         try:
             return self._chat_logs.sheet_pages(self._tenant_id, [citation.chunk_id for citation in citations])
         except DatabaseUnavailable:
             return {}
 
     def days_of_invalid(self, document_ids: Iterable[UUID]) -> Mapping[UUID, tuple[bool, date]]:
-        """Return which of these documents are over and which have not begun; none where they cannot be read."""
+        """Return which documents are over and which have not begun; {} while the database is unavailable."""
         try:
             return self._chat_logs.days_of_invalid(self._tenant_id, list(document_ids))
         except DatabaseUnavailable:

@@ -75,7 +75,7 @@ EARLIER_VERSION = {
     "ar": "في {day} كان الإصدار {version} من «{title}» ساريًا. يوجد إصدار أحدث.",
     "tr": "{day} tarihinde “{title}” belgesinin {version}. sürümü geçerliydi. Daha yeni bir sürüm var.",
 }
-#: Of the version that is valid today, where the published one has a later first day.
+#: About the version valid today, when the published version begins later.
 NEWER_VERSION = {
     "en": "This is version {version} of “{title}”. A newer one is valid from {day} on.",
     "nl": "Dit is versie {version} van “{title}”. Een nieuwere is geldig vanaf {day}.",
@@ -333,7 +333,7 @@ QUOTED_AS_THEY_STAND = {
     "ar": "لغة هذه المقاطع: {languages}، وهي مقتبسة كما هي.",
     "tr": "Bu bölümlerin dili: {languages}; olduğu gibi alıntılanmıştır.",
 }
-#: The same where only some of them are.
+#: The same sentence when only some passages are in those languages.
 PARTLY_QUOTED_AS_THEY_STAND = {
     "en": "Some of these passages are in {languages}; they are quoted as they stand.",
     "nl": "Sommige van deze passages zijn in het {languages}; ze worden letterlijk geciteerd.",
@@ -422,7 +422,7 @@ OWN_PLACE_FIRST = {
 }
 
 
-#: Opens quotations of documents that say otherwise in the same words: another name, another figure, or "not".
+#: Before quotations that differ in a name, a figure or "not" alone.
 DOCUMENTS_DIFFER = {
     "en": "The documents differ here: check which one applies to you.",
     "nl": "De documenten verschillen hier: ga na welk document voor u geldt.",

@@ -116,7 +116,7 @@ def verified(
     only figures are compared. `likely` are the passages' likely languages.
     """
     by_number = {citation.number: citation for citation in citations}
-    # One for all sentences: each passage keeps what was parsed from it.
+    # Shared by all sentences, because each passage keeps its parsed text.
     read = {number: source_of(citation, likely) for number, citation in by_number.items()}
     asked = QuestionContext(question, language)
     unsupported: dict[int, list[str]] = {}
@@ -147,7 +147,7 @@ def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") ->
 
 
 def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """Return each sentence, or part of one, that ends in citations, with the numbers it cites."""
+    """Return each sentence or clause before citations, with the cited numbers."""
     found: list[tuple[str, tuple[int, ...]]] = []
     start = 0
     for group in SHOWN_GROUP.finditer(text):
@@ -344,7 +344,7 @@ def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[Sh
 
 
 def _cells_of(citation: Citation, pages: Sequence[SheetPage]) -> str:
-    """Return the cells of the row that has most of the marked words, as a sheet names them; empty for none."""
+    """Return the cells of the row with the most marked words, by their names in the sheet; "" without a row."""
     span = telling_span(citation.passage, citation.matched_terms)
     if span is None:
         return ""

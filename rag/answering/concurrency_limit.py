@@ -27,7 +27,7 @@ class AnswerSlot:
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.has_come = Event()
-        #: Called with the number of questions before this one, whenever it changes.
+        #: Called with the number of questions ahead, at each change.
         self.tell: Callable[[int], None] = lambda _before: None
 
     def wait(self, cancel: Event, tell: Callable[[int], None]) -> None:

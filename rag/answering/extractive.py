@@ -21,7 +21,6 @@ from uuid import UUID
 from rag.answering.answer_types import asked_type, counts_in
 from rag.answering.applicability import is_for_another_group, is_for_another_period
 from rag.answering.carried_over import NOTHING, Carried
-from rag.answering.number_check import figures
 from rag.answering.quotations import (
     EXCEPTION,
     LONGEST_SENTENCE,
@@ -57,6 +56,7 @@ from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import COMPOUNDING, asked_words
 from rag.text.analysers import analyser_code
+from rag.text.figures import figures
 from rag.text.number_words import years_written
 from rag.text.spans import PATH_SEPARATOR
 from rag.types import Citation, ContextResponse

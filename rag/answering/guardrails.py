@@ -1,7 +1,7 @@
-"""Guard an answer while a model writes it: whether it repeats itself, and whether its sources say what it cites.
+"""Watch an answer while a model writes it: for repetition, and for claims that their sources do not support.
 
-Weak models copy one passage until their length limit, or put a number behind a sentence of their own. Each piece of
-text is checked once, so that a token costs microseconds.
+Weak models copy one passage up to their length limit, or cite a passage for an invented sentence. Each piece of text is
+checked once, and a token costs microseconds.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class AnswerWatch:
         self.checked: list[CheckedClaim] = []
 
     def feed(self, delta: str) -> Trouble | None:
-        """Add a piece of text and return the trouble it reveals, so that writing can stop."""
+        """Add a piece of text and return trouble that should stop the writing, or None."""
         if not delta:
             return None
         self._repetition.feed(delta)

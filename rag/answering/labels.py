@@ -45,7 +45,7 @@ def distinct_labels(
     named = {option(thing): thing for thing in things}
     labels = {key: parts[0](thing) for key, thing in named.items()}
     for part in (*parts[1:], None):
-        # Told apart as people see them: Markdown and browsers show any number of spaces as one.
+        # Labels that differ in spaces alone look the same: Markdown and browsers join spaces.
         times = Counter(map(_seen, labels.values()))
         for key, label in labels.items():
             if times[_seen(label)] > 1:

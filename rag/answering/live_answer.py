@@ -169,11 +169,11 @@ class LiveAnswer:
                 self._done.wait(every_seconds)
 
     def wait(self, seconds: float) -> bool:
-        """Tell whether it ends within so many seconds."""
+        """Wait for the end; return False after these seconds."""
         return self._done.wait(seconds)
 
     def wait_until_begun(self, seconds: float) -> bool:
-        """Tell whether there is text, or none will come, within so many seconds."""
+        """Wait for text or for an end without text; return False after these seconds."""
         return self._has_begun.wait(seconds)
 
     @contextmanager

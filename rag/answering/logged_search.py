@@ -1,7 +1,7 @@
 """Search without an answer, for programs, and log each paid search with its cost.
 
-Its row is of the kind `search`, so that figures of questions that people ask do not count it. It is opened before the
-first paid call, so that a kill in the middle of one is accounted for too; a search that costs nothing leaves no row.
+Its row has the kind `search`, because figures about people's questions must not count it. The row is opened before the
+first paid call, so a kill during that call is billed too; a free search leaves no row.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rag.types import Charge, Embeddings, Identity, Operation, Outcome, Question
 
 #: The largest budget of a context: more than any search returns.
 NO_BUDGET = 200_000
-#: Of the text that a log row of embeddings is named by.
+#: A log row of embeddings is named by the beginning of the text.
 LOGGED_CHARACTERS = 200
 
 
 class Searches:
-    """Search, and record what it cost. Thread-safe."""
+    """Search, and record the costs. Thread-safe."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ ASKED = "Answer with the one word: ready"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What a model did when it was tried."""
+    """The result of trying a model."""
 
     model: str
     provider: str

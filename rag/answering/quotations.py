@@ -24,7 +24,7 @@ LONGEST_SENTENCE = 420
 LONGEST_LIST = 8
 #: Steps quoted for one of them, and their characters.
 MOST_STEPS, LONGEST_STEPS = 10, 700
-#: Two sentences that share so many of their terms say the same.
+#: From this share of common terms on, two sentences say the same.
 SAME = 0.7
 #: Words that a name has at most, or what else two documents fill into the same sentence.
 MOST_FILLED_IN = 6
@@ -120,7 +120,7 @@ class CandidateSentence:
     is_of_type: bool = True
     #: The terms of the heading right above it alone.
     under: frozenset[str] = frozenset()
-    #: The number of its paragraph within the passage.
+    #: The number of the paragraph in the passage.
     block: int = 0
     #: The heading to compare by meaning together with the text; empty within a language.
     headed: str = ""
@@ -128,7 +128,7 @@ class CandidateSentence:
     folder: frozenset[str] = frozenset()
     #: Whether the heading above holds the kind of fact asked for: "Technical interview — 2 hours".
     is_headed: bool = False
-    #: Its number in a list of steps; 0 for what is no step.
+    #: The number in a list of steps; 0 for other sentences.
     step: int = 0
 
     @property
@@ -179,7 +179,7 @@ def written(
         for place in sorted(places) if with_steps else ():
             places.update(_steps_around(by_place, passage, place))
         for place in sorted(places):
-            # "… as follows:" says nothing without the following lines.
+            # "… as follows:" needs the following lines.
             if by_place[passage, place].text.endswith(":"):
                 places.update(_items_after(by_place, passage, place))
             # "… are not covered. These include:"
@@ -235,7 +235,7 @@ def written(
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], citations: Sequence[Citation]
 ) -> list[tuple[CandidateSentence, CandidateSentence]]:
-    """Return the pairs of sentences of two documents."""
+    """Return the pairs of sentences from different documents."""
     documents = [citation.document_id for citation in citations]
     return [
         (one, other) for one, other in combinations(chosen, 2) if documents[one.passage] != documents[other.passage]

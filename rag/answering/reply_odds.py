@@ -25,7 +25,7 @@ SUREST = 0.999
 
 @dataclass(frozen=True, kw_only=True)
 class ReplySignals:
-    """Signals of the first quotation of a reply."""
+    """Signals about the first quotation in a reply."""
 
     #: Number of content words in the question.
     words: int

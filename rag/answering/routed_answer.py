@@ -46,7 +46,7 @@ class RoutedAnswer:
             return router.reply()
 
     def write(self, reply: RouteReply) -> Iterator[AnswerEvent]:
-        """Show what a route hands back: its own text, or the language model's on its parts."""
+        """Show the reply of a route: its text, or the text that the language model writes from its parts."""
         run = self._run
         context = ContextResponse(
             context_text="\n\n".join(part.context_text for part in reply.parts),

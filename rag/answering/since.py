@@ -54,7 +54,7 @@ class SinceReply(NamedTuple):
 
 @dataclass(frozen=True)
 class _Said:
-    """A sentence of a version, with its passage."""
+    """A sentence with its passage in a version."""
 
     text: str
     chunk: DocumentChunk

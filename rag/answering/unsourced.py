@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from rag.answering.citations import LIST_NUMBER, SENTENCE_END, SHOWN_GROUP, SHOWN_MARKER
 from rag.answering.groundedness import CitedSource, QuestionContext, faults, share_held
-from rag.answering.number_check import figures
 from rag.retrieval.bm25.index import tokenize
+from rag.text.figures import figures
 
 BLOCK_END = re.compile(r"(\s*\n[ \t]*\n\s*)")
 TRAILING_SPACE = re.compile(r"\s+$")

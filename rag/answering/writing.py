@@ -174,7 +174,7 @@ class WholeDocumentsCall:
 
 
 class AnswerWriter:
-    """Writes the answer of one question under way."""
+    """Writes the answer to a question."""
 
     def __init__(self, run: AnswerRun) -> None:
         self._run = run
@@ -261,14 +261,14 @@ class AnswerWriter:
         mark = NotFoundMark()
         filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
         received: list[str] = []
-        #: The part of `received` that is the answer, without the reasoning before it.
+        #: `received` without the reasoning before the answer.
         answer: list[str] = []
         before = run.text
         completed: Completed | None = None
         usage: Usage | None = None
         error: ProviderError | None = None
         call_id = run.calls.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
-        # A summary is written in parts: one may lack what another says.
+        # A summary is written in parts, and no part has everything.
         watch = None if asked and asked.quotes is None else self._watch(context, filtered)
         finder = None if asked else self._finder(context, filtered)
         trouble: Trouble | None = None
@@ -432,7 +432,7 @@ class AnswerWriter:
         if evidence == "perhaps":
             quotes = quotes.closest
             closest = phrase(CLOSEST, run.answer_language)
-            # Of several names the document may mention one.
+            # The document may mention one of several names.
             if len(context.names) == 1 and is_unnamed(quotes, context):
                 not_mentioned = phrase(NOT_MENTIONED, run.answer_language).format(name=context.names[0])
                 closest = f"{closest} {not_mentioned}"

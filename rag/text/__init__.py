@@ -1,1 +1,1 @@
-"""Pure functions on text: words, tables, spans, dates and months."""
+"""Pure functions on text: words, tables, spans, numbers, dates and months."""

@@ -15,13 +15,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import rag
-from rag.answering import answer_types, extractive, groundedness, number_check
+from rag.answering import answer_types, extractive, groundedness
 from rag.answering.answer_types import asked_type
 from rag.answering.carried_over import leans_on_history
 from rag.answering.citations import CitationFilter
 from rag.answering.groundedness import QuestionContext
 from rag.answering.jobs import clean_question
-from rag.answering.number_check import days
 from rag.answering.prompts import answer_messages
 from rag.answering.routes.recognise import is_yes, kinds_in, may_be_meant, recognise, without_yes
 from rag.answering.routes.small_talk import small_talk
@@ -44,8 +43,9 @@ from rag.retrieval.meaning import is_only_an_address, is_worded, named_languages
 from rag.retrieval.query_understanding import categories_in, split_question
 from rag.retrieval.search_query import asked_words, question_terms
 from rag.retrieval.spelling import corrections
-from rag.text import analysers
+from rag.text import analysers, figures
 from rag.text.dates import dates_in, years_in
+from rag.text.figures import days
 from rag.ui.text import answer_markdown, excerpt, plain
 
 LONGEST = 4000
@@ -114,7 +114,7 @@ def understand(text: str) -> None:
 #: Every cache of what was read before; what is loaded once for all texts stays.
 REMEMBERED = [
     kept
-    for module in (analysers, answer_types, evidence, extractive, groundedness, language, number_check, search_query)
+    for module in (analysers, answer_types, evidence, extractive, groundedness, language, figures, search_query)
     for kept in vars(module).values()
     if hasattr(kept, "cache_clear") and (kept.cache_info().maxsize or 0) > 1
 ]

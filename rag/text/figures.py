@@ -1,7 +1,7 @@
-"""Compare the figures of texts: numbers, amounts and dates, whatever way they are written.
+"""Read and compare figures in texts: numbers, amounts and dates in any notation.
 
-A wrong figure is the mistake which costs an employee most. "1,500.00", "1.500" and "1 500" are the same number;
-"1 July 2026" and "2026-07-01" hold the same three; "twelve weeks" holds 12.
+A wrong figure is the most expensive mistake for an employee. "1,500.00", "1.500" and "1 500" are the same number;
+"1 July 2026" and "2026-07-01" have the same three numbers; "twelve weeks" has 12.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rag.text.number_words import written_numbers
 DATE = re.compile(r"(?<!\d)(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})(?!\d)")
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*(?:[.,]\d+)?")
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-#: Characters that a sign with a figure in it is short for: "⑫", "㋀", "㏾".
+#: A sign with a figure in it stands for this many characters at most: "⑫", "㋀", "㏾".
 MOST_OF_A_SIGN = 5
 GROUPING = "'’\u00a0\u202f "
 
@@ -48,7 +48,7 @@ SHORT_MONTHS = {
     )
     for number, name in enumerate(names.split(), start=1)
 }
-#: Months that are other words as well: one alone is no date.
+#: Month names with a second meaning: alone they are no date.
 AMBIGUOUS_MONTHS = frozenset({"may", "march", "mars", "marzo", "maj", "luty", "mei", "mai"})
 _MONTH_NAMES = sorted({*MONTHS, *SHORT_MONTHS}, key=len, reverse=True)
 #: Grouped by first letter: without regard to case, each of 150 names would be tried at each word.
@@ -56,7 +56,7 @@ _MONTH_NAME = "|".join(
     f"{first}(?:{'|'.join(name[1:] for name in _MONTH_NAMES if name[0] == first)})"
     for first in dict.fromkeys(name[0] for name in _MONTH_NAMES)
 )
-#: Words that name no month unless they begin with a capital: "grade 5 may apply".
+#: Months only with a capital: "grade 5 may apply".
 _NO_MONTHS = frozenset({"may", "march"})
 _LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -88,9 +88,9 @@ Day = tuple[int | None, int, int | None]
 
 @lru_cache(maxsize=512)
 def figures(text: str, language: str = "") -> frozenset[str]:
-    """Return every reading for each figure in a text, with number words and months, in plain form: "1500".
+    """Return all readings of all figures in a text, with number words and months, in plain form: "1500".
 
-    `language` is the text's (ISO 639-1): "on" is ten in Turkish and a preposition in English.
+    `language` is the language of the text (ISO 639-1): "on" is ten in Turkish and a preposition in English.
     """
     text = _plain(text)
     # "12 345" may be one number or two columns of a table.
@@ -106,18 +106,18 @@ def figures(text: str, language: str = "") -> frozenset[str]:
 
 
 def missing_figures(claim: str, known: frozenset[str]) -> list[str]:
-    """Return the figures written with digits in a claim that are not among `known`, as written."""
+    """Return the figures in digits of a claim, as written, that `known` does not have."""
     return [written for written in _written(_plain(claim)) if not _is_known(written, known)]
 
 
 @lru_cache(maxsize=512)
 def days(text: str) -> frozenset[Day]:
-    """Return every reading of every date in a text; a month alone is one without its day."""
+    """Return all readings of all dates in a text; a month alone has no day."""
     text = _plain(text)
     found: set[Day] = set()
     for date in DATE.findall(text):
         found.update(_numeric_days([int(part) for part in date]))
-    # Most texts name no month, and looking whether they do takes a tenth as long as looking for dates.
+    # Most texts name no month, and this check takes a tenth of the time that the patterns take.
     for form in _DAY_FORMS if _names_a_month(text) else _DAY_FORMS[-1:]:
         for match in form.finditer(text):
             month = folded(match["month"])
@@ -141,10 +141,10 @@ def _names_a_month(text: str) -> bool:
 
 
 def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
-    """Return dates in a claim without a match in `known` by any reading, each in the most precise reading."""
+    """Return the dates of a claim that `known` has in no reading, each in the most precise reading."""
     if not (stated := days(claim)):
         return []
-    # "1 July" is read as a month alone too, and "03/04/2026" in two ways: one of them is enough.
+    # "1 July" is also read as a month alone, and "03/04/2026" has two readings: either is enough.
     precise = [day for day in stated if day[2] is not None] or [*stated]
     months = {day[1] for day in precise}
     precise += [day for day in stated if day[1] not in months]
@@ -156,7 +156,7 @@ def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
 
 
 def _numeric_days(parts: list[int]) -> list[Day]:
-    """Return what "2026-07-01", "1.7.2026" and "7/1/26" may mean."""
+    """Return the possible days of "2026-07-01", "1.7.2026" and "7/1/26"."""
     if parts[0] > 31:
         return [(parts[0], parts[1], parts[2])]
     year = parts[2] + 2000 if parts[2] < 100 else parts[2]
@@ -164,7 +164,7 @@ def _numeric_days(parts: list[int]) -> list[Day]:
 
 
 def _is_same_day(claimed: Day, known: Day) -> bool:
-    """Tell whether a claimed date is a known one: what it leaves out is open, what it adds is not, but for the year."""
+    """Whether a claimed date fits a known date: it may leave out a part, but add only the year."""
     if claimed[1] != known[1] or (claimed[2] is not None and claimed[2] != known[2]):
         return False
     return claimed[0] is None or known[0] is None or claimed[0] == known[0]
@@ -178,7 +178,7 @@ def _is_known(written: str, known: frozenset[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return the text with the digits of all scripts as 0 … 9 and full-width forms as ordinary ones."""
+    """Write the digits of all scripts as 0 … 9 and full-width forms as ordinary characters."""
     return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
 
 
@@ -189,18 +189,18 @@ def _plain_character(match: re.Match[str]) -> str:
     if character.isdecimal():
         return str(unicodedata.decimal(character))
     plain = unicodedata.normalize("NFKC", character)
-    # Some are short for a sentence (U+FDFA for four words), which no figure is.
+    # Some characters stand for a sentence (U+FDFA for four words): no figure.
     return plain if len(plain) <= MOST_OF_A_SIGN else character
 
 
 def _written(text: str) -> list[str]:
-    """Return the figures in a text as written; a date counts as three numbers."""
+    """Return the figures in a text as written; a date gives three numbers."""
     found = [number for date in DATE.findall(text) for number in date]
     return found + NUMBER.findall(DATE.sub(" ", text))
 
 
 def _readings(written: str) -> set[str]:
-    """Return what a figure may mean: "1.500" is 1500 or 1.5, "1,500.00" is only 1500."""
+    """Return the possible values of a figure: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
     joined = written
     for character in GROUPING:
         joined = joined.replace(character, "")
