@@ -1,7 +1,8 @@
-"""Whether a sentence is about the people and the period that a question asks about.
+"""Whether a sentence is about the people, the period and the letter that a question asks about.
 
-A rule for young workers does not answer "How long is the daily rest?" while there is a rule for everybody, and hours a
-week do not answer "how many a day". `applicability.toml` has the words, in all languages of the product.
+A rule for young workers does not answer "How long is the daily rest?" while there is a rule for everybody, hours a
+week do not answer "how many a day", and the row of band A does not answer for band B. `applicability.toml` has the
+words, in all languages of the product.
 """
 
 from __future__ import annotations
@@ -11,6 +12,17 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+#: A word with a letter: "Band B", "Tarif A"; in Chinese, Japanese and Korean also the letter before the word, "B등급".
+#: Small letters that are words somewhere ("a", "i", "y"), and the English "I", are left out.
+LETTERED = re.compile(
+    r"(?<![\w'’])([^\W\d_]{2,})(?:[ \u00a0-]|(?<=[\u3040-\u9fff가-힣]))"
+    r"([A-HJ-Zb-df-hj-np-tvx])(?![A-Za-zÀ-ɏ\d_+#]|['’-](?!s\b)\w)"
+)
+LETTER_FIRST = re.compile(r"(?<![A-Za-z\d])([A-Z]) ?([가-힣\u3040-\u30ff\u3400-\u9fff]{1,8})")
+#: The names of rows that are letters, in a row and in a column: "A — Days: 3", "Days — A: 3; B: 4".
+LETTERED_ROWS = re.compile(r"(?:^|— |; )([A-Z])(?= —|: )")
+#: Inflected words begin alike: "Stufe", "Stufen"; "등급", "등급의".
+ALIKE_LETTERS, ALIKE_SIGNS = 4, 2
 #: Characters at the beginning of a rule, where its group is named: "The employer makes sure that young workers …".
 BEGINNING = 80
 
@@ -50,3 +62,32 @@ def is_for_another_period(text: str, question: str) -> bool:
 
 def _named_periods(text: str) -> frozenset[str]:
     return frozenset(name for name, said in _periods().items() if said.search(text))
+
+
+def letters_asked(question: str) -> frozenset[tuple[str, str]]:
+    """Return words with the letters they are asked with: "Allowance of band B?" asks for ("band", "B")."""
+    found = {(word.casefold(), letter.upper()) for word, letter in LETTERED.findall(question)}
+    return frozenset(found | {(word, letter) for letter, word in LETTER_FIRST.findall(question)})
+
+
+def has_letter(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> bool | None:
+    """Whether a sentence has a letter that was asked for; None where its words have no letter, or both have.
+
+    `above` are the headings and heads above it. `any_word` compares letters alone, for a text in another language.
+    """
+    if not asked:
+        return None
+    said = {letter for word, letter in letters_asked(f"{above} {text}") if any_word or _is_asked(word, asked)}
+    if any_word or any(_is_asked(word.casefold(), asked) for word in re.findall(r"[^\W\d_]{2,}", above)):
+        said.update(LETTERED_ROWS.findall(text))
+    wanted = {letter for _, letter in asked}
+    if not said or (said & wanted and said - wanted):
+        return None
+    return bool(said & wanted)
+
+
+def _is_asked(word: str, asked: frozenset[tuple[str, str]]) -> bool:
+    alike = ALIKE_SIGNS if word[:1] >= "\u3000" else ALIKE_LETTERS
+    return any(
+        word == other or (len(word) >= alike <= len(other) and word[:alike] == other[:alike]) for other, _ in asked
+    )

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.answer_types import asked_type, counts_in
-from rag.answering.applicability import is_for_another_group, is_for_another_period
+from rag.answering.applicability import has_letter, is_for_another_group, is_for_another_period, letters_asked
 from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.quotations import (
     EXCEPTION,
@@ -59,6 +59,7 @@ from rag.text.analysers import analyser_code
 from rag.text.figures import figures
 from rag.text.number_words import years_written
 from rag.text.spans import PATH_SEPARATOR
+from rag.text.tables import tables_in
 from rag.types import Citation, ContextResponse
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of
@@ -163,6 +164,8 @@ ITEM_VALUE = 0.97
 AFTER_RULE_VALUE = 0.85
 #: Another rule may hold for everybody, or be counted by the period that was asked for.
 OTHER_GROUP_VALUE, OTHER_PERIOD_VALUE = 0.75, 0.75
+#: Of rows that differ in a letter, "Band A" and "Band B", only one is asked for.
+LETTER_VALUES = {True: 1.5, None: 1.0, False: 0.3}
 #: In languages that write compounds as one word, words of at least this length are also searched within longer ones;
 #: of a compound split into parts, this share has to be found.
 LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
@@ -509,6 +512,8 @@ def _signals(
     said = first.heading.union(*near)
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
     share = _weight(weights, said) / (sum(weights.values()) or 1.0)
+    if first.has_letter is False:
+        share *= LETTER_VALUES[False]  # band D, where there are A, B and C
     is_across = _spoken(citations[first.passage], language) != language
     return ReplySignals(
         words=len(asked_words(question, language, analyser_code(language))),
@@ -835,6 +840,9 @@ def _candidates(
     kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
     in_range = [holds(unit.text, asked_figures) if unit.kind == "row" else None for unit in units]
+    letters = letters_asked(question)
+    tables = tables_in(citation.passage) if letters else ()
+    heads_of_rows = " ".join(cell for table in tables if table.heads for cell in table.heads.cells)
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
     # Across languages a short sentence is compared better with its heading (docs/measurements/answering.md, "Replies").
@@ -874,6 +882,8 @@ def _candidates(
             or (OF_ANOTHER_PARAGRAPH.search(unit.text) and not OF_ANOTHER_PARAGRAPH.search(question))
         ):
             value *= AFTER_RULE_VALUE
+        letter = has_letter(unit.text, f"{heads_of_rows} {heading}", letters, any_word=spoken != language)
+        value *= LETTER_VALUES[letter]
         if is_for_another_group(unit.text, heading, question):
             value *= OTHER_GROUP_VALUE
         if is_for_another_period(unit.text, question):
@@ -913,6 +923,7 @@ def _candidates(
                 folder,
                 is_headed,
                 unit.step,
+                letter,
             )
         )
     return found

@@ -130,6 +130,8 @@ class CandidateSentence:
     is_headed: bool = False
     #: The number in a list of steps; 0 for other sentences.
     step: int = 0
+    #: Whether it is about the letter asked for, "band B"; None where it names no letter, or both.
+    has_letter: bool | None = None
 
     @property
     def compared(self) -> str:

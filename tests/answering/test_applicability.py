@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.answering.applicability import is_for_another_group, is_for_another_period
+from rag.answering.applicability import has_letter, is_for_another_group, is_for_another_period, letters_asked
 
 ANY_GROUP = "How long is the daily rest?"
 
@@ -82,3 +82,38 @@ def test_periods_are_told_apart(day: str, week: str) -> None:
 
 def test_a_date_is_no_period() -> None:
     assert not is_for_another_period("1月1日に始まる。", "週に何時間ですか?")
+
+
+@pytest.mark.parametrize(
+    ("question", "above", "text", "about"),
+    [
+        ("What is the allowance of band B?", "", "Band B — Allowance: 1,900", True),
+        ("What is the allowance of band B?", "", "Band A — Allowance: 1,100", False),
+        ("allowance of band b", "", "Band A — Allowance: 1,100", False),
+        ("What is the allowance of band B?", "", "Allowance — Band A: 1,100; Band B: 1,900", None),
+        ("What is the allowance of band B?", "Band Allowance", "A — Allowance: 1,100", False),
+        ("What is the allowance of band B?", "Band Allowance", "B — Allowance: 1,900", True),
+        ("What is the allowance of band D?", "Band Allowance", "Allowance — A: 1,100; B: 1,900", False),
+        ("What is the allowance of band B?", "", "Allowances are paid in May.", None),
+        ("Does plan C cover glasses?", "Plan A", "It covers glasses.", False),
+        ("What is plan A's price?", "", "Plan A costs £10.", True),
+        ("Wie hoch ist die Zulage in Stufe B?", "", "Stufen A: 100 Euro.", False),
+        ("B 등급의 수당은 얼마인가요?", "", "A등급: 1,100원", False),
+        ("B 등급의 수당은 얼마인가요?", "", "B등급: 1,900원", True),
+        ("プランBの料金は？", "", "プランAは無料です。", False),
+        ("Can I get a plan?", "", "Plan A costs £10.", None),
+        ("Do C++ developers get a licence?", "", "Schedule A applies to drivers.", None),
+        ("Who am I?", "", "Am A.", None),
+    ],
+)
+def test_of_names_that_differ_in_a_letter_only_the_one_asked_for_is_told(
+    question: str, above: str, text: str, about: bool | None
+) -> None:
+    assert has_letter(text, above, letters_asked(question)) is about
+
+
+def test_in_another_language_letters_alone_are_compared() -> None:
+    asked = letters_asked("Quelle est l'indemnité de la tranche B ?")
+    assert has_letter("Band B — Allowance: 1,900", "", asked) is None
+    assert has_letter("Band B — Allowance: 1,900", "", asked, any_word=True) is True
+    assert has_letter("A — Allowance: 1,100", "", asked, any_word=True) is False

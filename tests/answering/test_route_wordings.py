@@ -15,6 +15,7 @@ from rag.answering.routes.recognise import (
     quoted_label,
     recognise,
     recognise_coming,
+    recognise_section,
     words_of_a_kind,
 )
 from rag.answering.routes.replies import say
@@ -732,3 +733,47 @@ def test_changes_to_come_are_asked_for_in_every_language(language: str, text: st
 
 def test_no_everyday_question_is_about_changes_to_come() -> None:
     assert [q for q in EVERYDAY if recognise_coming(q, language="en") is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "number", "document"),
+    [
+        ("en", "What does section 2.2 say?", "2.2", ""),
+        ("en", "Show me article 12 of the handbook, please", "12", "the handbook,"),
+        ("en", "§ 5", "5", ""),
+        ("nl", "Wat staat er in artikel 5:4?", "5:4", ""),
+        ("de", "Was steht in § 5 BUrlG?", "5", "BUrlG"),
+        ("fr", "Que dit l’article 3 du règlement ?", "3", "règlement"),
+        ("es", "¿Qué dice el artículo 5?", "5", ""),
+        ("it", "Cosa c’è scritto nella sezione 2.1?", "2.1", ""),
+        ("pt", "O que diz o artigo 8?", "8", ""),
+        ("pl", "Co mówi artykuł 5?", "5", ""),
+        ("ko", "제26조는 무슨 내용인가요?", "26", ""),
+        ("ja", "第5条には何が書いてありますか", "5", ""),
+        ("zh", "第5条规定了什么？", "5", ""),
+        ("ar", "ماذا تقول المادة 5؟", "5", ""),
+        ("tr", "Madde 5 ne diyor?", "5", ""),
+    ],
+)
+def test_a_section_is_asked_for_by_its_number(language: str, text: str, number: str, document: str) -> None:
+    assert recognise_section(text, language=language) == (number, document)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_offered_for_a_section_is_understood(language: str) -> None:
+    offered = say("section", language, number="2.2", title="Pay rules")
+    assert recognise_section(offered, language=language) == ("2.2", "“Pay rules”")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What does article 5 say about holidays?",
+        "chapter 11 bankruptcy",
+        "section managers",
+        "How many days?",
+        *EVERYDAY,
+    ],
+)
+def test_other_questions_ask_for_no_section(text: str) -> None:
+    assert recognise_section(text, language="en") is None

@@ -847,3 +847,51 @@ def test_an_expensive_comparison_is_estimated_and_waits_for_a_yes(
         written, done_again, _ = ask(with_model, collection, identity, said, history=history)
         assert written == COMPARED
         assert done_again.outcome is Outcome.ANSWERED
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "unsaid"),
+    [
+        ("What does section 1.2 say?", "It is paid at 125 %.", "8:00"),
+        ("section 1.2", "It is paid at 125 %.", "8:00"),
+        ("Show me section 2 of the staff handbook", "25 days of leave", "125 %"),
+        ("Was steht in Abschnitt 1?", "The offices are open", "25 days"),
+        ("1.2절에 뭐라고 되어 있나요?", "It is paid at 125 %.", "8:00"),
+    ],
+)
+def test_a_section_is_read_out_by_its_number(
+    parts: Services, collection: Collection, identity: Identity, text: str, said: str, unsaid: str
+) -> None:
+    store(parts, collection, "Staff handbook.md", HANDBOOK)
+    answer, done, _ = ask(parts, collection, identity, text)
+    assert said in answer
+    assert unsaid not in answer
+    assert "[1]" in answer
+    assert done.outcome is Outcome.ANSWERED
+
+
+def test_a_section_has_what_is_below_it_and_a_number_of_more_documents_is_asked_back(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    for team in ("North", "South", "East", "West"):
+        store(
+            parts, collection, f"{team} handbook.md", HANDBOOK.replace("Staff", team).replace("125", f"1{len(team)}0")
+        )
+    answer, done, _ = ask(parts, collection, identity, "What does section 1 of the north handbook say?")
+    assert "Office hours" in answer
+    assert "150 %" in answer
+    answer, done, _ = ask(parts, collection, identity, "What does section 1.2 say?")
+    assert done.outcome is Outcome.ASKED_BACK
+    assert len(done.follow_ups) == 4
+    answer, done, _ = ask(parts, collection, identity, done.follow_ups[0])
+    assert done.outcome is Outcome.ANSWERED
+    assert "It is paid at" in answer
+
+
+def test_a_section_that_no_document_has_is_searched_for(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(parts, collection, "Staff handbook.md", HANDBOOK)
+    answer, done, _ = ask(parts, collection, identity, "What does section 7.3 say?")
+    assert done.outcome is not Outcome.ANSWERED
+    assert "“Overtime is agreed" not in answer or "7.3" not in answer

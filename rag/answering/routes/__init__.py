@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from uuid import UUID
 
-from rag.answering.routes import changes, comparison, listing, summary
+from rag.answering.routes import changes, comparison, listing, section, summary
 from rag.answering.routes.documents import (
     Contents,
     ReadableDocuments,
@@ -31,6 +31,7 @@ from rag.answering.routes.recognise import (
     recognise,
     recognise_by_model,
     recognise_coming,
+    recognise_section,
     without_yes,
 )
 from rag.answering.routes.replies import (
@@ -86,6 +87,8 @@ class Router:
     def reply(self) -> RouteReply | None:
         """Return what the question's route hands back; None for a question that has to be searched for."""
         text = self.question.text
+        if (read := self._section(text)) is not None:
+            return read
         asked = self._confirmed(text) or self._coming(text) or recognise(text, language=self.language)
         if asked is None:
             met = about_product(text, language=self.language, reply_language=self.fixed_language)
@@ -105,6 +108,19 @@ class Router:
         asked = replace(asked, text=asked.text or without_yes(text)[0])
         reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)  # noqa: SLF001 - the same class
         return replace(reply, language=written_in) if reply is not None else None
+
+    def _section(self, text: str) -> RouteReply | None:
+        """Return the section that a message asks for by its number; None where no document, or too many, have it."""
+        asked = recognise_section(text, language=self.language)
+        if asked is None:
+            return None
+        number, subject = asked
+        library = ReadableDocuments(self.database, self.question)
+        meant = self._meant(library, subject) if subject else []
+        found = section.documents_with(library, number, meant if subject else None)
+        if len(found) > section.MOST_QUOTED:
+            return ask_which(found, self.answer_language, "section", number=number)
+        return section.read_out([library.contents(document) for document in found], number)
 
     def _about_product(self, met: Met) -> str | None:
         """Return the reply to a question about the product, with its figures; None if there are none."""

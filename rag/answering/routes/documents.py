@@ -28,7 +28,7 @@ from rag.retrieval.known_by import folder_shown, known_by
 from rag.retrieval.search_scope import filter_conditions
 from rag.storage.database import Database, queries
 from rag.text.spans import section_paths
-from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, sections_from_json
+from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, Section, sections_from_json
 
 #: The most documents searched for the one that a question names.
 MOST_DOCUMENTS = 2_000
@@ -232,6 +232,13 @@ class ReadableDocuments:
             self._who, "find_pages", DocumentPage, document_id=document.id, limit=None, offset=0
         )
 
+    def sections(self, document: WholeDocument) -> list[Section]:
+        """Return the headings of a document, in its order."""
+        stored = self._database.fetch_value(
+            self._who, "document_sections", tenant_id=self._where["tenant_id"], document_id=document.id
+        )
+        return sorted(sections_from_json(stored), key=lambda section: section.start)
+
     def contents(self, document: WholeDocument) -> Contents:
         """Return everything a document says, section by section; passage by passage where it has no headings."""
         chunks = self._database.fetch_all(
@@ -243,10 +250,7 @@ class ReadableDocuments:
             limit=None,
             offset=0,
         )
-        stored = self._database.fetch_value(
-            self._who, "document_sections", tenant_id=self._where["tenant_id"], document_id=document.id
-        )
-        sections = sorted(sections_from_json(stored), key=lambda section: section.start)
+        sections = self.sections(document)
         text = _text_of(chunks)
         parts: list[OutlineSection] = []
         if text.strip() and 2 * len(sections) >= len({chunk.section for chunk in chunks}) and sections:

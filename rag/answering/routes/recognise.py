@@ -30,6 +30,8 @@ LONGEST = 200
 QUOTED = re.compile(r"[“\"«「『„](?P<label>[^”\"»」』“]{1,200})[”\"»」』“]")
 #: Replaces a quoted name while the words around it are read.
 MASK = "“¤”"
+#: Of a section: "2.2", "5:4", "12a".
+NUMBER = r"\d{1,4}(?:[.:]\d{1,3}){0,4}[a-z]?"
 YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
 #: Words that may ask for one of these in any context; a model then decides.
 UNSURE = re.compile(
@@ -80,6 +82,19 @@ def recognise_coming(text: str, *, language: str) -> Recognised | None:
             if match := pattern.fullmatch(said):
                 return Recognised("changes", subject=(match["subject"] or "").strip(), language=code)
     return None
+
+
+def recognise_section(text: str, *, language: str) -> tuple[str, str] | None:
+    """Return the number of the section that a message asks for, and the document as the message names it.
+
+    "What does section 2.2 of the handbook say?" asks for ("2.2", "the handbook"). The document is "" without one.
+    """
+    said = _said(text)
+    if len(text) > LONGEST:
+        return None
+    found = (p.fullmatch(said) for code in _order(language) for p in _wordings(code).section)
+    match = next(filter(None, found), None)
+    return (match["number"], (match["subject"] or "").strip()) if match else None
 
 
 def _said(text: str) -> str:
@@ -187,6 +202,7 @@ def kind_terms(text: str, language: str) -> frozenset[str]:
 class _Wordings:
     routes: dict[RouteName, list[re.Pattern[str]]]
     coming: list[re.Pattern[str]]
+    section: list[re.Pattern[str]]
     documents: re.Pattern[str]
     any: re.Pattern[str]
     yes: re.Pattern[str]
@@ -212,7 +228,8 @@ def _wordings(code: str) -> _Wordings:
     please = f"(?:(?:{table['please']})[,，、]?{' ' if spaced else ' ?'})*"
 
     def compiled(pattern: object) -> re.Pattern[str]:
-        return re.compile(str(pattern).replace("{please}", please), re.IGNORECASE)
+        whole = str(pattern).replace("{please}", please).replace("{number}", rf"(?P<number>{NUMBER})")
+        return re.compile(whole, re.IGNORECASE)
 
     def listed(name: str) -> list[re.Pattern[str]]:
         patterns = table[name]
@@ -222,6 +239,7 @@ def _wordings(code: str) -> _Wordings:
     return _Wordings(
         routes={name: listed(name) for name in ROUTES},
         coming=listed("coming"),
+        section=listed("section"),
         documents=compiled(words),
         any=compiled(table["any"]),
         yes=compiled(table["yes"]),

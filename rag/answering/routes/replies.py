@@ -72,14 +72,14 @@ def say(name: str, language: str, **values: object) -> str:
     return texts[name].format(**values)
 
 
-def ask_which(documents: Sequence[WholeDocument], language: str, question: str) -> RouteReply:
-    """Ask which of several documents is meant; `question` is the phrase that asks for one of them."""
+def ask_which(documents: Sequence[WholeDocument], language: str, question: str, **values: str) -> RouteReply:
+    """Ask which of several documents is meant; `question` is the phrase that asks for one of them, with its values."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents[:MOST_CHOICES]]
     lines = [say("which", language), "", *(f"- {label}" for label in offered)]
     if len(documents) > MOST_CHOICES:
         lines += ["", say("many", language, count=len(documents) - MOST_CHOICES)]
-    asked = tuple(say(question, language, title=label) for label in offered)
+    asked = tuple(say(question, language, title=label, **values) for label in offered)
     return RouteReply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
 
 

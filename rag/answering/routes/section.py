@@ -1,0 +1,66 @@
+"""Read out a section that is asked for by its number: "What does section 2.2 say?"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rag.answering.routes.documents import Contents, NumberedPassages, OutlineSection, ReadableDocuments, WholeDocument
+from rag.answering.routes.replies import RouteReply, cell
+
+#: Documents looked through for a section of that number, and read out.
+MOST_SEARCHED, MOST_QUOTED = 60, 3
+#: Characters quoted of a section.
+LONGEST_QUOTED = 900
+
+
+def documents_with(
+    library: ReadableDocuments, number: str, among: Sequence[WholeDocument] | None
+) -> list[WholeDocument]:
+    """Return the documents with a section of a number, newest first; with `among` only those."""
+    chosen = None if among is None else {document.id for document in among}
+    named = library.documents(words=[number], limit=MOST_SEARCHED)
+    heads = _heads(number)
+    return [
+        document
+        for document in named
+        if (chosen is None or document.id in chosen)
+        and any(heads.match(section.title) for section in library.sections(document))
+    ]
+
+
+def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
+    """Return a section of each document in its own words, each cited; None where no section has text."""
+    passages = NumberedPassages()
+    lines = []
+    for contents in documents:
+        part = _part(contents, number)
+        if part is None:
+            continue
+        text = " ".join(part.text.split())
+        shown = text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED].rsplit(' ', 1)[0]} …"
+        marker = passages.cite(contents.document, contents.chunk_at(part.start), part.path)
+        lines.append(f"**{cell(contents.document.title)} › {cell(part.title)}**\n\n“{cell(shown)}”{marker}")
+    return RouteReply(text="\n\n".join(lines), citations=tuple(passages.citations)) if lines else None
+
+
+def _part(contents: Contents, number: str) -> OutlineSection | None:
+    """Return the section with all that is below it."""
+    heads = _heads(number)
+    for place, part in enumerate(contents.parts):
+        if not heads.match(part.title):
+            continue
+        below = [part.text]
+        for following in contents.parts[place + 1 :]:
+            if following.level <= part.level:
+                break
+            below += [f"{following.title}.", following.text]
+        text = "\n".join(filter(str.strip, below))
+        if text:
+            return OutlineSection(part.title, part.path, part.level, part.start, text)
+    return None
+
+
+def _heads(number: str) -> re.Pattern[str]:
+    """Return what headings of a section begin with: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
+    return re.compile(rf"(?:[^\W\d_]{{1,12}}\.?\s*|§\s*)?{re.escape(number)}(?![\d:]|\.\d)", re.IGNORECASE)
