@@ -12,14 +12,14 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-#: A word with a letter: "Band B", "Tarif A"; in Chinese, Japanese and Korean also the letter before the word, "B등급".
-#: Small letters that are words somewhere ("a", "i", "y"), and the English "I", are left out.
+#: A word with a letter: "Band B", "Tarif A"; in Chinese, Japanese and Korean also letter first, "B등급".
+#: Without small letters such as "a", "i" and "y", words in some languages, and without the English "I".
 LETTERED = re.compile(
     r"(?<![\w'’])([^\W\d_]{2,})(?:[ \u00a0-]|(?<=[\u3040-\u9fff가-힣]))"
     r"([A-HJ-Zb-df-hj-np-tvx])(?![A-Za-zÀ-ɏ\d_+#]|['’-](?!s\b)\w)"
 )
 LETTER_FIRST = re.compile(r"(?<![A-Za-z\d])([A-Z]) ?([가-힣\u3040-\u30ff\u3400-\u9fff]{1,8})")
-#: The names of rows that are letters, in a row and in a column: "A — Days: 3", "Days — A: 3; B: 4".
+#: Letters as names of rows, in a row and in a column: "A — Days: 3", "Days — A: 3; B: 4".
 LETTERED_ROWS = re.compile(r"(?:^|— |; )([A-Z])(?= —|: )")
 #: Inflected words begin alike: "Stufe", "Stufen"; "등급", "등급의".
 ALIKE_LETTERS, ALIKE_SIGNS = 4, 2
@@ -65,15 +65,15 @@ def _named_periods(text: str) -> frozenset[str]:
 
 
 def letters_asked(question: str) -> frozenset[tuple[str, str]]:
-    """Return words with the letters they are asked with: "Allowance of band B?" asks for ("band", "B")."""
+    """Return pairs of word and letter: ("band", "B") of "Allowance of band B?"."""
     found = {(word.casefold(), letter.upper()) for word, letter in LETTERED.findall(question)}
     return frozenset(found | {(word, letter) for letter, word in LETTER_FIRST.findall(question)})
 
 
 def has_letter(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> bool | None:
-    """Whether a sentence has a letter that was asked for; None where its words have no letter, or both have.
+    """Whether a sentence names the letter asked for; None without a letter, or with several.
 
-    `above` are the headings and heads above it. `any_word` compares letters alone, for a text in another language.
+    `above` are headings and heads. `any_word` compares letters alone, across languages.
     """
     if not asked:
         return None

@@ -164,7 +164,7 @@ ITEM_VALUE = 0.97
 AFTER_RULE_VALUE = 0.85
 #: Another rule may hold for everybody, or be counted by the period that was asked for.
 OTHER_GROUP_VALUE, OTHER_PERIOD_VALUE = 0.75, 0.75
-#: Of rows that differ in a letter, "Band A" and "Band B", only one is asked for.
+#: For rows with the right letter, "Band B", and with another.
 LETTER_VALUES = {True: 1.5, None: 1.0, False: 0.3}
 #: In languages that write compounds as one word, words of at least this length are also searched within longer ones;
 #: of a compound split into parts, this share has to be found.

@@ -130,7 +130,7 @@ class CandidateSentence:
     is_headed: bool = False
     #: The number in a list of steps; 0 for other sentences.
     step: int = 0
-    #: Whether it is about the letter asked for, "band B"; None where it names no letter, or both.
+    #: Whether it names the letter asked for, "band B"; None without a letter, or with several.
     has_letter: bool | None = None
 
     @property

@@ -110,7 +110,7 @@ class Router:
         return replace(reply, language=written_in) if reply is not None else None
 
     def _section(self, text: str) -> RouteReply | None:
-        """Return the section that a message asks for by its number; None where no document, or too many, have it."""
+        """Read out a numbered section; None for other messages and unknown numbers."""
         asked = recognise_section(text, language=self.language)
         if asked is None:
             return None
@@ -202,7 +202,7 @@ class Router:
         return summary.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, asked: Recognised) -> Writer | None:
-        """Return the language model that words the findings; None without one."""
+        """The language model for the wording; None without a model."""
         if self.model is None:
             return None
         return Writer(

@@ -233,7 +233,7 @@ class ReadableDocuments:
         )
 
     def sections(self, document: WholeDocument) -> list[Section]:
-        """Return the headings of a document, in its order."""
+        """Return a document's headings in order."""
         stored = self._database.fetch_value(
             self._who, "document_sections", tenant_id=self._where["tenant_id"], document_id=document.id
         )

@@ -85,9 +85,9 @@ def recognise_coming(text: str, *, language: str) -> Recognised | None:
 
 
 def recognise_section(text: str, *, language: str) -> tuple[str, str] | None:
-    """Return the number of the section that a message asks for, and the document as the message names it.
+    """Return the number of the section asked for and the words for its document, "" without any.
 
-    "What does section 2.2 of the handbook say?" asks for ("2.2", "the handbook"). The document is "" without one.
+    "What does section 2.2 of the handbook say?" gives ("2.2", "the handbook").
     """
     said = _said(text)
     if len(text) > LONGEST:

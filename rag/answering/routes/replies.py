@@ -73,7 +73,7 @@ def say(name: str, language: str, **values: object) -> str:
 
 
 def ask_which(documents: Sequence[WholeDocument], language: str, question: str, **values: str) -> RouteReply:
-    """Ask which of several documents is meant; `question` is the phrase that asks for one of them, with its values."""
+    """Ask back: which of several documents? `question` names the phrase to offer for each, with `values`."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents[:MOST_CHOICES]]
     lines = [say("which", language), "", *(f"- {label}" for label in offered)]

@@ -1,4 +1,4 @@
-"""Read out a section that is asked for by its number: "What does section 2.2 say?"."""
+"""Read out a numbered section: "What does section 2.2 say?"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rag.answering.routes.documents import Contents, NumberedPassages, OutlineSection, ReadableDocuments, WholeDocument
 from rag.answering.routes.replies import RouteReply, cell
 
-#: Documents looked through for a section of that number, and read out.
+#: Documents to search for the number, and sections to quote.
 MOST_SEARCHED, MOST_QUOTED = 60, 3
 #: Characters quoted of a section.
 LONGEST_QUOTED = 900
@@ -17,7 +17,7 @@ LONGEST_QUOTED = 900
 def documents_with(
     library: ReadableDocuments, number: str, among: Sequence[WholeDocument] | None
 ) -> list[WholeDocument]:
-    """Return the documents with a section of a number, newest first; with `among` only those."""
+    """Documents with a section of this number, newest first; `among` narrows the choice."""
     chosen = None if among is None else {document.id for document in among}
     named = library.documents(words=[number], limit=MOST_SEARCHED)
     heads = _heads(number)
@@ -30,7 +30,7 @@ def documents_with(
 
 
 def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
-    """Return a section of each document in its own words, each cited; None where no section has text."""
+    """Quote the section of each document, with a citation; None without text."""
     passages = NumberedPassages()
     lines = []
     for contents in documents:
@@ -45,7 +45,7 @@ def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
 
 
 def _part(contents: Contents, number: str) -> OutlineSection | None:
-    """Return the section with all that is below it."""
+    """The section, subsections included."""
     heads = _heads(number)
     for place, part in enumerate(contents.parts):
         if not heads.match(part.title):
@@ -62,5 +62,5 @@ def _part(contents: Contents, number: str) -> OutlineSection | None:
 
 
 def _heads(number: str) -> re.Pattern[str]:
-    """Return what headings of a section begin with: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
+    """A pattern for numbered headings: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
     return re.compile(rf"(?:[^\W\d_]{{1,12}}\.?\s*|§\s*)?{re.escape(number)}(?![\d:]|\.\d)", re.IGNORECASE)
