@@ -15,7 +15,7 @@ import json
 import time
 from pathlib import Path
 
-from rag.retrieval.language import detect_language, detect_language_heuristic
+from rag.text.language_detection import detect_language, detect_language_heuristic
 
 
 def main() -> None:

@@ -43,7 +43,6 @@ from rag.providers import Embedder
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, ScoredHit, outcome_of, probability
-from rag.retrieval.language import detect_language
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
@@ -51,6 +50,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from rag.storage.files import FileStore
 from rag.storage.migrations import migrate
+from rag.text.language_detection import detect_language
 from rag.types import Collection, Identity, Question, Role
 
 TENANT, EMBEDDER = "natural", "builtin/lexical@1536"

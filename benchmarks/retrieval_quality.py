@@ -35,12 +35,12 @@ from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import contextual_text, index_document
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, vector_search
-from rag.retrieval.language import detect_language
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from rag.storage.migrations import migrate
+from rag.text.language_detection import detect_language
 from rag.types import Citation, Collection, Identity, Question, Role, Scope, SearchResult
 
 TENANT = "quality"

@@ -429,7 +429,7 @@ def detect_language_heuristic(text: str) -> str:
 
     Raises `InvalidInput` for anything but a text.
     """
-    from rag.retrieval.language import detect_language_heuristic as detect
+    from rag.text.language_detection import detect_language_heuristic as detect
 
     return detect(_text("text", text))
 

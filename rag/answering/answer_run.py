@@ -50,10 +50,11 @@ from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs, Prompt, SentPassage
-from rag.retrieval.language import detect_language, question_language
+from rag.retrieval.query_understanding import question_language
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.settings.providers import provider_name
+from rag.text.language_detection import detect_language
 from rag.types import (
     ChatMessage,
     Citation,

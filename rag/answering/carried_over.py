@@ -18,8 +18,8 @@ from typing import NamedTuple
 from rag.answering.routes.recognise import is_yes
 from rag.answering.routes.small_talk import about_product, small_talk
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.language import detect_language
 from rag.retrieval.proximity import own_terms_of_others
+from rag.text.language_detection import detect_language
 from rag.text.number_words import number_words
 
 #: A question with at most this many terms may be a follow-up.

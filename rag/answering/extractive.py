@@ -50,13 +50,13 @@ from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import ideas_in, named_in, reworded
 from rag.retrieval.evidence import compound_share
 from rag.retrieval.known_by import known_by
-from rag.retrieval.language import detect_language
 from rag.retrieval.meaning import named_languages, without_place
 from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import COMPOUNDING, asked_words
 from rag.text.analysers import analyser_code
 from rag.text.figures import figures
+from rag.text.language_detection import detect_language
 from rag.text.number_words import years_written
 from rag.text.spans import PATH_SEPARATOR
 from rag.text.tables import tables_in

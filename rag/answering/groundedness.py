@@ -14,10 +14,10 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.language import detect_language
 from rag.retrieval.search_query import asked_words
 from rag.text.analysers import analyser_code
 from rag.text.figures import days, figures, missing_days, missing_figures
+from rag.text.language_detection import detect_language
 
 Fault = Literal["figures", "dates", "names", "words", "negation"]
 

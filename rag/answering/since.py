@@ -28,9 +28,9 @@ from rag.answering.routes.documents import NumberedPassages, ReadableDocuments, 
 from rag.answering.routes.recognise import names_a_kind
 from rag.answering.sentences import units_of
 from rag.retrieval.as_of import names_a_day
-from rag.retrieval.language import detect_language
 from rag.retrieval.since import says_in_force
 from rag.storage.database import Database
+from rag.text.language_detection import detect_language
 from rag.types import Citation, ContextResponse, DocumentChunk, Question, SearchFilters
 
 #: The least likeness (0–100) of letters, without figures, for two sentences in the same place; and for two sentences

@@ -61,9 +61,9 @@ from rag.monitoring.tracing import ms_since
 from rag.providers import ChatModel, Completed, Discarded, Lost
 from rag.providers.retry import estimated_chat
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.language import detect_language
 from rag.retrieval.processor import working
 from rag.retrieval.since import since_meant
+from rag.text.language_detection import detect_language
 from rag.types import ContextResponse, Evidence, MessageState, Outcome, Usage
 
 #: The name of the call that writes the answer.

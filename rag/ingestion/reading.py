@@ -40,9 +40,9 @@ from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.registry import Providers
-from rag.retrieval.language import detect_language, detect_language_heuristic
 from rag.storage.database import queries
 from rag.storage.files import Originals
+from rag.text.language_detection import detect_language, detect_language_heuristic
 from rag.text.spans import join_pages
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 

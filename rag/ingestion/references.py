@@ -38,9 +38,9 @@ from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
 from rag.retrieval.bm25.index import remove_document
-from rag.retrieval.language import detect_language
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
+from rag.text.language_detection import detect_language
 from rag.text.spans import join_pages
 from rag.types import (
     Chunk,

@@ -21,11 +21,11 @@ from rag.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import report_lost
-from rag.retrieval.language import detect_language_heuristic
 from rag.retrieval.trace import RetrievalTrace
 from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.text.dates import dates_in, years_in
-from rag.types import ChatMessage, QueryDetails, SearchFilters, Usage
+from rag.text.language_detection import detect_language, detect_language_heuristic, is_evident
+from rag.types import ChatMessage, QueryDetails, Question, SearchFilters, Usage
 
 NO_TRANSLATION = N_("The question could not be translated, so it was searched for as it is.")
 NO_REPHRASING = N_("The question could not be put in other words, so it was searched for as it is.")
@@ -50,6 +50,18 @@ class ParsedQuestion:
         if self.translation.translated_from:
             return replace(self, text=self.text.replace(before, now))
         return replace(self, text=self.text.replace(before, now), translation=Translation(query=now))
+
+
+def question_language(question: Question) -> str:
+    """Return the language of a question; when the text does not tell, the likeliest language.
+
+    Likely are the conversation's language, then the asker's, then the collection's.
+    """
+    before = next(
+        (turn.content for turn in reversed(question.history) if turn.role == "user" and is_evident(turn.content)), ""
+    )
+    spoken = [detect_language(before)] if before else []
+    return detect_language(question.text, [*spoken, *question.reader_languages, question.collection.language, "en"])
 
 
 def understand(

@@ -45,14 +45,13 @@ from rag.retrieval.evidence import (
 )
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.known_by import asked_countries, country_names, country_words, of_countries
-from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
 from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, names_in, without
 from rag.retrieval.own_place import PlaceFacts, documents_of, names_a_place, own_first, places_of
 from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
-from rag.retrieval.query_understanding import ParsedQuestion, describe, understand
+from rag.retrieval.query_understanding import ParsedQuestion, describe, question_language, understand
 from rag.retrieval.ranking import needs_signals, of_categories, of_years, ordered, read_facts
 from rag.retrieval.reranker import rerank
 from rag.retrieval.since import since_meant

@@ -1,1 +1,1 @@
-"""Pure functions on text: words, tables, spans, numbers, dates and months."""
+"""Pure functions on text: words, language, tables, spans, numbers, dates and months."""

@@ -35,17 +35,17 @@ from rag.profiles import PORTFOLIO
 from rag.providers import builtin_embedders
 from rag.providers.upstage import TAG
 from rag.records.conversations import title_from_question
-from rag.retrieval import evidence, language, search_query
+from rag.retrieval import evidence, search_query
 from rag.retrieval.bm25.synonyms import in_words_of, said_in
 from rag.retrieval.evidence import is_sentence
-from rag.retrieval.language import detect_language, is_evident
 from rag.retrieval.meaning import is_only_an_address, is_worded, named_languages, without_place
 from rag.retrieval.query_understanding import categories_in, split_question
 from rag.retrieval.search_query import asked_words, question_terms
 from rag.retrieval.spelling import corrections
-from rag.text import analysers, figures
+from rag.text import analysers, figures, language_detection
 from rag.text.dates import dates_in, years_in
 from rag.text.figures import days
+from rag.text.language_detection import detect_language, is_evident
 from rag.ui.text import answer_markdown, excerpt, plain
 
 LONGEST = 4000
@@ -114,7 +114,16 @@ def understand(text: str) -> None:
 #: Every cache of what was read before; what is loaded once for all texts stays.
 REMEMBERED = [
     kept
-    for module in (analysers, answer_types, evidence, extractive, groundedness, language, figures, search_query)
+    for module in (
+        analysers,
+        answer_types,
+        evidence,
+        extractive,
+        groundedness,
+        language_detection,
+        figures,
+        search_query,
+    )
     for kept in vars(module).values()
     if hasattr(kept, "cache_clear") and (kept.cache_info().maxsize or 0) > 1
 ]

@@ -14,13 +14,13 @@ from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import is_sentence
-from rag.retrieval.language import detect_language
 from rag.retrieval.meaning import is_worded, without_place
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings
 from rag.storage.database import Database
+from rag.text.language_detection import detect_language
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
 

@@ -6,8 +6,8 @@ import pytest
 
 from rag.retrieval.bm25.synonyms import FILE, ideas, in_words_of, named_in, reworded, synonyms_of
 from rag.retrieval.evidence import coverage
-from rag.retrieval.language import DETECTED
 from rag.retrieval.search_query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms, question_words
+from rag.text.language_detection import DETECTED
 
 
 def usual(term: str) -> float:

@@ -21,9 +21,9 @@ from rag.errors import FileKindUnknown, FileNotAsNamed, InvalidInput
 from rag.evaluation.golden import parse_golden
 from rag.ingestion.chunking import chunk_text
 from rag.ingestion.loaders import LOADERS, kind_of, require_as_named
-from rag.retrieval.language import detect_language
 from rag.settings import Settings
 from rag.text.analysers import analyse
+from rag.text.language_detection import detect_language
 from rag.types import storable
 from rag.ui.text import answer_markdown, excerpt, marked, plain
 from tests.integration_rows import modules

@@ -1,7 +1,7 @@
-"""Detect the language of a question by its script and function words, else by a model of letters.
+"""Detect the language of a text by script and function words, or by a statistical model of letters.
 
-Questions are short, so both look at a dozen languages and Turkish only; a wrong guess costs a translation. A word or
-two and misspelt questions leave little evidence: then the languages that are likely beforehand count.
+Questions are short, so both choose among thirteen languages only; a wrong guess costs a translation. With little
+evidence, from a word or two or from misspelt words, the likely languages decide.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from functools import lru_cache
 from lingua import Language, LanguageDetector, LanguageDetectorBuilder
 
 from rag.text.analysers import STOPWORDS
-from rag.types import Question
 
-#: The languages told apart among those in Latin letters.
+#: Detected languages in Latin letters.
 LATIN = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "tr")
 DETECTED = (*LATIN, "ko", "ja", "zh", "ar")
 
 _SCRIPTS = (
-    # In this order: kana decides before Han, because Japanese has both.
+    # Kana decides before Han, because Japanese has both.
     ("ko", re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]")),
     ("ja", re.compile("[\u3040-\u30ff]")),
     ("zh", re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")),
@@ -35,7 +34,7 @@ _SCRIPTS = (
 )
 _LATIN_LETTERS = re.compile("[a-zà-öø-ÿ\u0100-\u024f]")
 _WORDS = re.compile(r"[^\W\d_]+")
-#: Letters and endings that one of the languages has and the others have not or hardly.
+#: Letters and endings typical for a single language.
 _MARKS = {
     "de": re.compile(r"ß|\w(?:ung|ungen|keit|heit|isch|ische|ischen|lich|lichen)\b|sch\w|ä|ö(?!l)"),
     "fr": re.compile(r"[çœêèùû]|\b[ldjnscm]['’]|\bqu['’]|\w(?:eux|euse|ement|ique)\b"),
@@ -49,31 +48,30 @@ _MARKS = {
     "tr": re.compile(r"[ığş]|\w(?:lar|ler|dir|dır|mış|miş|ları|leri|nın|nin|ının)\b"),
     "en": re.compile(r"\w(?:ing|ed|ly|tion|tions|ship|ness)\b|\bth\w|wh\w|['’]s\b"),
 }  # fmt: skip
-#: What a mark counts against a function word, which counts one shared among the languages that have it.
+#: The weight of a mark; a function word weighs 1, shared by all languages with this word.
 _MARK_WEIGHT = 0.4
 #: Longer words are hardly ever function words.
 _LONGEST_EXCHANGED = 8
 _A_TO_Z = frozenset("abcdefghijklmnopqrstuvwxyz")
-#: What a function word with two letters exchanged ("teh") counts against one that is spelt right.
+#: The weight of a function word with two letters exchanged ("teh").
 _EXCHANGED_WEIGHT = 0.5
-#: How far the best language has to be ahead of the next before it is believed, and of a likely one before the detector
-#: is not asked.
+#: The lead over the next language that is believed, and the lead over a likely language that needs no detector.
 _LEAD, _CLEAR_LEAD = 0.45, 1.25
-#: From which probability, and from how many letters on, the detector is believed where another language is likely.
+#: Against a likely language, the detector is believed from this probability and number of letters on.
 _PROBABILITY, _LETTERS = 0.9, 12
-#: Texts up to this length are remembered with what the words and the detector say of them.
+#: The results for texts up to this length are cached.
 _REMEMBERED_CHARACTERS = 1000
 _LONGEST_CHARACTERS = 200_000
-#: The detector takes four times as long for a word of twice the length.
+#: The detector takes quadratic time in the length of a word.
 _DETECTED_CHARACTERS = 20_000
-#: Chinese characters without kana may be Japanese; more of them are hardly ever.
+#: Up to this many Chinese characters without kana may be Japanese.
 _HAN_LETTERS = 6
-#: Characters that are simplified in Chinese and not in Japanese.
+#: Characters simplified in Chinese, but not in Japanese.
 _SIMPLIFIED = re.compile("[么谁吗们这为时间规请说现门员关税医险单资产]")
-#: So many words in Latin letters may be names in a language of other letters, or a greeting.
+#: Up to this many words in Latin letters may be names or a greeting in a language with other letters.
 _FOREIGN_WORDS = 2
 _OWN_SCRIPT = frozenset({"ko", "ja", "zh", "ar"})
-#: The letters beyond a to z that each language writes; a text with others is not in it.
+#: Letters of each language beyond a to z; a text with other letters is in a different language.
 _ALPHABETS = {
     "en": "é", "nl": "áéèëêïíóöúü", "de": "äöüßé", "fr": "àâæçéèêëîïôœùûüÿ", "es": "áéíñóúü", "it": "àèéìíîòóùú",
     "pt": "áâãàçéêíóôõúü", "pl": "ąćęłńóśźż", "tr": "çğıöşüâîû",
@@ -82,13 +80,13 @@ _ALPHABETS = {
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What script and function words say of a text."""
+    """The language of a text by script and function words."""
 
     language: str
-    #: How far the language is ahead of the next.
+    #: The distance to the score of the next language.
     lead: float
     letters: int
-    #: What speaks for each language in Latin letters; none where the script tells.
+    #: Scores of all languages in Latin letters; empty if the script decides.
     scores: Mapping[str, float]
 
     def lead_over(self, language: str) -> float:
@@ -96,17 +94,15 @@ class _Evidence:
 
 
 def detect_language_heuristic(text: str) -> str:
-    """Return the language of a text as an ISO 639-1 code by script and function words alone; "" when these do not
-    tell.
-    """
+    """Return the language of a text (ISO 639-1) by script and function words alone; "" without enough evidence."""
     return _guess(text).language
 
 
 def detect_language(text: str, likely: Sequence[str] = ()) -> str:
-    """Return the language of a text as an ISO 639-1 code: the heuristic where it is sure, else a statistical detector.
+    """Return the language of a text (ISO 639-1): by the heuristic if it is sure, otherwise by a statistical detector.
 
-    Where both have little to go by, the first of the `likely` languages counts that the text can be written in.
-    The first 200,000 characters of a text tell its language.
+    With little evidence for both, the answer is the first of the `likely` languages whose letters fit the text.
+    Only the first 200,000 characters count.
     """
     text = unicodedata.normalize("NFC", text[:_LONGEST_CHARACTERS]).lower()
     found = _evidence(text)
@@ -129,20 +125,8 @@ def _chosen(text: str, found: _Evidence, probabilities: Mapping[str, float], lik
     return found.language if not expected or _outweighs(found, text, expected, probabilities) else expected
 
 
-def question_language(question: Question) -> str:
-    """Return the language of a question: its own, or where it does not tell, the one it is most likely asked in.
-
-    Likely are the conversation's language, then the asker's, then the collection's.
-    """
-    before = next(
-        (turn.content for turn in reversed(question.history) if turn.role == "user" and is_evident(turn.content)), ""
-    )
-    spoken = [detect_language(before)] if before else []
-    return detect_language(question.text, [*spoken, *question.reader_languages, question.collection.language, "en"])
-
-
 def is_evident(text: str) -> bool:
-    """Whether the text alone shows the language."""
+    """Whether the text alone shows the language, without likely languages."""
     text = unicodedata.normalize("NFC", text).lower()
     found = _evidence(text)
     probabilities = _probabilities(text) if _has_words(found) else {}
@@ -150,20 +134,20 @@ def is_evident(text: str) -> bool:
 
 
 def _outweighs(found: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
-    """Whether there is evidence enough for another language than the expected one."""
+    """Whether the evidence for the found language is stronger than the expectation."""
     if not found.language:
         return False
     if not found.scores:
         return found.language != "zh" or found.letters > _HAN_LETTERS or bool(_SIMPLIFIED.search(text))
     ahead = found.lead_over(expected)
     if found.lead >= _LEAD:
-        # A single function word may be a misspelt one of the other language.
+        # A single function word may be a misspelt word of the expected language.
         return ahead >= _CLEAR_LEAD or probabilities.get(found.language, 0.0) >= probabilities.get(expected, 0.0)
     return ahead >= 0 and found.letters >= _LETTERS and probabilities.get(found.language, 0.0) >= _PROBABILITY
 
 
 def _can_be(text: str, language: str, found: _Evidence) -> bool:
-    """Whether a text may be in a language, going by its letters alone."""
+    """Whether the letters of a text allow a language."""
     if language not in DETECTED:
         return False
     if found.language and not found.scores:
@@ -179,8 +163,8 @@ def _code(language: str) -> str:
 
 
 def _probabilities(text: str) -> Mapping[str, float]:
-    """How likely the detector takes each language to be; nothing where it has nothing to go by."""
-    # Beginnings of passages are asked about for each answer that cites them.
+    """Return the probability of each language by the detector; {} without evidence."""
+    # Each answer asks again about the beginnings of its cited passages.
     return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _detected(text)
 
 
@@ -201,7 +185,7 @@ def _remembered_guess(text: str) -> _Evidence:
 
 
 def _guess(text: str) -> _Evidence:
-    """Return the likeliest language by script and function words, and how far it is ahead of the next."""
+    """Return the likeliest language by script and function words, with its lead over the next."""
     text = unicodedata.normalize("NFC", text).lower()
     letters = sum(map(str.isalpha, text))
     for language, letter in _SCRIPTS:
@@ -232,7 +216,7 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """Return the languages of a function word that two letters of were exchanged in: "teh", "waht"."""
+    """Return the languages of a function word with two letters exchanged: "teh", "waht"."""
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
@@ -241,7 +225,7 @@ def _owners_of_misspelt(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _detector() -> LanguageDetector:
-    """Load the detector when first needed: 0.1 s and 20 MB, a tenth of the full models' at the same share right on
+    """Load the detector at its first use: 0.1 s and 20 MB, a tenth of the full models with the same accuracy on
     questions.
     """
     codes = {code.upper() for code in DETECTED}
