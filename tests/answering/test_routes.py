@@ -895,3 +895,13 @@ def test_a_section_that_no_document_has_is_searched_for(
     answer, done, _ = ask(parts, collection, identity, "What does section 7.3 say?")
     assert done.outcome is not Outcome.ANSWERED
     assert "“Overtime is agreed" not in answer or "7.3" not in answer
+
+
+def test_a_numbered_paragraph_is_read_out_where_no_heading_has_the_number(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    text = "# Rules\n\n2.1 Hours are agreed in writing.\n\n2.2 Overtime is paid within three months.\n\n2.3 It ends.\n"
+    store(parts, collection, "Rules.md", text)
+    answer, done, _ = ask(parts, collection, identity, "What does section 2.2 say?")
+    assert "“Overtime is paid within three months.”" in answer
+    assert done.outcome is Outcome.ANSWERED

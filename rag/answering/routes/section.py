@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag.answering.routes.documents import Contents, NumberedPassages, OutlineSection, ReadableDocuments, WholeDocument
+from rag.answering.routes.documents import (
+    MOST_CHOICES,
+    Contents,
+    NumberedPassages,
+    OutlineSection,
+    ReadableDocuments,
+    WholeDocument,
+)
 from rag.answering.routes.replies import RouteReply, cell
 
 #: Documents to search for the number, and sections to quote.
 MOST_SEARCHED, MOST_QUOTED = 60, 3
 #: Characters quoted of a section.
 LONGEST_QUOTED = 900
+#: A line with a number of its own.
+NEXT_NUMBER = re.compile(r"\n[ \t]*(?:[^\W\d_]{1,12}\.? ?|§ ?)?\d+(?:[.:]\d+)*[.)]?[ \t]+(?=\w)")
 
 
 def documents_with(
@@ -21,12 +30,18 @@ def documents_with(
     chosen = None if among is None else {document.id for document in among}
     named = library.documents(words=[number], limit=MOST_SEARCHED)
     heads = _heads(number)
-    return [
+    found = [
         document
         for document in named
         if (chosen is None or document.id in chosen)
         and any(heads.match(section.title) for section in library.sections(document))
     ]
+    if found:
+        return found
+    # Paragraphs may have numbers too.
+    said = set(library.naming([number], limit=MOST_CHOICES))
+    readable = library.documents() if among is None else among
+    return [d for d in readable if d.id in said and _paragraph(library.contents(d), number) is not None]
 
 
 def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
@@ -34,7 +49,7 @@ def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
     passages = NumberedPassages()
     lines = []
     for contents in documents:
-        part = _part(contents, number)
+        part = _part(contents, number) or _paragraph(contents, number)
         if part is None:
             continue
         text = " ".join(part.text.split())
@@ -58,6 +73,16 @@ def _part(contents: Contents, number: str) -> OutlineSection | None:
         text = "\n".join(filter(str.strip, below))
         if text:
             return OutlineSection(part.title, part.path, part.level, part.start, text)
+    return None
+
+
+def _paragraph(contents: Contents, number: str) -> OutlineSection | None:
+    """The numbered paragraph, up to the next number."""
+    begin = re.compile(rf"^[ \t]*{_heads(number).pattern}[.)]?[ \t]+(?=\w)", re.IGNORECASE | re.MULTILINE)
+    for part in contents.parts:
+        if match := begin.search(part.text):
+            text = NEXT_NUMBER.split(part.text[match.end() :], maxsplit=1)[0].strip()
+            return OutlineSection(number, part.path, part.level, part.start + match.start(), text)
     return None
 
 
