@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from rag.text import currencies
 
@@ -132,10 +133,22 @@ class AnswerType:
     """A kind of fact, with patterns for questions and for sentences."""
 
     name: str
-    asked: re.Pattern[str]
-    held: re.Pattern[str]
-    #: For headings above such sentences.
-    headed: re.Pattern[str] | None = None
+    #: Patterns, also for headings above such sentences; compiled with the first question, not at the start.
+    asked_pattern: str
+    held_pattern: str
+    headed_pattern: str = ""
+
+    @cached_property
+    def asked(self) -> re.Pattern[str]:
+        return re.compile(self.asked_pattern, re.IGNORECASE)
+
+    @cached_property
+    def held(self) -> re.Pattern[str]:
+        return re.compile(self.held_pattern, re.IGNORECASE)
+
+    @cached_property
+    def headed(self) -> re.Pattern[str] | None:
+        return re.compile(self.headed_pattern, re.IGNORECASE) if self.headed_pattern else None
 
     def is_in(self, text: str, question: str) -> bool:
         """Tell whether a text holds such a fact; of a length or number, time limits tell nothing unless asked for."""
@@ -144,15 +157,6 @@ class AnswerType:
         if self.name == "amount" and not _ASKS_FOR_LIMIT.search(question):
             text = _TIME_LIMIT.sub(" ", text)
         return self.held.search(text) is not None
-
-
-def _type(name: str, asked: str, held: str, headed: str = "") -> AnswerType:
-    return AnswerType(
-        name,
-        re.compile(asked, re.IGNORECASE),
-        re.compile(held, re.IGNORECASE),
-        re.compile(headed, re.IGNORECASE) if headed else None,
-    )
 
 
 #: Whom one turns to, by role: not everybody, as "employees" would be.
@@ -183,7 +187,7 @@ _NOTICE = (
 
 #: In the order in which they are tried: "how often" before "how many", "how long before" before "how long".
 TYPES = (
-    _type(
+    AnswerType(
         "lead time",
         r"\b(?:how (?:far|long|much|many \w+|early|soon) (?:ahead|in advance|before(?:hand)?|prior)"
         r"|hoe (?:lang|ver|vroeg)(?: \w+){0,2} (?:van ?tevoren|vooraf|vóór)|hoeveel \w+ (?:van ?tevoren|vooraf)"
@@ -197,7 +201,7 @@ TYPES = (
         r"|قبل كم|كم \S+ قبل",
         rf"{_TIME_LIMIT.pattern}|{_NOTICE}|\ban? {_UNITS} (?:before|ahead|in advance|prior|beforehand)\b",
     ),
-    _type(
+    AnswerType(
         "person",
         r"\bwhom\b|\bwho (?:do|can|should|must|may|shall|could) (?:i|we|you)\b|\bwho (?:helps?|approves?|decides?|signs"
         r"|is responsible|is in charge)\b"
@@ -212,7 +216,7 @@ TYPES = (
         r"|لمن |بمن |إلى من ",
         _ROLES,
     ),
-    _type(
+    AnswerType(
         "frequency",
         r"\b(?:how (?:often|frequently|many times)|hoe vaak|wie (?:oft|häufig)|combien de fois|à quelle fréquence"
         r"|(?:con|cada) (?:qué frecuencia|cuánto)|cuántas veces|(?:con che|ogni) (?:frequenza|quanto)|quante volte"
@@ -220,7 +224,7 @@ TYPES = (
         r"|얼마나 자주|몇 ?번|何回|どのくらいの頻度|多久|几次|كم مرة",
         _SO_OFTEN,
     ),
-    _type(
+    AnswerType(
         "contact",
         r"\b(?:(?:phone|telephone|mobile|hotline) ?numbers?|what number|which number|e-?mail address|extension number"
         r"|(?:telefoon|door)nummer|e-?mailadres|telefonnummer|durchwahl|numéro de téléphone|adresse e-?mail"
@@ -230,7 +234,7 @@ TYPES = (
         r"|رقم (?:ال)?هاتف|البريد الإلكتروني",
         r"\d{3}|\S@\S|www\.",
     ),
-    _type(
+    AnswerType(
         "share",
         r"\b(?:(?:what|which) (?:percentage|percent|per ?cent|share|portion|proportion)"
         r" (?:of|do|does|is|are|will|would)|what['’]s the percentage|how many percent"
@@ -247,7 +251,7 @@ TYPES = (
         r"|terzo|por ?cento|metade|terço|połow\w+|jedn\w+ trzeci\w+|yarısı|yüzde)\b"
         r"|퍼센트|프로|분의|절반|パーセント|割|分の|半分|百分之|分之|一半|بالمئة|في المئة|نصف|ثلث|ربع",
     ),
-    _type(
+    AnswerType(
         "money",
         r"\bhow much (?:does|do|is|are|will|would|can|may|money|extra|pay)\b"
         r"|\bwhat (?:does|do|is|are) .{0,60}\bcosts?\b"
@@ -268,7 +272,7 @@ TYPES = (
         r"|\d ?(?:만|천|억)? ?원|분의|퍼센트|프로|무료|통상임금|평균임금|급여|전액|円|元|％|無料|免费"
         r"|ريال|دولار|يورو|مجان",
     ),
-    _type(
+    AnswerType(
         "amount",
         r"\b(?:how (?:much|many|long|far|late|early|old|soon)|hoeveel|hoe (?:lang|ver|laat|vroeg|oud)|wie ?viele?"
         r"|wie (?:lange|weit|hoch|alt|spät|früh)|combien|cuánt[oa]s?|quant[oaie]s?|ile|jak (?:długo|daleko)|ne kadar"
@@ -280,7 +284,7 @@ TYPES = (
         r"\b(?:number of|aantal|anzahl|nombre de|n[úu]mero (?:de|di)|liczba|sayısı)\b"
         r"|일수|횟수|日数|回数|天数|次数|عدد",
     ),
-    _type(
+    AnswerType(
         "time",
         # As a conjunction ("what happens when I am ill?") some of them ask for no time.
         r"(?:^|[.,;:!?]\s+|\b(?:and|since|until|by|en|et|e|i)\s+)(?:when|wanneer|quand|quando|kiedy)\b"
