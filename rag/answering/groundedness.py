@@ -23,7 +23,7 @@ Fault = Literal["figures", "dates", "names", "words", "negation"]
 
 #: A sentence with fewer words, such as "Yes, you can", says too little to compare.
 LEAST_WORDS = 4
-#: Pairs of characters count for less than words.
+#: The same in pairs of characters, for languages without spaces.
 LEAST_PAIRS = 8
 #: Of a sentence's own words, so many at least are in what it cites. Another wording of the same fact keeps about half,
 #: a sentence about something else hardly any.

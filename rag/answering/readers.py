@@ -1,4 +1,4 @@
-"""Notices by their readers: what only those who run the product can change, everybody else reads as what it means."""
+"""Word notices for their readers: only operators read about settings, everybody else reads the consequence."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ BIN_DAYS = 30
 #: Documents in one transaction: publishing in their collections waits that long.
 DOCUMENTS_AT_ONCE = 100
 NO_LONGER_HERE = "This document is no longer in the bin."
-#: Rows of the bin that a page shows.
+#: The most rows on the page of the bin.
 SHOWN = 20_000
 
 #: Estimates a restored document whose vectors have to be made again.
@@ -133,9 +133,9 @@ class Bin:
         return self._database.fetch_all(who, "binned_collections", BinnedCollection)
 
     def take_collection_back(self, identity: Identity, collection_id: UUID) -> builtins.list[str]:
-        """Take back a collection with the documents that came into the bin with it; return why some of them stay.
+        """Restore a collection with the documents deleted together with it; return the reasons for documents that stay.
 
-        Where another collection has its name by now, it gets the day of its deletion behind it. Raises `NotFound`.
+        If its name is in use by now, the day of its deletion is added to the name. Raises `NotFound`.
         """
         require_admin(identity)
         where = {"collection_id": collection_id}

@@ -63,7 +63,7 @@ class CollectionLibrary:
         return find_collections(self._database, who)
 
     def collection(self, who: Who, collection_id: UUID) -> Collection:
-        """Return one collection. Raises `NotFound`, also for another tenant's."""
+        """Return a collection. Raises `NotFound`, also for a collection in a different tenant."""
         found = find_collections(self._database, who, collection_id=collection_id)
         if not found:
             raise NotFound("This collection does not exist, or no longer.")
@@ -93,7 +93,7 @@ class CollectionLibrary:
         self._database.execute(who, "note_last_collection", collection_id=collection.id)
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:
-        """Count what each collection holds, by its id."""
+        """Count the contents of each collection, by its id."""
         found = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
         return {contents.collection_id: contents for contents in found}
 

@@ -94,7 +94,7 @@ class Corrections:
         return find_corrections(self._database, who, document.original_id or document.id)
 
     def plan(self, identity: Identity, document_id: UUID, page: int, text: str | None) -> CorrectionPlan:
-        """Estimate the cost of saving a text, or with None the text as read. Raises as `save`."""
+        """Estimate the cost of saving a text; None stands for the text as read. Raises the errors of `save`."""
         return self._planned(self._change(identity, document_id, page, text, None))
 
     def save(

@@ -64,7 +64,7 @@ class JobQueue(Protocol):
 
 @dataclass(frozen=True)
 class DocumentJob:
-    """A document with its collection, profile and prices, as the steps of the pipeline need it."""
+    """A document with its collection, profile and prices, for the steps of the pipeline."""
 
     document: Document
     collection: Collection

@@ -90,7 +90,7 @@ MOST_UNASKED = 100
 
 @dataclass(frozen=True)
 class QueueState:
-    """Jobs of a tenant. `later` ones wait for another try, the first at `next_try_at`."""
+    """Numbers of a tenant's jobs. `later` counts jobs that wait for a retry, the first at `next_try_at`."""
 
     waiting: int
     later: int
@@ -306,7 +306,7 @@ class DocumentLibrary(CollectionLibrary):
         for document_id in removed:
             self._images.forget(document_id)
         if removed:
-            # At once where it can be; the job that was queued with the deletion finds nothing left to do then.
+            # Removed at once if possible; the job queued with the deletion then finds no work.
             self._removals.run(tenant_id)
 
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
@@ -350,7 +350,7 @@ class DocumentLibrary(CollectionLibrary):
 
     @property
     def recognition_engine(self) -> str | None:
-        """The engine that recognises text in scans; None when there is none."""
+        """The engine for recognising text in scans, if there is any."""
         return recognition_engine(self._settings)
 
     def list(
@@ -537,7 +537,7 @@ class DocumentLibrary(CollectionLibrary):
         return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
 
     def get(self, who: Who, document_id: UUID) -> Document:
-        """Return one document. Raises `NotFound`, also for another tenant's."""
+        """Return a document. Raises `NotFound`, also for a document in a different tenant."""
         return readable_document(self._database, who, document_id)
 
     def pages(self, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0) -> Pages:

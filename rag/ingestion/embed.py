@@ -121,12 +121,12 @@ def embed_batches(
 
 def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[str]) -> list[str]:
     """Return the texts that identify an embedding call."""
-    # A chunk of a single sentence is embedded with its title and section, so it differs from that sentence alone.
+    # A chunk with a single sentence is embedded with its title and section, unlike the sentence alone.
     return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
 
 
 def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:
-    """Tell an admin which passages have no vector; empty when all have one."""
+    """Tell an admin which passages have no vector; "" when all have."""
     if not chunks:
         return ""
     pages = sorted({chunk.first_page for chunk in chunks})

@@ -27,7 +27,7 @@ LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5
 #: How far a bill may lie from its estimate: of the first document of a tenant (five PDFs of HR were 28 % low), and of
 #: the later ones at least.
 FIRST_SPREAD, LEAST_SPREAD = 0.3, 0.1
-#: Within so many standard deviations lie 19 of 20 documents.
+#: 95 % of documents lie within this number of standard deviations.
 DEVIATIONS = 2
 
 

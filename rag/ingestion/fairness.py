@@ -23,7 +23,7 @@ class Slots:
 
     @contextmanager
     def taken(self, tenant_id: str) -> Iterator[None]:
-        """Hold a slot for this tenant, as soon as there is one."""
+        """Wait for a free slot and hold it for this tenant."""
         turn = (object(), tenant_id)
         with self._changed:
             self._waiting.append(turn)
@@ -63,10 +63,10 @@ class TenantSlots:
         self.taken: Counter[str] = Counter()
 
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
-        """Return the tenants that may not begin another job; None when nobody may.
+        """Return the tenants that may not begin a job now; None if no tenant may.
 
-        Any tenant may take a place. When all are taken, the spare place opens for tenants that have none, so that slow
-        documents of one tenant do not delay the others.
+        Any tenant may take a place. When all are taken, the spare place opens for tenants without a place, because slow
+        documents from a single tenant must not delay the rest.
         """
         if is_spare:
             return list(+self.taken) if self.taken.total() >= self.number else None

@@ -79,7 +79,7 @@ class IsolatedRuns:
                 process.kill()
 
     def _answer(self, task: DocumentTask, stop_if_asked: Callable[[], None]) -> bytes:
-        """Return the answer of a process; empty when it ended without one."""
+        """Return the answer from a process; b"" if it ended without an answer."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
         ) as process:

@@ -75,9 +75,9 @@ class Router:
     #: The question's language and that of the answer, ISO 639-1.
     language: str
     answer_language: str
-    #: What the profile has every answer written in; "" where it is the question's language.
+    #: The language of every answer in this profile; "" for the language of the question.
     fixed_language: str = ""
-    #: Writes summaries, comparisons and lists; None without one.
+    #: Writes summaries, comparisons and lists, if there is a model.
     model: ChatModel | None = None
     #: Interprets the message when its wording is unclear; None without such a model.
     small_model: ChatModel | None = None
@@ -85,7 +85,7 @@ class Router:
     charge: Callable[[Usage], None]
 
     def reply(self) -> RouteReply | None:
-        """Return what the question's route hands back; None for a question that has to be searched for."""
+        """Return the reply of the question's route; None for a question that needs a search."""
         text = self.question.text
         if (read := self._section(text)) is not None:
             return read
@@ -102,7 +102,7 @@ class Router:
             asked = replace(asked, is_confirmed=is_confirmed) if asked is not None else None
         if asked is None:
             return None
-        # The wording tells its language better than a name in another one does: "Summarise “Verlofbeleid”".
+        # The wording shows the language better than a foreign name does: "Summarise “Verlofbeleid”".
         language = asked.language or self.language
         written_in = self.fixed_language or asked.language or self.answer_language
         asked = replace(asked, text=asked.text or without_yes(text)[0])
@@ -229,7 +229,7 @@ class Router:
         if asked.subject and not found:
             return None
         if not asked.subject and (subject := MARK.sub(" ", asked.since).strip()):
-            # "Between the handbook of 2024 and the one of 2026"
+            # "between the 2024 handbook and the 2026 handbook"
             found = self._meant(library, subject)
         kept = library.documents(has_versions=True)
         if asked.until is not None:
@@ -238,7 +238,7 @@ class Router:
         if not asked.subject and not kept and holds_posts(self.question.collection):
             return None  # posts announce changes themselves
         if len(found) != 1:
-            # Of several that fit, only those with changes to report count.
+            # If several documents fit, the documents with changes count.
             among = {document.id for document in found}
             found = [document for document in kept if not among or document.id in among] or found
         if not {document.id for document in found} & {document.id for document in kept}:
@@ -340,7 +340,7 @@ class Router:
         """Compare two names in the documents called so, in those that mention both, and in `also`."""
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
-        # The document that says most of both first.
+        # First the document that says most about both.
         wanted = library.naming(words, limit=MOST_COMPARED)
         both = [library.contents(by_id[document_id]) for document_id in wanted if document_id in by_id]
         return comparison.compare(sides if all(sides) else ([], []), both, names, self.answer_language)

@@ -63,10 +63,9 @@ def compare(
     names: tuple[str, str],
     language: str,
 ) -> QuotedReply | None:
-    """Return the table of two names; None where the documents put nothing of them side by side.
+    """Return a table that compares two names; None if the documents have nothing to compare.
 
-    `sides` are the documents of the one and of the other, empty where none is called so; `both` are documents that
-    speak of both, the one that says most of them first.
+    `sides` are the documents named after each of the two; `both` are documents about both, most telling first.
     """
     passages = NumberedPassages()
     aspects = _first_aspects(_from_tables(contents, names, passages) for contents in both)
@@ -97,7 +96,7 @@ def compare(
 
 
 def _first_aspects(found: Iterable[list[Aspect]]) -> list[Aspect]:
-    """Return what the first document that has something says: another one's rows would be of another table."""
+    """Return the findings from the first document with any: rows from different tables do not mix."""
     return next((aspects for aspects in found if aspects), [])
 
 
@@ -298,9 +297,7 @@ def _from_sentences(
 
 
 def _label(sentence: str, shared: frozenset[str], counts: Counter[str], language: str) -> str:
-    """Return what two sentences are both about: of their shared words those that fewest others have, as they are
-    written.
-    """
+    """Return the common subject of two sentences: the rarest of their shared words, as written."""
     words: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_]{3,}(?:-[^\W\d_]+)*", sentence):
         for term in shared.intersection(tokenize(word, language)):

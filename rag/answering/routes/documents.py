@@ -34,7 +34,7 @@ from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFil
 MOST_DOCUMENTS = 2_000
 #: Up to this size all documents of a collection are read to find a passage by its words: about 0.1 s.
 MOST_PASSAGES = 20_000
-#: Shorter than a heading, longer than a paragraph: neither tells what a section says.
+#: Shorter lines are headings and longer lines whole paragraphs: neither sums up a section.
 TELLING_CHARACTERS = (30, 420)
 #: How many sentences of a section are searched for a word of its heading.
 MOST_LOOKED_AT = 6
@@ -113,7 +113,7 @@ class NumberedPassages:
         self._days: dict[UUID, str] = {}
 
     def cite(self, document: WholeDocument, chunk: DocumentChunk | None, section: str = "") -> str:
-        """Return the marker of a passage, with the space before it; "" where there is none."""
+        """Return the citation marker for a passage, with a space before it; "" without a passage."""
         if chunk is None:
             return ""
         if chunk.id not in self._numbers:
@@ -163,7 +163,7 @@ class NumberedPassages:
 
 
 class ReadableDocuments:
-    """The documents that may answer a question: those of its collection, narrowed by the asker's choice."""
+    """The documents that may answer a question: its collection, narrowed by the asker's choice."""
 
     def __init__(self, database: Database, question: Question) -> None:
         self._database = database
@@ -266,11 +266,9 @@ class ReadableDocuments:
 
 
 def telling_sentence(text: str, title: str = "") -> str:
-    """Return the first sentence of a text that says something: no heading, no row of a table, no question; "" without
-    one.
+    """Return the first telling sentence in a text: no heading, no table row, no question; "" if there is none.
 
-    With the title of the section, the first that has a word of it, where one has; an opening often speaks of the
-    company instead.
+    With the title of the section, sentences sharing a word with it come first: openings are often about the company.
     """
     found = [sentence for sentence in sentences(text) if is_telling(sentence)]
     stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}

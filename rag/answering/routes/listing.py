@@ -159,7 +159,7 @@ def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is
         before = units[place - 1].text if place and POINTS_BACK.match(unit.text) else ""
         if not terms <= frozenset(tokenize(f"{before} {unit.text}", language)):
             continue
-        # "Things that are not covered:" lists the others.
+        # "Things that are not covered:" begins the opposite list.
         if is_negated(NOT_LIMITED.sub("", f"{before} {unit.text}"), language) and not is_asked_negated:
             continue
         for item in units[place + 1 :]:
@@ -169,7 +169,7 @@ def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is
 
 
 def _rows_headed(part: OutlineSection, terms: frozenset[str], language: str) -> list[str]:
-    """Return the rows of a table whose first column is called so."""
+    """Return the rows of a table with these terms in the head of its first column."""
     lines = part.text.splitlines()
     for place, line in enumerate(lines):
         heads = cells(line)
@@ -196,7 +196,7 @@ def _is_row(line: str) -> bool:
 
 
 def _items(part: OutlineSection) -> list[str]:
-    """Return what a section lists: items, else rows of a table, else what it says first."""
+    """Return the entries in a section: list items, else table rows, else the first telling sentence."""
     lines = part.text.splitlines()
     bullets = [unit.text for unit in units_of(part.text) if unit.kind == "item"]
     if len(bullets) > 1:
@@ -209,7 +209,7 @@ def _items(part: OutlineSection) -> list[str]:
 
 
 def _row_text(row: str) -> str:
-    """Return a row as a line: its first cell, then the others."""
+    """Write a row as a line: the first cell, a colon, then the rest."""
     found = cells(row)
     return f"{found[0]}: {', '.join(value for value in found[1:] if value)}" if found else row
 

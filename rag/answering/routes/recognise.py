@@ -61,7 +61,7 @@ class Recognised:
     is_confirmed: bool = False
     #: The language of its wording; "" if a model interpreted the message.
     language: str = field(default="", compare=False)
-    #: The message itself, without a "yes," before it.
+    #: The message without a "yes," at its beginning.
     text: str = field(default="", compare=False)
 
 
@@ -70,12 +70,12 @@ def recognise(text: str, *, language: str) -> Recognised | None:
     if len(text) > LONGEST:
         return None
     found = [asked for code in _order(language) if (asked := _recognised_in(text, code)) is not None]
-    # "Resume el plan" is worded as in two languages; its small words are of one.
+    # "Resume el plan" fits two languages; its small words decide.
     return max(found, key=lambda asked: _small_words(text, asked.language), default=None)
 
 
 def recognise_coming(text: str, *, language: str) -> Recognised | None:
-    """Return the changes that a message without its coming day asks for: "What changes?" of "What changes in May?"."""
+    """Recognise a question about coming changes without its day: "What changes?" from "What changes in May?"."""
     said = _said(text)
     for code in _order(language):
         for pattern in _wordings(code).coming:
@@ -135,7 +135,7 @@ def _small_words(text: str, code: str) -> int:
 
 
 def without_yes(text: str) -> tuple[str, bool]:
-    """Return a message without the "yes," that it begins with, and whether it began so."""
+    """Take "yes," from the beginning of a message; also return whether it was there."""
     found = (_without_yes(text, code) for code in _order(""))
     return next((rest for rest in found if rest[1]), (text, False))
 

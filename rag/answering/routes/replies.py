@@ -24,10 +24,10 @@ MOST_UNASKED = Decimal("0.10")
 MOST_TOKENS_UNASKED = 40_000
 #: Beyond this, a comparison or list gives the model only the findings and not their passages.
 MOST_PASSAGE_TOKENS = 12_000
-#: What a comparison or a list comes to, as written by a model.
+#: The longest comparison or list that a model may write.
 OUTPUT_TOKENS = 900
 
-#: What a call would cost; None where no price is known.
+#: Estimates the cost of a call; None without a known price.
 Price = Callable[[Usage], Decimal | None]
 
 

@@ -1,7 +1,7 @@
-"""Meet small talk in one friendly line: a greeting, thanks, "who are you", a small insult or "write me a poem". So are
-questions that only the product itself can answer, such as how many documents there are.
+"""Reply to small talk in one friendly line: a greeting, thanks, "who are you", a small insult or "write me a poem".
+Questions about the product, such as the number of documents, are answered here too.
 
-Only a message that is small talk and nothing else counts: "Hi, how many days of leave do I have?" is a question.
+A message counts only if it is small talk alone: "Hi, how many days of leave do I have?" is a question.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Said(NamedTuple):
 
 
 class Met(NamedTuple):
-    """What a message was taken for, and the line that meets it in its language."""
+    """The kind of small talk in a message, and the reply in the same language."""
 
     kind: str
     line: str

@@ -91,9 +91,7 @@ def _is_title(contents: Contents, part: OutlineSection) -> bool:
 
 
 def _telling(contents: Contents, part: OutlineSection) -> str:
-    """Return what a section says first; where it has no sentence, the one-line summary that its passage was tagged
-    with.
-    """
+    """Return the first telling sentence in a section, or else the one-line summary from tagging; "" without both."""
     sentence = telling_sentence(part.text, part.title)
     if sentence:
         return sentence

@@ -173,7 +173,7 @@ def chunk_document(
 def sheets_of(
     pages: Sequence[Page], sections: Sequence[Section]
 ) -> list[tuple[int, Sequence[Page], Sequence[Section]]]:
-    """Return for each sheet of a workbook where it begins, its pages and its sections, counted from there."""
+    """Return the sheets in a workbook: start in the text, pages, and sections with places relative to that start."""
     starts = page_starts(pages)
     begun = {section.start for section in sections if section.level == 1}
     firsts = [index for index, start in enumerate(starts[: len(pages)]) if index == 0 or start in begun]

@@ -21,7 +21,7 @@ LINE = re.compile(r"\n\s*")
 #: One class of characters comes first: the engine then skips to the next of them without trying each place.
 SENTENCE = re.compile(
     r"[.!?…。！？｡．؟۔।॥](?:"
-    # Only from the first of several marks, so that a row of dots is not scanned from each of them.
+    # Only from the first of several marks: a row of dots is scanned a single time.
     r"(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’»)\]]*+\s++(?![a-zß-öø-ÿ])"
     r"|(?<=[。！？｡．])[。！？｡．]*[”’」』）】〉》\"')]*\s*+"
     r"|(?<=[؟۔।॥])[؟۔।॥]*[\"'”’»)]*\s*+)"
@@ -33,9 +33,9 @@ ABBREVIATION = re.compile(
 )
 #: How far back is looked first, in characters; four times as far each time nothing is found.
 FIRST_LOOK = 160
-#: What follows a boundary decides about it: so many characters past the place are seen.
+#: Characters after a place that decide about a boundary there.
 LOOK_AHEAD = 40
-#: Characters before a place that decide as well.
+#: Characters before a place that decide about a boundary there.
 LOOK_BEHIND = 8
 
 

@@ -1,4 +1,4 @@
-"""Tell what kind of document a text is, by its name and its words. Source 001, phase 1."""
+"""Recognise the kind of a document by its name and words. Source 001, phase 1."""
 
 from __future__ import annotations
 

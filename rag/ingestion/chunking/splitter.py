@@ -251,7 +251,7 @@ def semantic_spans(
     breaks: Sequence[int],
     embedder: Embedder,
 ) -> list[tuple[int, int]]:
-    """Split into spans of one topic, of at most `chunk_size` characters; longer topics are split as by `smart`."""
+    """Split by topic into spans up to `chunk_size` characters; longer topics are split like `smart`."""
     boundaries = Boundaries(text, breaks)
     parts = topics(boundaries, minimum, embedder)
     return spans_of_parts(boundaries, parts, chunk_size, overlap, minimum)
@@ -291,6 +291,6 @@ def gap_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     after = sums[np.minimum(gaps + WINDOW, len(vectors))] - sums[gaps]
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     similarity = np.divide(np.sum(before * after, axis=1), lengths, out=np.zeros(len(gaps)), where=lengths > 1e-12)
-    # Rounded, so that the same text is cut alike on machines that sum in another order.
+    # Rounded, because machines sum in different orders and must cut a text alike.
     distances: NDArray[np.float64] = np.round(1 - similarity, 6)
     return distances

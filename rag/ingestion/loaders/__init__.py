@@ -125,7 +125,7 @@ def marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark
     )
 
 
-#: Titles that programs leave behind rather than people.
+#: Titles left behind by programs, not by people.
 MACHINE_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel)\b|untitled|img[_-]?\d|\(?(anonymous|unspecified|unknown|none|null)\)?$"
     r"|(new |word |google )?(document|dokument|presentation|book|mappe|slide|layout|print|printing|scan|titel|title)"
@@ -203,7 +203,7 @@ class Loader:
     checks: str = ""
     #: Likewise, a function that yields name and bytes of each attached file.
     attaches: str = ""
-    #: Bytes that its files begin with; other formats may begin so, too.
+    #: The first bytes of its files; different formats may share them.
     signature: bytes = b""
     #: Whether bytes are surely of this format, or look like it where neither name nor media type says more.
     is_sure: Callable[[bytes], bool] = field(default=lambda content: False)
@@ -229,7 +229,7 @@ LOOKED_AT = 8192
 PHONE_PICTURE = re.compile(rb".{4}ftyp(?:heic|heix|heim|heis|hevc|hevx|hevm|hevs|mif1|msf1)", re.DOTALL)
 #: How an archive begins, which documents of Office are, and a compound file, which they were before 2007.
 ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: The end of an archive's list of files stands in so many bytes from its end.
+#: The list of files in an archive ends within this number of bytes from the end.
 LONGEST_ZIP_END = 65_557
 
 
@@ -281,7 +281,7 @@ def is_old_workbook(content: bytes) -> bool:
     return content.startswith(COMPOUND) and "Workbook".encode("utf-16-le") in content and not is_outlook(content)
 
 
-#: What stands at the beginning of a Hangul document of before 2000, and within the compound file of a later one.
+#: At the beginning of Hangul documents from before 2000, and inside the compound file of later documents.
 HANGUL = b"HWP Document File"
 
 

@@ -108,7 +108,7 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
 
 
 def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
-    """Return the first of these encodings that reads all of the bytes."""
+    """Return the first of these encodings that can decode all bytes."""
     for name in names:
         with suppress(UnicodeDecodeError):
             content.decode(name)

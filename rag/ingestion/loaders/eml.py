@@ -110,7 +110,7 @@ def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a mail, and count it and those within. Raises what `load_eml` raises."""
+    """Check that the file is a mail, and count the mails in it. Raises the errors of `load_eml`."""
     return guarded(lambda: CheckedFile(page_count=len(_loaded(_parsed(content), options).pages)))
 
 
@@ -258,7 +258,7 @@ def _field(value: str, warnings: list[str]) -> str:
 
 
 def _read(part: Message, depth: int, *, is_first: bool = False) -> _Body:
-    """Read the text of a part and of the parts within it."""
+    """Read the text of a part and its inner parts."""
     body = _Body()
     kind = part.get_content_type()
     if depth > DEEPEST:

@@ -83,7 +83,7 @@ class Walk:
     #: Letters that are left out on purpose.
     left_out: Counter[str] = field(default_factory=Counter)
     notes: Notes = field(default_factory=Notes)
-    #: The elements of notes that are written in the sentence that refers to them, by id, and those elements themselves.
+    #: The text of notes written beside their marks, by id, and the elements of these notes.
     notes_by_id: dict[str, str] = field(default_factory=dict)
     written_apart: set[Any] = field(default_factory=set)
     #: How often each note was referred to.
@@ -353,10 +353,7 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 
 
 def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
-    """Find the notes that marks link to. A short one is written beside its mark, and not again where it stands.
-
-    Those in `unused` are left where they are.
-    """
+    """Find notes with a link from a mark. A short note is moved beside its mark; notes in `unused` stay in place."""
     targets: dict[str, Any] = {}
     for element in tree.iter(etree.Element):
         for name in (element.get("id"), element.get("name") if element.tag == "a" else None):
@@ -386,7 +383,7 @@ NOT_IN_NOTES = frozenset({"table", "img", "h1", "h2", "h3", "h4", "h5", "h6", "i
 MOST_IN_NOTE = 60
 #: A note is written beside at most so many marks.
 MOST_REFERRED = 10
-#: The mark of a note at its beginning.
+#: A mark at the beginning of a note.
 MARK_BEFORE = re.compile(r"^(?:\[?\d{1,3}\]?[.)]?|[*†‡§]{1,3})\s+")
 BACK = re.compile(r"[\s↩↑^\ufe0e\ufe0f⏎🔙]*")
 NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z]|[ivxl]{1,6}|[*†‡§]{1,3})\]?", re.IGNORECASE)

@@ -40,7 +40,7 @@ LONGEST_CLASSES = 4_000
 OWN_STYLE = 1_000_000_000
 #: From this value on, of 255, a colour counts as white.
 WHITE_PART = 245
-#: Where HWP's editor for boards keeps its own form of the document, which is no text.
+#: Elements where HWP's editor for boards stores its internal form of the document.
 MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 

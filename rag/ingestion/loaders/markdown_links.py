@@ -16,7 +16,7 @@ TEMPLATE = re.compile(
     r"\{%.{0,400}?%\}|\{\{.{0,400}?\}\}|\{:[^}\n]{0,200}\}|^\[\[_?toc_?\]\]\s*$", re.DOTALL | re.I | re.M
 )
 PICTURE = re.compile(r"!\[(?P<words>[^\]\n]{0,300})\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)|\[[^\]\n]{0,200}\])")
-#: In the address one level of brackets, and a title behind it.
+#: The address may have one level of brackets and a title after it.
 LINK = re.compile(
     r"\[(?P<words>(?:[^\[\]\n]|\[[^\[\]\n]{0,300}\]|\n(?!\s*\n)){1,500})\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)"
     r"|\[(?!\^)[^\]\n]{0,200}\])"

@@ -19,7 +19,7 @@ FEWEST_ACROSS, FEWEST_UPRIGHT = 2, 2
 
 
 def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) -> list[Box]:
-    """Return the boxes of tables, or of boxes to tick, within a table: their lines touch none of its lines."""
+    """Return the boxes of inner tables and tick boxes in a table: their lines do not touch the table's lines."""
     if len(vertical) < 2 * FEWEST_UPRIGHT + 1:
         return []
     across, upright = _merged(horizontal), _merged(vertical)

@@ -127,7 +127,7 @@ def has_rapidocr(settings: Settings) -> bool:
 
 
 def expected_usage(engine: str | None, pages: int) -> Usage | None:
-    """Return the usage that recognising this many pages is billed as; None when they cost nothing."""
+    """Return the billed usage for recognising this many pages; None if it is free."""
     if engine is None or engine in LOCAL or not pages:
         return None
     return Usage(provider=engine, model=BY_NAME[engine].models["ocr"], pages=pages)
@@ -162,7 +162,7 @@ class TextRecognition:
         return provider.provider if provider else self._local_engine("")
 
     def interrupt(self) -> None:
-        """End the work of RapidOCR: its callers get `ReadingTookTooLong`."""
+        """Stop RapidOCR: its callers get `ReadingTookTooLong`."""
         if self._rapidocr is not None:
             self._rapidocr.interrupt()
 

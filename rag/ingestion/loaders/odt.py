@@ -52,7 +52,7 @@ UNREAD = {
 }  # fmt: skip
 #: Forms of numbers, as Word calls them.
 FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-#: Elements around blocks that change nothing about them.
+#: Elements around blocks without an effect on the blocks.
 AROUND = frozenset({
     "section", "index-body", "index-title", "table-of-content", "illustration-index", "table-index", "object-index",
     "user-index", "alphabetical-index", "bibliography", "text-box", "list-header",
@@ -86,7 +86,7 @@ class Look:
 
 @dataclass(frozen=True)
 class ListLevel:
-    """The number of an item: its form, "" for a bullet, what stands around it, and how many levels it shows."""
+    """The number of a list item: its form ("" for a bullet), text around it, and the number of levels shown."""
 
     form: str
     before: str = ""
@@ -339,7 +339,7 @@ class _Walk:
         return self.notes.refer(written) if is_mark and before.strip() else written
 
     def _styled(self, before: str, text: str, style: str) -> str:
-        """Return text as its style shows it: not at all if it is struck or hidden."""
+        """Return the visible text in a style: "" if the style is struck or hidden."""
         if not text:
             return ""
         if self._of(style, "is_hidden"):

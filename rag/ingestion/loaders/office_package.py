@@ -141,7 +141,7 @@ class OfficePackage:
         return None if relation is None else self.root(relation.target)
 
     def related_name(self, part: str, kind: str) -> str | None:
-        """Return the name of the first linked part of a kind; None without such a link."""
+        """Return the name of the first linked part with this kind, if there is any."""
         found = (relation.target for relation in self.relations(part).values() if relation.kind == kind)
         return next(found, None)
 

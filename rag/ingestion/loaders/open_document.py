@@ -56,7 +56,7 @@ def require_open_document(content: bytes, limits: ExtractionLimits) -> None:
 
 
 def centimetres(length: str | None) -> float | None:
-    """Return a length such as "0.83in" in centimetres; None for other text."""
+    """Convert a length, for example "0.83in", to centimetres; None for other text."""
     text = (length or "").strip()
     try:
         return float(text[:-2]) * UNITS[text[-2:]]

@@ -26,7 +26,7 @@ MOST_WORDS, MOST_SEGMENTS = 4000, 4000
 COLUMN_GAP, ROW_GAP = 0.72, 2.6
 #: The most between the lines of a cell, and how much more is between rows, in heights of the letters.
 LINE_GAP, WIDER_GAP = 1.4, 0.2
-#: Lines nearer than this are one, in points.
+#: Lines closer together than this are a single line, in points.
 SAME_LINE = 3.0
 #: Fewest rows of a table without ruling lines, and of one with some.
 FEWEST_ROWS, FEWEST_RULED_ROWS = 3, 2
@@ -236,7 +236,7 @@ def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
 
 
 def _in_columns(line: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Tell whether most inner parts of a line begin, end, or have their middles where parts of another one do."""
+    """Whether most inner parts of a line are aligned with parts of the other line: left, right or in the middle."""
     aligned = [0, 0, 0]
     for part in line[1:-1]:
         for way, place in enumerate(_places(part)):
@@ -393,7 +393,7 @@ def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[
 
 
 def _clustered(places: Sequence[float]) -> list[float]:
-    """Places with those next to each other as one, from the least."""
+    """Sort places and join neighbours."""
     found: list[float] = []
     for place in sorted(places):
         if not found or place - found[-1] > SAME_LINE:

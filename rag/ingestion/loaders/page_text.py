@@ -44,7 +44,7 @@ FEWEST_PAGES = 3
 STRUCK_TEXT = "Struck text was left out: “{text}”."
 #: Warning for a page whose text, counted a second time, is not all there.
 UNREAD_TEXT = ("1 character of the text was not read.", "{count} characters of the text were not read.")
-#: Warning for a page with columns that may be read in another order than this one.
+#: Warning for a page with columns in an uncertain order.
 UNSURE_ORDER = "Text stands side by side on this page, and its order is uncertain: compare it with the page."
 #: Warnings for files within a file, and how many of them are named.
 UNREAD_ATTACHMENTS = (
@@ -260,7 +260,7 @@ class StyledPage:
 
 @dataclass
 class RawPage:
-    """A page as pdfium or pypdf reads it."""
+    """A page read by pdfium or pypdf."""
 
     text: str
     styles: dict[str, Style] = field(default_factory=dict)

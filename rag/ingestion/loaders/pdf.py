@@ -350,7 +350,7 @@ class OpenPdf:
             return True
 
     def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
-        """Warn of a page without text when it shows nothing at all."""
+        """Warn about a page without text or pictures."""
         if read.has_hidden:
             return read
         if self._shows_nothing(page, number):

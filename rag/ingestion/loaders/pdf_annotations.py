@@ -67,7 +67,7 @@ class Addition:
 
     @property
     def lettered(self) -> Box:
-        """Return the box that its first line takes."""
+        """The box around the first line."""
         left, bottom, right, top = self.box
         if top - bottom > 3 * LETTERS_HIGH:
             return left, top - LETTERS_HIGH - 2, right, top - 2
@@ -86,11 +86,11 @@ class Annotations:
     commented: list[Box] = field(default_factory=list)
     #: Boxes around text that is struck out.
     struck: list[Box] = field(default_factory=list)
-    #: Names of files that are attached to a place of the page.
+    #: Names of files attached to a place on the page.
     attached: list[str] = field(default_factory=list)
 
     def warnings(self) -> Iterator[str]:
-        """Yield what is not part of the text."""
+        """Yield a warning about comments left out."""
         if self.comments:
             yield UNREAD_COMMENTS[self.comments > 1].format(count=f"{self.comments:,}")
 
@@ -295,7 +295,7 @@ def _file_name(specification: Any) -> str:
 
 @dataclass(frozen=True)
 class PlacedAddition:
-    """An addition and where it goes in the text: at the index of a letter, before it or behind it."""
+    """An addition with its place in the text: before or after the letter at `index`."""
 
     addition: Addition
     index: int

@@ -104,7 +104,7 @@ LANGUAGES = {
                    ("上午", "下午")),
     "en": UNKNOWN,
 }  # fmt: skip
-#: What the tables of contents of workbooks call worksheets, and the usual style where it is not "Normal".
+#: The words for worksheets in tables of contents, then usual styles other than "Normal".
 SAID = {
     "de": ("Arbeitsblätter", "Standard"), "fr": ("Feuilles de calcul",), "es": ("Hojas de cálculo",),
     "it": ("Fogli di lavoro", "Normale"), "nl": ("Werkbladen", "Standaard"),

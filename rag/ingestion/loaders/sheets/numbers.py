@@ -1,6 +1,6 @@
-"""Write a stored number as its cell shows it, by the number format of the cell: 0.25 as "25%", 46011 as "20.12.2025".
+"""Write a stored number by the number format of its cell: 0.25 as "25%", 46011 as "20.12.2025".
 
-Formats are those of ECMA-376 (18.8.31), which .xlsx and .xls share. What a format cannot show is written as `General`.
+The formats follow ECMA-376 (18.8.31), for .xlsx and .xls. A value that does not fit its format is written as `General`.
 """
 
 from __future__ import annotations

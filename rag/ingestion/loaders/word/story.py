@@ -235,7 +235,7 @@ class Story:
         self._forms[kind] = self._forms[kind] if form is None else form
 
     def lines(self, root: Any, place: str = "") -> list[Line]:
-        """Write a part, or a part of it such as a text box. `place` is its tally; empty for the one at hand."""
+        """Write a part or an element in it, for example a text box. `place` names a tally; "" keeps the present one."""
         before = self._fields, self._is_margin, self.tally
         self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)
         self.tally = self.tallies[place] if place else self.tally
