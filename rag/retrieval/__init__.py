@@ -1,1 +1,1 @@
-"""Find the chunks that answer a question."""
+"""Find the chunks to answer a question from."""

@@ -1,8 +1,9 @@
-"""Search the documents as they are on a day: "What was the hotel limit in June 2025?" is for the version valid then.
+"""Answer questions about the rules on a certain day from the version valid on this day.
 
-So is "What is the hotel limit from January on?" for the version that begins by then. Published versions alone are
-searched. A passage that is found is replaced by the one in its place in the version that was valid on the day; passages
-of that version without a counterpart are added where they share more of the question.
+"What was the hotel limit in June 2025?" reads the version valid then, "What is the hotel limit from January on?" the
+version starting by then. The search itself covers published versions only. Each passage found is replaced by its
+counterpart in the version valid on the day. Passages without a counterpart are added if they share more words with the
+question.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from rag.text.dates import dates_in, years_in
 from rag.text.relative_days import written_out
 from rag.types import SearchResult, VersionOnDay, Who
 
-#: A passage is in the place of another from so much on, of 100, by the words of both with their headings.
+#: Two passages are counterparts from this similarity on, 0 … 100, by their words and headings.
 LEAST_ALIKE = 55.0
-#: Passages without a counterpart that are added.
+#: The most passages to add without a counterpart.
 MOST_ADDED = 3
 
-#: What says that a question is about a state of the past: a verb in a past tense, or "as of".
+#: Words for the past: a verb in a past tense, or "as of".
 _PAST = {
     "en": r"\b(?:was|were|did|had|used to|as of|as at|back (?:in|then)|at (?:that|the) time|previously|formerly)\b",
     "de": r"\b(?:war|waren|wurden?|galt(?:en)?|hatten?|gab|durften?|konnten?|musste[nt]?|bekam(?:en)?|betrug(?:en)?"
@@ -57,14 +58,14 @@ _NUMERIC = re.compile(
 _EASTERN = re.compile(
     r"(?P<y>(?:19|20)\d\d)\s*[年년](?:\s*(?P<m>1[0-2]|0?[1-9])\s*[月월](?:\s*(?P<d>3[01]|[12]\d|0?[1-9])\s*[日일])?)?"
 )
-#: "W czerwcu": the case after "in", which no catalogue of locales has.
+#: Months after "in" ("W czerwcu"): the locative, missing from the locale catalogues.
 _IN_POLISH = {
     "styczniu": 1, "lutym": 2, "marcu": 3, "kwietniu": 4, "maju": 5, "czerwcu": 6, "lipcu": 7, "sierpniu": 8,
     "wrześniu": 9, "październiku": 10, "listopadzie": 11, "grudniu": 12,
 }  # fmt: skip
 #: Regions with different names for months: "Jänner", "setiembre", "حزيران".
 _REGIONS = {"en": ("en_GB",), "de": ("de_AT",), "es": ("es_PE",), "fr": ("fr_CA",), "ar": ("ar_SY", "ar_DZ", "ar_MA")}
-#: What joins a day to its sentence and is left over without it.
+#: Words joining a day to its sentence, left over after the day is removed.
 _JOINT = (
     r"(?:(?<!\w)(?:(?:as|starting) (?:of|from)|as at|back in|before|until|during|since|in|on|of|from|starting|at|vor"
     r"|bis|am|im|ab|zum|vom|im jahr|ab dem|stand|per|vóór|tot|op|vanaf|in het jaar|avant|en|au|le|du|de"
@@ -81,7 +82,7 @@ _TAIL = (
 
 @dataclass(frozen=True)
 class DayMeant:
-    """The day a question is about, and the question without it."""
+    """The day a question is about, and the question without this day."""
 
     day: date
     text: str
@@ -90,10 +91,10 @@ class DayMeant:
 
 
 def day_meant(text: str, language: str, today: date) -> DayMeant | None:
-    """Return the past day whose rules a question asks for; None where it asks for those of today.
+    """Return the past day a question asks about, or `None` for today's rules.
 
-    Of a month or a year it is the last day, of the present one the present day. "Carry over days from 2025" names a
-    year and asks for today's rule: a past tense or "as of" has to say otherwise.
+    A month or year gives its last day, the present month or year gives today. "Carry over days from 2025" names a year
+    but asks for today's rule: only a past tense or "as of" points to the past.
     """
     language = _known(language)
     text = written_out(text, language, today)
@@ -116,10 +117,10 @@ def day_meant(text: str, language: str, today: date) -> DayMeant | None:
 
 
 def day_to_come(text: str, language: str, today: date) -> DayMeant | None:
-    """Return the coming day whose rules a question asks for; None where it names none.
+    """Return the coming day a question asks about, or `None` without a coming day.
 
-    Of a coming month or year it is the last day. A month without a year is the next one of its name. Whether a version
-    begins until then decides: "days carried over to 2027" names a year too.
+    A coming month or year gives its last day. A month without a year means the next month with this name. The caller
+    still checks whether a version starts by then: "days carried over to 2027" names a year too.
     """
     language = _known(language)
     text = written_out(text, language, today)
@@ -139,13 +140,13 @@ def day_to_come(text: str, language: str, today: date) -> DayMeant | None:
 
 
 def names_a_day(text: str, language: str) -> bool:
-    """Return whether a text names a day, or a month with its year."""
+    """Whether a text names a day, or a month with a year."""
     language = _known(language)
     return any(pattern.search(text) for pattern in (_NUMERIC, _EASTERN, _months(language), _months("en")))
 
 
 def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
-    """Return whether the period that was named, which ends with a day, begins after today."""
+    """Whether the named period, ending on `last`, begins after today."""
     parts = found.groupdict()
     if parts.get("d") or parts.get("d2"):
         return last > today
@@ -154,7 +155,7 @@ def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day of a month or period named without a year; None during that period."""
+    """Return the last day for a month or period named without a year, or `None` during the period."""
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
         if day is not None and day >= today:
@@ -164,14 +165,14 @@ def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: dat
 
 
 def _known(language: str) -> str:
-    """Return the code of a language with rules for days, English otherwise."""
+    """Return the language code if the language has rules for days, else "en"."""
     code = language.split("-")[0]
     return code if code in _PAST else "en"
 
 
 @cache
 def _bare_month(language: str) -> re.Pattern[str]:
-    """Match a month without a year beside what says "in" or "from"."""
+    """Match a month without a year after a word for "in" or "from"."""
     names = "|".join(sorted((re.escape(n) for n in _month_numbers(language) if len(n) > 2), key=len, reverse=True))
     day = r"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?"
     before = (
@@ -188,7 +189,7 @@ def _bare_month(language: str) -> re.Pattern[str]:
 
 @cache
 def _months(language: str) -> re.Pattern[str]:
-    """Match a month by its name with its year, with or without a day, as the language writes them."""
+    """Match a month name with a year, with or without a day, in the order usual in the language."""
     names = "|".join(sorted(map(re.escape, _month_numbers(language)), key=len, reverse=True))
     return re.compile(
         rf"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?(?<!\w)(?P<name>{names})\.?(?!\w)"
@@ -207,7 +208,7 @@ def _month_numbers(language: str) -> dict[str, int]:
 
 
 def _last_day(parts: Mapping[str, str | None], language: str) -> date | None:
-    """Return the last day of what was named; None for a day that does not exist."""
+    """Return the last day of the named period, or `None` for an impossible date."""
     year = int(parts.get("y") or parts.get("y2") or 0)
     month = int(parts.get("m") or parts.get("m2") or 0)
     if name := parts.get("name"):
@@ -230,7 +231,7 @@ def _without(text: str, named: str) -> str:
 
 @dataclass(frozen=True)
 class VersionPassage:
-    """A passage of an earlier version."""
+    """A passage from an earlier version."""
 
     chunk_id: UUID
     document_id: UUID
@@ -246,7 +247,7 @@ class VersionPassage:
 
 
 def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> list[VersionOnDay]:
-    """Return the version of each document found that is known to have been valid on the day: another, or the same."""
+    """Find the version of each found document valid on the day, whether the published or an earlier version."""
     ids = list({result.document_id for result in hits.results})
     if not ids:
         return []
@@ -262,9 +263,9 @@ def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> li
 def in_their_versions(
     database: Database, who: Who, hits: SearchHits, versions: Sequence[VersionOnDay], text: str, language: str
 ) -> SearchHits:
-    """Return the hits with the passages of other versions in the place of those of the published ones.
+    """Replace passages by their counterparts from the versions valid on the day.
 
-    A passage that has no counterpart in the version of the day is left out: it was not valid then.
+    A passage without a counterpart was not valid on the day and is left out.
     """
     others = {version.published_id: version for version in versions if version.document_id != version.published_id}
 
@@ -325,7 +326,7 @@ def _shares(asked: set[tuple[str, ...]], text: str, language: str) -> int:
 
 
 def days_said(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
-    """Return a line for the model on each earlier version among the cited documents; "" for none."""
+    """Tell the model about each earlier version among the cited documents, a line each; "" without any."""
     return "".join(
         f"The passages of “{version.title} (v{version.version})” were valid on {version.day}, the day asked about.\n"
         for version in versions

@@ -1,8 +1,8 @@
-"""Measure on a collection's own text from which similarity on a passage is evidence.
+"""Measure the similarity threshold for evidence on a collection's text.
 
-Cosines differ by embedder and by what a collection is about: one fixed number is too high for one and too low for
-another. A sentence of a passage serves as a question, the rest of the passage as its answer (the inverse cloze task,
-Lee et al. 2019): nobody has to write questions.
+Cosines depend on the embedder and on the collection's subject, so a fixed number is too high for some and too low for
+others. A sentence from a passage serves as the question and the rest as its answer (the inverse cloze task, Lee et al.
+2019): nobody has to write questions.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ WANTED_PASSAGES = 100
 LEAST_PASSAGES = 8
 LEAST_CHARACTERS = 300
 SENTENCE_CHARACTERS = (40, 300)
-#: Of the passages that belong to their sentence, 95 in 100 stay above the threshold. Questions are on the safe side:
-#: measured with the built-in embedder in eight languages, their fifth percentile is 1.4 to 4 times as high, because a
-#: question shares words with its passage that the rest of the passage does not have.
+#: The threshold keeps 95 % of the passages with their own sentence. Questions are on the safe side: with the built-in
+#: embedder in eight languages, their fifth percentile is 1.4 to 4 times higher, because a question shares words with
+#: its passage which the rest of the passage lacks.
 PERCENTILE = 5
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 
@@ -46,11 +46,11 @@ class Calibration:
 
     threshold: float
     default: float
-    #: Fifth percentile and median of sentences with the rest of their passage.
+    #: Fifth percentile and median between sentences and the rest of their passage.
     related: tuple[float, float]
-    #: Median and 95th percentile of sentences with passages of other places.
+    #: Median and 95th percentile between sentences and passages from elsewhere.
     unrelated: tuple[float, float]
-    #: Share of sentences with passages of other places that reach the threshold all the same, 0 … 1.
+    #: Share of sentences reaching the threshold with a passage from elsewhere, 0 … 1.
     mistaken: float
     embedding_model: str
     passages: int
@@ -58,10 +58,10 @@ class Calibration:
 
 
 def calibrated(database: Database, collection: Collection, embedder: Embedder) -> Calibration:
-    """Measure the threshold of a collection, without keeping it.
+    """Measure a collection's threshold without storing it.
 
-    Embeds some 200 short texts. Raises `InvalidInput` where there is too little text, or where the embedder only
-    compares words, and `ProviderError`.
+    Embeds some 200 short texts. Raises `InvalidInput` for too little text or an embedder comparing words only, and
+    `ProviderError`.
     """
     if embedder.provider == "builtin":
         raise InvalidInput("The built-in embedder compares words, so that words decide and not a similarity.")
@@ -104,7 +104,7 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
 
 
 class Calibrations:
-    """Measures thresholds for administrators and writes down what it cost."""
+    """Measure thresholds for administrators and record the costs."""
 
     def __init__(self, database: Database, providers: Providers, ledger: Ledger, tenant_prices: TenantPrices) -> None:
         self._database = database
@@ -113,7 +113,7 @@ class Calibrations:
         self._tenant_prices = tenant_prices
 
     def embed_questions(self, collection: Collection, texts: Sequence[str]) -> FloatMatrix:
-        """Return the vectors of questions by the collection's own embedder, billed to it. Raises `ProviderError`."""
+        """Embed questions with the collection's embedder and bill the collection. Raises `ProviderError`."""
         embedder = self._providers.embedder_for(collection.embedding_model)
         with self._billed(collection) as record:
             embedded = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
@@ -144,7 +144,7 @@ class Calibrations:
             yield record
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
-        """Measure a collection's threshold and keep it with the collection. Raises as `calibrated` does."""
+        """Measure a collection's threshold and store it. Raises the same errors as `calibrated`."""
         embedder = self._providers.embedder_for(collection.embedding_model)
         with self._billed(collection) as record:
             found = calibrated(self._database, collection, embedder)
@@ -156,9 +156,9 @@ class Calibrations:
 
 
 def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, found: Calibration) -> bool:
-    """Store the measurement with the collection; its profile says whether it counts.
+    """Store the measurement with the collection; the profile decides whether to use it.
 
-    Returns False and stores nothing if another model has embedded the collection meanwhile.
+    Returns False and stores nothing if the collection has a new embedding model meanwhile.
     """
     changed = database.execute(
         tenant_id,
@@ -172,7 +172,7 @@ def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, fo
 
 
 def cloze(content: str) -> tuple[str, str] | None:
-    """Return a sentence from the middle of a passage and the passage without it; None where none is long enough."""
+    """Split a passage into a sentence from its middle and the rest; `None` without a long enough sentence."""
     least, most = SENTENCE_CHARACTERS
     sentences: Sequence[re.Match[str]] = [
         found for found in _SENTENCE.finditer(content) if least <= len(found.group().strip()) <= most

@@ -40,11 +40,11 @@ def context_from(
     metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
     neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
 ) -> tuple[str, list[ScoredHit]]:
-    """Return the numbered passages as one text, and the passages that fit into it.
+    """Build the numbered context, and return it with the passages in it.
 
-    The best one is shortened if it alone exceeds `context_tokens`, the last one if the text reaches
-    `context_characters`. `metadata` maps the documents' ids to their metadata. `neighbours` reads the passages around
-    the kept ones, which are added while there is room.
+    The best passage is shortened if it alone exceeds `context_tokens`, the last if the text reaches
+    `context_characters`. `metadata` maps document ids to metadata. `neighbours` reads the passages around the chosen
+    ones, added while there is room.
     """
     room = Room(tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED)
 
@@ -88,7 +88,7 @@ class Room:
     characters: int
 
     def take(self, text: str) -> bool:
-        """Make room for a text; false when there is none."""
+        """Reserve room for a text; False if it does not fit."""
         tokens = estimate_tokens(text)
         if tokens > self.tokens or len(text) > self.characters:
             return False
@@ -115,7 +115,7 @@ def _passage(
 def citations_from(
     scored: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> tuple[Citation, ...]:
-    """Return the passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
+    """Number the passages from 1 as citations, like the context; `metadata` adds the details of posts."""
     posts = metadata or {}
     return tuple(
         Citation(
@@ -141,7 +141,7 @@ def citations_from(
 
 
 def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a reader is shown of a post besides its passage; of a web page or a file elsewhere its address."""
+    """Return a post's details for readers, or the address of a web page or remote file."""
     if not metadata:
         return {}
     if "postId" not in metadata:
@@ -159,16 +159,14 @@ def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def shown_score(item: ScoredHit) -> float:
-    """Return what a reader sees, 0 … 1: the reranker's relevance, else the better of similarity and share of the
-    question.
-    """
+    """Return the score to show, 0 … 1: the reranker's relevance, else the better of similarity and word coverage."""
     result = item.result
     if result.rerank_score is not None:
         return round(result.rerank_score, 4)
     return round(min(1.0, max(result.similarity or 0.0, item.coverage.share)), 4)
 
 
-#: The most passages to read from a section named by another passage.
+#: The most passages to read from a section mentioned in a passage.
 SECTION_PASSAGES = 3
 #: A label such as 【양형기준 - 절도】, without unknown parts.
 _LABEL = re.compile(r"【([^】]*)】")
@@ -182,18 +180,18 @@ _LINE_OF_FIELD = re.compile(r"^\{(?!content\})(\w+)\}\n", re.MULTILINE)
 class ContextPassage:
     """A passage of the context."""
 
-    #: From 1; what an answer cites it by.
+    #: The number in citations, from 1.
     number: int
     result: SearchResult
     #: The text for the model: the passage, and the text around if there is room.
     text: str
     #: The folder, the file name if other documents have the same title and folder, and the document's day.
     label: str = ""
-    #: Metadata of the document. The passage's own values take precedence.
+    #: The document's metadata. The passage's values take precedence.
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
-        """Return a field of the metadata by its name in snake_case, also where it is stored in camelCase; else None."""
+        """Return a metadata field by its snake_case name, also if stored in camelCase; else `None`."""
         first, *others = name.split("_")
         names = (name, first + "".join(map(str.capitalize, others)))
         places = (self.result.metadata, self.document_metadata)
@@ -206,22 +204,23 @@ def format_context(profile: Profile, passages: Sequence[ContextPassage]) -> str:
 
 
 def format_passage(profile: Profile, passage: ContextPassage) -> str:
-    """One passage: title, date, page and section above the text, or as `context_format` has it.
+    """Format a passage: title, date, page and section above the text, or by `context_format`.
 
-    Its number stands in front unless `numbered_passages` is off.
+    Its number comes first unless `numbered_passages` is off.
     """
     head = f"[{passage.number}] " if profile.answer.numbered_passages else ""
     if not profile.answer.context_format:
         return f"{head}{place(passage.result, passage.label)}\n{passage.text}"
     if profile.answer.attachment_format:
-        # They follow all passages, in a part of their own.
+        # Attachments follow all passages, in a separate part.
         passage = replace(passage, text=without_attachments(passage.text, passage.document_metadata))
     return head + filled(profile.answer.context_format, passage)
 
 
 def filled(template: str, passage: ContextPassage) -> str:
-    """Return a template with the passage's values; the content goes in last, so that no brace or label in it is
-    touched.
+    """Fill a template with a passage's values.
+
+    The content goes in last: braces and labels in it stay untouched.
     """
     template = _LINE_OF_FIELD.sub(lambda line: line[0] if _text(passage, line[1]) else "", template)
     before, found, after = template.partition("{content}")
@@ -230,7 +229,7 @@ def filled(template: str, passage: ContextPassage) -> str:
 
 
 def place(result: SearchResult, label: str = "") -> str:
-    """Where a passage is: title, with what tells its document from others, page or pages, section."""
+    """Describe a passage's place: title with the document's label, pages, section."""
     title = f"{result.title} ({label})" if label else result.title
     return ", ".join(part for part in (title, pages_of(result), result.section) if part)
 
@@ -238,9 +237,9 @@ def place(result: SearchResult, label: str = "") -> str:
 def labels_of(
     results: Sequence[SearchResult], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> dict[UUID, str]:
-    """Return the folder and the day of each document, with the file name between if title and folder are equal.
+    """Label each document by folder and day, adding the file name if title and folder are equal.
 
-    Of documents that have the file name in common too, each gets a number.
+    Documents with equal file names as well get a number.
     """
     documents = {result.document_id: result for result in results}
     names = {
@@ -262,7 +261,7 @@ def labels_of(
 
 
 def document_day(metadata: Mapping[str, Any]) -> date | None:
-    """Return a document's own day: the day in a post, else the last change of a file, else its making."""
+    """Return a document's date: a post's day, else the file's last change, else its creation."""
     names = ("file_modified_at", "file_created_at")
     return written_on(metadata) or next((day for name in names if (day := day_of(metadata.get(name)))), None)
 
@@ -306,13 +305,13 @@ def _labelled(text: str, passage: ContextPassage) -> str:
     return _LABEL.sub(label, text)
 
 
-#: Longest text that two passages may share; more is chance or the same passage.
+#: The longest overlap between two passages; more is chance or the same passage.
 LONGEST_OVERLAP = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """A passage right before (`step` -1) or after (1) a hit; spans in characters of the document's joined text."""
+    """The passage before (`step` -1) or after (1) a hit; spans are in characters of the document's joined text."""
 
     hit_id: UUID
     hit_start: int
@@ -328,7 +327,7 @@ class Neighbour:
 
 
 def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
-    """Return the passages next to the hits, in one statement; without those that are hits themselves."""
+    """Read the passages next to the hits in a single statement, leaving out hits."""
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
@@ -343,7 +342,7 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPassage:
-    """A passage from a section named by another passage."""
+    """A passage from a section mentioned in a hit."""
 
     chunk_id: UUID
     document_id: UUID
@@ -358,8 +357,8 @@ class SectionPassage:
 
 
 def read_section(database: Database, who: Who, document_id: UUID, number: str) -> list[SectionPassage]:
-    """Return the first passages of a document's section by its number, "5.2" or "7"; none without such a section."""
-    # "5.2 Leave", "Article 5.2", "제5조(휴가)"; of 5 neither 5.2 nor 50 nor 제5조의2.
+    """Read the first passages from a document's section by number, "5.2" or "7"; empty for an unknown section."""
+    # "5.2 Leave", "Article 5.2", "제5조(휴가)"; 5 matches neither 5.2 nor 50 nor 제5조의2.
     numbered = rf"{re.escape(number)}(?![0-9]|[.]\s?[0-9]|조의)"
     before = rf"(?:#+ |§ ?|[제第] ?|[^\W\d]{{3,12}}[.]? )?{numbered}"
     return database.fetch_all(
@@ -369,7 +368,7 @@ def read_section(database: Database, who: Who, document_id: UUID, number: str) -
         document_id=document_id,
         # A path names the headings above a passage: "5 Time off › 5.2 Leave".
         heading=rf"(^|› ){before}",
-        # A heading goes on with its title, a cell of a table or an item of a list as well: these come later.
+        # A heading continues with its title, but table cells and list items may too: they come later.
         line=rf"(^|\n)\s*{before}",
         wanted=SECTION_PASSAGES,
     )
@@ -378,9 +377,9 @@ def read_section(database: Database, who: Who, document_id: UUID, number: str) -
 def stitched(
     scored: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
-    """Return the hits with the text of their neighbours around them, while `fits` allows it.
+    """Extend hits by their neighbours' text while `fits` allows it.
 
-    Only neighbours in the hit's own section count, each once. The best hits come first, and for each the following text
+    Only neighbours in the hit's section count, each used a single time. The best hits come first, the following text
     before the preceding. `fits(text)` is called for every addition and keeps count.
     """
     by_place: Mapping[tuple[UUID, int], Neighbour] = {(n.hit_id, n.step): n for n in neighbours}
@@ -398,7 +397,7 @@ def stitched(
 
 
 def added_text(content: str, neighbour: Neighbour) -> str:
-    """Return what a neighbour adds to a passage, what both share taken off."""
+    """Return a neighbour's text without the overlap."""
     shared = _shared(content, neighbour)
     if neighbour.step > 0:
         return neighbour.content[shared:]
@@ -417,7 +416,7 @@ def _shared(content: str, neighbour: Neighbour) -> int:
 
 
 def _overlap(before: str, after: str) -> int:
-    """How many characters at the end of one text begin the other, at most."""
+    """Return the length of the longest suffix of `before` which starts `after`."""
     at = before.find(after[0]) if after else -1
     while at >= 0 and not after.startswith(before[at:]):
         at = before.find(after[0], at + 1)
@@ -425,7 +424,7 @@ def _overlap(before: str, after: str) -> int:
 
 
 def _with_text(item: ScoredHit, addition: str, neighbour: Neighbour) -> ScoredHit:
-    # Spans that touch or overlap join as in the document; between others the page broke.
+    # Touching or overlapping spans join directly, as in the document; a page break separates all others.
     touches = (
         neighbour.start <= neighbour.hit_end if neighbour.step > 0 else neighbour.end >= neighbour.hit_start
     ) and neighbour.end > 0

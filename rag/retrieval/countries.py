@@ -1,4 +1,4 @@
-"""Recognise the countries that texts name, in all languages of the product (Unicode CLDR)."""
+"""Recognise country names in texts, in all product languages (Unicode CLDR)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _IDEOGRAPHS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _HANGUL, _ARABIC = re.compile(r"[\uac00-\ud7a3]"), re.compile(r"[\u0600-\u06ff]")
 #: Scripts without spaces, or with endings after a name.
 UNSPACED = re.compile(rf"{_IDEOGRAPHS.pattern}|{_HANGUL.pattern}")
-#: Further names of countries, by code.
+#: Further country names, by code.
 OTHER_NAMES = {
     "AE": ("uae",), "GB": ("uk", "great britain", "northern ireland"),
     "KR": ("korea", "한국", "corea", "corée", "coreia", "zuid korea"),
     "NL": ("holland", "the netherlands"), "US": ("usa", "united states of america"),
 }  # fmt: skip
-#: Codes of countries that are words or usual abbreviations.
+#: Country codes which are also words or usual abbreviations.
 AMBIGUOUS = frozenset(re.findall("..", "AIAMASATBEBYCVDOGMHRIDINISITMDMEMYNOPAPMPRSOTOTV"))
 CODE = re.compile(r"\b[A-Z]{2}\b")
 
 
 @lru_cache(maxsize=5_000)
 def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) -> dict[str, str]:
-    """Return the codes of the countries in a text with their names there, by default in all languages.
+    """Return the countries in a text, from code to the name used, by default in all languages.
 
     Codes in capitals count too: "DE", but neither "de" nor "IT".
     """
@@ -40,7 +40,7 @@ def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) ->
 
 
 def plain(text: str) -> str:
-    """Return the words of a text in lower case with a space between."""
+    """Return a text's words in lower case, separated by a space."""
     normal = unicodedata.normalize("NFKC", text).lower()
     return " ".join(re.findall(r"[^\W_]+", normal))
 
@@ -57,14 +57,14 @@ def is_said(name: str, text: str) -> bool:
 
 @cache
 def territories(language: str) -> dict[str, str]:
-    """Return the names of countries in a language by their codes."""
+    """Return country names in a language, by code."""
     named = Locale.parse(language).territories
     return {code: name for code, name in named.items() if len(code) == len("NL") and code.isalpha() and code != "ZZ"}
 
 
 @cache
 def countries() -> dict[str, tuple[str, ...]]:
-    """Return the names of each country in all languages, by code."""
+    """Return each country's names in all languages, by code."""
     codes = territories("en")
     return {
         code: (*OTHER_NAMES.get(code, ()), *(territories(spoken).get(code, "") for spoken in LANGUAGES))
@@ -74,13 +74,13 @@ def countries() -> dict[str, tuple[str, ...]]:
 
 @cache
 def country_codes() -> dict[str, str]:
-    """Return the codes of countries by their names from `plain`."""
+    """Return country codes by plain name (`plain`)."""
     return {plain(name): code for code, names in countries().items() for name in names if name}
 
 
 @cache
 def _names(languages: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """Return the names of each country from `plain` in some languages, by code, the longest last."""
+    """Return each country's plain names in some languages, by code, the longest name last."""
     known = [territories(spoken) for spoken in sorted(languages & LANGUAGES.keys())]
     return {
         code: tuple(

@@ -13,19 +13,19 @@ from uuid import UUID
 from rag.retrieval.known_by import known_by
 from rag.types import SearchResult
 
-#: Only passages that begin with the same words, this many, can be near repeats.
+#: Near repeats begin with this number of equal words.
 FIRST_WORDS = 3
-#: Words in a row that are compared, and the share of them that near repeats have in common.
+#: Length of the compared word sequences, and the share near repeats have in common.
 SHINGLE_WORDS = 3
 SAME = 0.8
 _WORD = re.compile(r"\w+")
 _FIGURE = re.compile(r"\b[^\W\d]*\d\w*")
-#: Words, and single characters of scripts without spaces.
+#: Words, and single characters in scripts without spaces.
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u9fff])\w)+")
 
 
 class Hit(Protocol):
-    """A passage found, in whatever form."""
+    """Any form of a found passage."""
 
     @property
     def chunk_id(self) -> UUID: ...
@@ -45,14 +45,14 @@ Item = TypeVar("Item", bound=Hit)
 
 
 def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
-    """Return the passages in their order with their scores, each once.
+    """Drop repeated passages; the rest keep their order and scores.
 
-    With `same_beginning`, passages of one document whose first so many characters are the same are one (source 003:
+    With `same_beginning`, passages from a document are equal if this number of first characters is equal (source 003:
     document and the first 100).
 
-    Two passages are the same when they have the same text, spaces and case aside, and are in documents of the same
-    title and folder: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because
-    which of the two says it is part of the answer.
+    Two passages are the same if their texts match, apart from spaces and case, and their documents have the same title
+    and folder: a file stored twice, or a page header cut out twice. Near-twin documents keep their passages, because
+    the answer depends on which document says it.
     """
     starts = [
         (known_by(passage.title, passage.folder).casefold(), _first_words(passage.content)) for passage, _ in found
@@ -62,7 +62,7 @@ def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int 
     beginnings: set[tuple[UUID, str]] = set()
     kept = []
     for (passage, score), start in zip(found, starts, strict=True):
-        # The whole text is compared only if another passage may be the same.
+        # Compare whole texts only if another passage may be the same.
         key = (start[0], _normal(passage.content) if alike[start] > 1 else start[1])
         beginning = (passage.document_id, passage.content[:same_beginning])
         if key in seen or (same_beginning and beginning in beginnings):
@@ -78,12 +78,12 @@ def _normal(text: str) -> str:
 
 
 def _first_words(text: str) -> str:
-    """Return the beginning of `_normal` of a text."""
+    """Return the first words of a text, normalized like `_normal`."""
     return " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS]).casefold()
 
 
 def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:
-    """Return the results in their order, at most `maximum` of each document; 0 means no limit."""
+    """Keep at most `maximum` results per document, in order; 0 means no limit."""
     if maximum < 1:
         return list(results)
     counts: dict[object, int] = {}
@@ -96,14 +96,14 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return the results in their order without those that repeat an earlier one almost word by word.
+    """Drop results which repeat an earlier result almost word for word.
 
-    Only passages of documents with the same title and folder repeat each other: of near-twin documents, such as two
-    health plans, which one says it is part of the answer. Passages with other figures, names or words in them are kept,
-    because those are what changed.
+    Only passages from documents with the same title and folder can repeat each other. Near-twin documents, such as two
+    health plans, keep theirs: which plan says it is part of the answer. Passages with different figures, names or words
+    stay, because these are the changes.
     """
     kept: list[SearchResult] = []
-    # By title and figures; only passages that share both need a comparison of their words.
+    # By title and figures: only passages sharing both need a comparison by words.
     seen: dict[tuple[str, frozenset[str]], list[SearchResult]] = {}
     for result in results:
         name = known_by(result.title, result.folder).casefold()
@@ -135,13 +135,13 @@ def says_otherwise(one: str, other: str, *, is_cut: bool = False) -> bool:
 
 
 def tokens(text: str) -> list[str]:
-    """Split a text into its words in small letters, and where words have no spaces into characters."""
+    """Split a text into casefolded words, or characters in scripts without spaces."""
     return _TOKEN.findall(text.casefold())
 
 
 @lru_cache(maxsize=500)
 def shingles(text: str) -> frozenset[tuple[str, ...]]:
-    """Every three words in a row; all words at once where there are fewer."""
+    """Return all sequences of three words; shorter texts give a single sequence."""
     words = _WORD.findall(text.casefold())
     if len(words) < SHINGLE_WORDS:
         return frozenset([tuple(words)])
@@ -150,7 +150,7 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 def likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
     """Jaccard's index: shared elements among all elements, 0 … 1."""
-    # Sets of very different size cannot be alike; this spares most of the comparisons.
+    # Sets with very different sizes cannot be similar; this check saves most comparisons.
     if min(len(one), len(other)) < SAME * max(len(one), len(other)):
         return 0.0
     return len(one & other) / len(one | other)

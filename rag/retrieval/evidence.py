@@ -1,8 +1,8 @@
-"""Judge whether passages answer a question: one rule yields "answered", "perhaps" and "not in the documents".
+"""Judge whether passages answer a question: "answered", "perhaps" or "not in the documents".
 
-All signals of a passage (how many of the question's words it holds, how near it is in meaning, the scores of a reranker
-or a real embedder) become one probability that it answers. A word counts by its rarity in the documents. A word found
-nowhere counts most: questions about things the documents do not mention consist mostly of such words.
+A single rule combines all signals (shared words, similarity in meaning, the scores from a reranker or a real embedder)
+into the probability of an answer. Rare words count more. A word found nowhere counts most: questions about subjects
+missing from the documents consist mostly of unknown words.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from rag.retrieval.search_query import MAXIMUM_QUESTION_WORDS, QuestionWord, que
 from rag.text.analysers import STOPWORDS, analyse, is_unspaced, words_with_terms
 from rag.types import Evidence, SearchResult
 
-#: A word counts as found when at least half of it is: Korean words have their pairs of syllables as terms.
+#: A word is found if at least half its terms are: a Korean word has syllable pairs as terms.
 FOUND = 0.5
 #: How much of the share a similarity well above the other candidates' makes up for. The margin counts, because the
 #: similarity itself depends on the embedder and on how similar a collection's passages are to each other.
 MARGIN_WEIGHT = 2.0
-#: The sum of share and margin that means even odds when only words are compared. Measured on eight sets of paragraphs
-#: in seven languages: each half got its own questions and the other half's. Validated on further sets
-#: (docs/measurements/finding.md, "What is not in the documents").
+#: Share plus margin for even odds when only words are compared. Measured on eight sets of paragraphs in seven
+#: languages: each half got its questions and the other half's. Validated on further sets (docs/measurements/finding.md,
+#: "What is not in the documents").
 ENOUGH = 0.55
 #: Fewer candidates give no usual similarity to compare with.
 LEAST_CANDIDATES = 8
-#: Least weight of a word, as a share of the highest: in documents all about one thing its words are common, and still
-#: the question is about it.
+#: Least weight for a word, as a share of the highest weight: a collection's main subject is a common word, yet the
+#: question is about it.
 LEAST_WEIGHT = 0.3
-#: In a script without spaces half of the pairs of characters straddle two words, so a pair found nowhere says less.
+#: In scripts without spaces half the character pairs straddle two words, so an unknown pair says less.
 UNKNOWN_PAIR = 0.5
 
-#: Shortest and longest part of a compound that counts as a word.
+#: Shortest and longest part of a compound to count as a word.
 SHORTEST_PART = 4
 LONGEST_PART = 40
 
@@ -50,7 +50,7 @@ Idf = Callable[[str], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """The part of the question that a passage covers: `share` by idf, 0 … 1, and the question's words in `found`."""
+    """The part of a question covered by a passage: `share` by idf, 0 … 1, and the words in `found`."""
 
     share: float
     found: tuple[str, ...]
@@ -62,15 +62,15 @@ NOTHING_COVERED = Coverage(share=-1.0, found=(), words=0)
 
 
 def background(similarities: Sequence[float | None]) -> float | None:
-    """Return the similarity that any candidate has: their median; None where there are too few to say."""
+    """Return the candidates' median similarity, or `None` with too few candidates."""
     known = [similarity for similarity in similarities if similarity is not None]
     return statistics.median(known) if len(known) >= LEAST_CANDIDATES else None
 
 
 def is_sentence(text: str, language: str) -> bool:
-    """Whether a text ends with a question mark, or has small words as sentences have, of any language.
+    """Whether a text ends with a question mark or has function words like a sentence, in any language.
 
-    Scripts without spaces, Korean and languages whose small words are not known count as such.
+    Always True for scripts without spaces, Korean, and languages without a stopword list.
     """
     if text.rstrip(" \"'”’»)").endswith(("?", "؟", "？")):
         return True
@@ -82,18 +82,18 @@ def is_sentence(text: str, language: str) -> bool:
 
 
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
-    """Return the share of the question's words, weighed by idf, that a passage contains."""
+    """Return the share of the question's words in a passage, weighted by idf."""
     present = frozenset(passage_terms)
     highest = idf("")  # of a term found nowhere
     total = reached = 0.0
     found = []
     for word in words:
         weights = [idf(term) for term in word.terms]
-        # The mean: a word counts once, even if the analyser makes several terms.
+        # Average the terms: a word counts the same even if the analyser makes several terms.
         weight = sum(weights) / len(weights)
         if word.is_pair and weight >= highest:
             weight *= UNKNOWN_PAIR
-        # A meaning is as rare as the commonest way to express it.
+        # A meaning is only as rare as its commonest expression.
         weight = min([weight, *(max(map(idf, synonym)) for synonym in word.synonyms)])
         counted = max(weight, LEAST_WEIGHT * highest)
         part = sum(w for w, term in zip(weights, word.terms, strict=True) if term in present) / (sum(weights) or 1.0)
@@ -109,12 +109,12 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
-    """Return the share of a compound, 0 … 1, that its beginning and end make up if the passage has them as words.
+    """Return the share of a compound, 0 … 1, whose beginning and end are words in the passage.
 
-    "zwangerschapsverlof" is in a passage on "Zwangerschaps- en bevallingsverlof".
+    "zwangerschapsverlof" matches a passage on "Zwangerschaps- en bevallingsverlof".
     """
     longest = min(len(word) - 1, LONGEST_PART)
-    # Try the few parts of the word rather than each term of each passage.
+    # Try the word's few parts instead of every term in every passage.
     start = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[:n] in present), 0)
     end = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[-n:] in present and word[:n] != word[-n:]), 0)
     return min(1.0, (start + end) / len(word))
@@ -122,12 +122,12 @@ def compound_share(word: str, present: Collection[str]) -> float:
 
 @lru_cache(maxsize=2_000)
 def passage_terms(text: str, language: str) -> tuple[str, ...]:
-    """Analyse a passage; recent results are cached, because each takes a fifth of a millisecond."""
+    """Analyse a passage. Recent results are cached: each takes a fifth of a millisecond."""
     return tuple(analyse(text, language))
 
 
 def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tuple[str, ...]:
-    """Return the words of a passage, as written there in lower case, that are words of the question: to be marked."""
+    """Return the passage's words to mark, in lower case: they match words in the question."""
     wanted = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
     found = dict.fromkeys(word for word, terms in _words_of_passage(text, language) if wanted.intersection(terms))
     return tuple(found)
@@ -135,96 +135,97 @@ def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tu
 
 @lru_cache(maxsize=256)
 def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the words of a passage with their terms; the ones that many ask about at a time are kept."""
+    """Return a passage's words with their terms; cached for passages many people ask about."""
     return tuple(words_with_terms(text, language))
 
 
 # The rule
 
-#: From this probability on a question is answered, and below the other it is not in the documents; between, perhaps.
-#: The second is where 6 in 100 everyday questions of the tuning half are not refused.
+#: From the first probability on a question is answered, below the second it is not in the documents; between: perhaps.
+#: At the second, 6 % of the everyday questions in the tuning half are not refused.
 ANSWERED, PERHAPS = 0.5, 0.26
-#: Words alone, where there is no model of meaning: log odds by how far share and margin are above `ENOUGH`, so that
-#: "perhaps" begins 0.03 below it: 4 in 102 everyday questions.
+#: For words alone, without a model of meaning: log odds per distance of share and margin from `ENOUGH`. "Perhaps"
+#: begins 0.03 below: 4 in 102 everyday questions.
 WORDS_SLOPE = 30.0
-#: Words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best passage
-#: of each question of the tuning half of 131 natural questions and of the 102 everyday ones: `benchmarks/natural.py
-#: --fit`. The base is 0.4 lower than fitted: 6 in 102 everyday questions to the samples, no part of it, were answered.
+#: For words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best
+#: passage for each question from the tuning half: 131 natural and 102 everyday questions (`benchmarks/natural.py
+#: --fit`). The base is 0.4 below the fit, because 6 in 102 everyday questions to the samples, which are not in the fit,
+#: were answered.
 MEANING_BASE, MEANING_WORDS, MEANING_COSINE = -0.91, 2.69, 58.6
-#: What a cosine loses when question and passage are in two languages. The same questions and paragraphs in five of them
-#: lose 0.05 (European ones) to 0.09 when they answer; less is given back, because the best wrong ones lose less, too.
-#: More of it where no passage is in the question's language, so that none of its own stands beside the others.
+#: The cosine lost when question and passage differ in language. Answers to the same questions lose 0.05 (European
+#: languages) to 0.09 in five languages; less is given back, because the best wrong passages lose less, too. More is
+#: given back if no passage is in the question's language, so there is nothing to compare with.
 ACROSS, ACROSS_ALONE = 0.035, 0.04
 #: The cosine at which `MEANING_BASE` holds.
 USUAL_COSINE = 0.84
-#: A question of fewer words, none of them in any candidate, is perhaps answered at most: of one that is no word at all
-#: ("qwertyuiop") cosines are as high. This one has just not even odds.
+#: A question with fewer words, none found in any candidate, is "perhaps" at most: cosines are just as high for a
+#: non-word ("qwertyuiop"). This cosine is just below even odds.
 WORDS_OF_A_QUESTION = 3
 COSINE_WITHOUT_WORDS = USUAL_COSINE - MEANING_BASE / MEANING_COSINE - 0.001
-#: The share of small words ("the", "how") in questions is at least this. Code, filler text in Latin and random keys
-#: have fewer, with cosines as high as an answer's: unless a passage holds half of such a text, its cosine counts at
-#: most as an unrelated passage's.
+#: At least this share of the words in a question are function words ("the", "how"). Code, filler text in Latin and
+#: random keys have fewer, yet cosines as high as an answer's. Unless a passage holds half their words, their cosine
+#: counts at most like an unrelated passage's.
 LEAST_SMALL_WORDS = 0.3
 UNRELATED_COSINE = 0.82
-#: With meaning, passages are cited beside the best down to this share of its probability.
+#: With meaning, passages are cited down to this share of the best probability.
 CITED_SHARE = 0.1
-#: Up to this probability passages of other languages have places, and so many; more where the question names a country.
+#: Up to this probability, passages in other languages get a place each; three places if the question names a country.
 SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
-#: The constant of reciprocal ranks by which passages of other languages are chosen, by meaning and by their words.
+#: The reciprocal rank constant for choosing passages in other languages, by meaning and by words.
 OTHERS_CONSTANT = 20
-#: What all words of the question count there: as much as the first rank by meaning.
+#: The score for all the question's words in this choice, equal to the first rank by meaning.
 OTHERS_WORDS = 0.2
-#: The constant of reciprocal ranks for joining the search's order with the order by probability.
+#: The reciprocal rank constant for joining the search order with the order by probability.
 RANK_CONSTANT = 10
-#: Below this relevance a reranked passage is not cited: Cohere gives unrelated passages 0.01 and less, and related ones
-#: to a question of two words sometimes little more than this.
+#: Passages with a lower relevance are not cited: Cohere gives unrelated passages 0.01 and less, and related passages
+#: for two-word questions sometimes little more.
 RELEVANCE_FLOOR = 0.02
-#: From this relevance on a reranked passage needs no shared word: it may be in another language.
+#: From this relevance on, a reranked passage needs no shared word: it may be in a different language.
 SURE_RELEVANCE = 0.3
-#: Log odds by how far a similarity is above its collection's threshold: 0.05 below, one in twenty-four.
+#: Log odds by distance from the collection's similarity threshold: 0.05 below means 1 in 24.
 NEARNESS_SLOPE = 63.0
-#: Beside a passage that is evidence, others are cited when they cover at least this share of what it covers.
+#: Passages beside the evidence are cited if they cover at least this share of the evidence's words.
 COMPANION_SHARE = 0.5
-#: What makes half of a question enough where there is no background.
+#: The margin at which half the question's words are enough, for hits without a background similarity.
 MARGIN_OF_ONE_WORD = (ENOUGH - 0.5) / MARGIN_WEIGHT
 
 
-#: What log odds lose where a document nowhere says whose rules the question asks for, perhaps those of another, and the
-#: most they are there: it perhaps answers.
+#: Log odds lost if a document never names whose rules the question asks for and may describe someone else's, and the
+#: highest log odds then: "perhaps" at most.
 LACKING_NAME, JUST_NO_ANSWER = 3.0, -0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
-    """The signals of how well one passage answers; None for a missing signal."""
+    """How well a passage answers, by each signal; `None` for a missing signal."""
 
-    #: Of the question's words, by rarity, and how far the similarity is above that of the other candidates.
+    #: Share of the question's words by rarity, and the distance from the other candidates' similarity.
     share: float
     margin: float = 0.0
     #: Cosine by meaning.
     meaning: float | None = None
-    #: How far the similarity of a real embedder is above the collection's threshold.
+    #: Distance between a real embedder's similarity and the collection's threshold.
     nearness: float | None = None
     #: What the reranker gives it, 0 … 1.
     relevance: float | None = None
-    #: Whether its document nowhere says whose rules the question asks for.
+    #: Whether the document never names whose rules the question asks for.
     lacks_name: bool = False
-    #: Whether its folder is for a country that the question does not name.
+    #: Whether the folder is for a country not named in the question.
     is_elsewhere: bool = False
-    #: Whether it is for no country, and others are for the one that the question names.
+    #: Whether the folder is for no country although other folders are for the named country.
     is_general: bool = False
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether nothing says that the passage holds for whom the question names."""
+        """Whether the passage may not apply to the person, company or country in the question."""
         return self.lacks_name or self.is_general
 
 
 def probability(signals: PassageSignals) -> float:
-    """How likely it is that a passage with these signals answers the question.
+    """Return the probability that a passage with these signals answers the question.
 
-    Words and meaning are weighed against each other. A similarity over its threshold, and a reranker, which reads
-    question and passage together, may each be sure by themselves; what the reranker calls unrelated is not evidence.
+    Words and meaning are weighed against each other. A similarity above the threshold, or a reranker reading question
+    and passage together, can be sufficient alone. A passage the reranker calls unrelated is not evidence.
     """
     odds = _log_odds_of_text(signals)
     if signals.nearness is not None:
@@ -254,27 +255,27 @@ def _log_odds(share: float) -> float:
 
 
 def outcome_of(best: float) -> Evidence:
-    """Return what a question comes to whose best passage answers with this probability."""
+    """Map the best passage's probability to an outcome."""
     return "answered" if best >= ANSWERED else "perhaps" if best >= PERHAPS else "none"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A passage with the signals of its relevance."""
+    """A passage with its relevance signals."""
 
     result: SearchResult
     coverage: Coverage
-    #: How far the similarity is above the usual similarity of candidates.
+    #: Distance from the candidates' usual similarity.
     margin: float = 0.0
     signals: PassageSignals
-    #: The question's words in the passage's language, and that language: what to mark in the passage.
+    #: The question's words in the passage's language, and this language: they are marked in the passage.
     words: tuple[QuestionWord, ...]
     language: str
-    #: Whether the passage is in another language and unusually near among the passages in that language.
+    #: Whether the passage is in a different language and unusually near for this language.
     has_place: bool = False
-    #: The score for the place among all passages, if `in_order` gave one.
+    #: The score behind the order of all passages, set by `in_order`.
     order: float | None = None
-    #: Text around the passage for the model, and the pages of both; 0: the passage's pages.
+    #: Text around the passage for the model, and the pages of both; 0 means the passage's pages.
     before: str = ""
     after: str = ""
     first_read_page: int = 0
@@ -286,7 +287,7 @@ class ScoredHit:
         return probability(self.signals)
 
     def is_in(self, language: str) -> bool:
-        """Whether its document is in a language, given as an ISO 639-1 code."""
+        """Whether the document is in a language, given as an ISO 639-1 code."""
         return self.language.partition("+")[0] == language.partition("-")[0]
 
 
@@ -300,10 +301,10 @@ def score_hits(
 ) -> list[ScoredHit]:
     """Score each result by the question's wordings, pairs of text and language; the best wording counts.
 
-    `own_language` is that of a question that was translated: passages in it are measured by what was asked alone.
+    `own_language` is the language of a translated question: passages in it are compared with the original only.
 
-    `thresholds` are similarities that are evidence by themselves, the first that a passage reaches; none where the
-    embedder compares words only.
+    `thresholds` are similarities sufficient as evidence; the first reached counts. Empty if the embedder compares words
+    only.
     """
     words: dict[tuple[int, str], list[QuestionWord]] = {}
 
@@ -313,12 +314,12 @@ def score_hits(
     asked_in = wordings[0][1].split("-")[0]
     across = ACROSS if any(hit.language == asked_in for hit in found.meant) else ACROSS_ALONE
     is_said = any(is_sentence(*wording) for wording in wordings)
-    # Compared with a question without words, any passage that has some seems near.
+    # Without words in the question, any text would look like a match.
     has_words = any(is_worded(wording) for wording, _ in wordings)
     is_address = all(is_only_an_address(wording) for wording, _ in wordings)
     nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
     threshold = next((t for t in thresholds if nearest >= t), thresholds[-1] if thresholds else None)
-    # Of passages found by words: those near in meaning alone lie lower and would make everything else seem near.
+    # Use passages found by words or vectors: passages near only in meaning are lower and would make the rest look near.
     usual = background([r.similarity for r in found.results if r.vector_rank or r.keyword_rank])
     said, spoken = "\n".join(text for text, _ in wordings), frozenset(code.partition("-")[0] for _, code in wordings)
     scored = []
@@ -355,7 +356,7 @@ def score_hits(
                 language=language,
             )
         )
-    # Of two words, one is enough: people write "leave policy".
+    # With two words, a single match is enough: people write "leave policy".
     least = FOUND if any(item.coverage.words >= WORDS_OF_A_QUESTION for item in scored) else 1e-9
     if not is_said and all(item.coverage.share < least for item in scored):
         return [_with_cosine_up_to(UNRELATED_COSINE, item) for item in scored]
@@ -370,43 +371,43 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
 
 
 def _meaning(result: SearchResult, language: str, asked_in: str, across: float) -> float | None:
-    """Return the cosine by meaning as it would be were the passage in the question's language."""
+    """Return the cosine by meaning, corrected for a passage in a different language."""
     is_other = asked_in and asked_in != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
 def without_name(item: ScoredHit) -> ScoredHit:
-    """Return a passage of a document that does not say whose rules the question asks for."""
+    """Mark a passage whose document never names whose rules the question asks for."""
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
 def of_elsewhere(item: ScoredHit) -> ScoredHit:
-    """Return a passage from the folder of a country that the question does not name."""
+    """Mark a passage from the folder of a country not named in the question."""
     return replace(item, signals=replace(item.signals, is_elsewhere=True))
 
 
 def of_no_country(item: ScoredHit) -> ScoredHit:
-    """Return a passage for no country, where others are for the one that the question names: it holds there perhaps."""
+    """Mark a passage for no country, if others are for the named country; it may not apply there."""
     return replace(item, signals=replace(item.signals, is_general=True))
 
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Put passages with the owner's or the country's name first, if one may answer, those for other countries last."""
+    """Sort passages with the named person or country first, if any may answer, and other countries last."""
     if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
         return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
     return sorted(scored, key=lambda item: item.signals.is_elsewhere)
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
-    """Return a passage with what a reranker gave it."""
+    """Set a passage's relevance from the reranker."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
 def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
-    """Return how far a passage's similarity is above the usual one.
+    """Return the distance between a passage's similarity and the usual similarity.
 
-    With too few candidates for a usual similarity, half of it counts beside several shared words. A single shared word
-    already makes a short passage near: beside it only a little counts, so that half of the question is enough.
+    Without a usual similarity (too few candidates), half the similarity counts if several words are shared. A single
+    shared word already makes a short passage similar, so only a little counts: half the question is then enough.
     """
     if result.similarity is None:
         return 0.0
@@ -418,12 +419,12 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
 def in_order(
     scored: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """Order the passages by search and probability together, if meaning was compared and no reranker ran.
+    """Order passages by search rank and probability together, if meaning was compared and no reranker ran.
 
-    Some of the first `places` go to passages in other languages if none in the question's own is sure or the question
-    names their country, because cosines across languages are lower: the last places, or the first if the question
-    names a country or has no passage in its language. Passages of a document come last by probability if
-    the question names its near twin.
+    Some of the first `places` go to passages in other languages, because cosines across languages are lower. This
+    happens if no passage in the question's language is sure or the question names their country. They get the last
+    places, or the first if the question names a country or has no passage in its language. If the question names a near
+    twin of a document, the document's passages come last by probability.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -433,13 +434,13 @@ def in_order(
     is_sure = best_of(own) >= SURE and not named
 
     def likelihood(item: ScoredHit) -> float:
-        # What a cosine loses across languages is given back only where the question's own has no sure answer.
+        # The correction for other languages applies only if the question's language has no sure answer.
         signals = replace(item.signals, meaning=item.result.meaning) if is_sure else item.signals
         return probability(signals)
 
     by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in found.twins, -likelihood(item)))
     likely = {id(item): rank for rank, item in enumerate(by_likelihood, 1)}
-    # A passage that is first in both orders gets the probability of the best.
+    # A passage leading both orders gets the best probability.
     most = best_of(scored) * (RANK_CONSTANT + 1) / 2
     scored = [
         replace(item, order=most * (1 / (RANK_CONSTANT + rank) + 1 / (RANK_CONSTANT + likely[id(item)])))
@@ -447,10 +448,10 @@ def in_order(
     ]
     ordered = sorted(scored, key=lambda item: -(item.order or 0.0))
     wanted = PLACES_OF_NAMED if named else 0 if is_sure else PLACES_OF_OTHERS
-    # What comes early by itself needs no place.
+    # Early passages need no reserved place.
     early = {item.result.chunk_id for item in ordered[:places]}
     others = _of_other_languages(scored, found, language, early=set() if named else early)
-    # A refused passage would only be here as the best in its language.
+    # A refused passage could only be here for being the best in its language.
     others = [item for item in others if named or outcome_of(item.probability) != "none"]
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
     if not others:
@@ -464,7 +465,7 @@ def in_order(
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Set each score to the one for its place. A passage moved up by a rule gets the score of the next."""
+    """Set each score to match its place. A passage moved up by a rule gets the next passage's score."""
     least, found = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
@@ -475,8 +476,10 @@ def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
 def _of_other_languages(
     scored: Sequence[ScoredHit], found: SearchHits, language: str, *, early: Collection[UUID]
 ) -> list[ScoredHit]:
-    """Return passages in other languages than the question's, best first: those unusually near for their language, and
-    those that hold the question's words in translation and are not `early`.
+    """Return passages in other languages, best first.
+
+    Included are passages unusually near for their language, and passages with the question's words in translation
+    unless they are in `early`.
     """
     standing = {chunk_id: rank for rank, chunk_id in enumerate(found.from_others)}
     others = [
@@ -494,9 +497,9 @@ def _of_other_languages(
 
 
 def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Return the passages to cite, in their order; none if the documents do not answer.
+    """Return the passages to cite, in order; empty if the documents do not answer.
 
-    Cited are the passages sure to answer, or else the probable ones, and passages with much of their content.
+    Cites the passages sure to answer, else the probable ones, and passages with much of their content.
     """
     best = best_of(scored)
     outcome = outcome_of(best)
@@ -509,7 +512,7 @@ def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
 
 
 def best_of(scored: Sequence[ScoredHit]) -> float:
-    """Return the probability of the passage that most likely answers; 0 without passages."""
+    """Return the highest probability; 0 without passages."""
     return max((item.probability for item in scored), default=0.0)
 
 

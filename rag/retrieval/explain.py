@@ -1,4 +1,4 @@
-"""Explain a retrieval as text: the question, what each step did, and the scores of every candidate passage."""
+"""Explain a retrieval as text: the question, each step's work, and every candidate's scores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Colle
 
 
 def _wanted(retrieval: RetrievalResult, profile: Profile) -> str:
-    """Return what the profile asks for, and which of it no provider is there for."""
+    """Describe the profile's wishes and name those without a provider."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
     candidates = counted(profile.search.top_k * profile.search.candidate_factor, "candidate")
@@ -55,7 +55,7 @@ def _wanted(retrieval: RetrievalResult, profile: Profile) -> str:
 
 
 def _words(retrieval: RetrievalResult) -> Iterator[str]:
-    """Which words of the question the most likely passage has, and how likely it is that it answers."""
+    """List the question's words in the most likely passage, and the probability of an answer."""
     if not retrieval.scored:
         return
     best = max(retrieval.scored, key=lambda item: item.probability)
@@ -70,7 +70,7 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
 
 
 def shortened(citation: Citation, score: float) -> Iterator[str]:
-    """Yield a passage in two lines with the score that orders it, without an explanation."""
+    """Yield a passage in two lines with its ordering score, without an explanation."""
     place = f", {citation.collection}" if citation.collection else ""
     title = with_folder(citation.title, citation.folder)
     yield f"[{citation.number}] {title}, page {citation.first_page}{place}  ({score:.3f})"

@@ -1,33 +1,32 @@
-"""Make one order of several searches: pure formulas over ranks and scores."""
+"""Combine several searches into a single order: pure formulas over ranks and scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: The constant of reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
+#: The constant for reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
 RANK_CONSTANT = 60
-#: The constant of reciprocal ranks where meaning and words make one order. With 60 the tenth of both lists would come
-#: before the first of one.
+#: The reciprocal rank constant for combining meaning and words. With 60, a passage in tenth place on both lists would
+#: precede the first passage on a single list.
 MEANING_RANK_CONSTANT = 10
-#: Weight of a passage's standing within its language, beside words and cosine: enough to bring the best passage of
-#: another language into the first five if no passage shares a word with the question, too little to displace one that
-#: does.
+#: Weight of a passage's standing within its language, beside words and cosine. The best passage in a different language
+#: reaches the first five if no passage shares a word with the question, and never displaces a passage sharing words.
 STANDING_WEIGHT = 0.5
-#: The longer a question, the more its words count: this many words add the weight of words once more, up to a maximum.
+#: Words count more in longer questions: each time by this many words, the weight grows by 1, up to a maximum.
 WORDS_OF_WEIGHT, MOST_WEIGHT_OF_WORDS = 6, 2.0
-#: Least similarity of words for which a passage without the question's words gets a place in the order by words: below
-#: it that order is chance, and meaning should not have to outweigh it.
+#: Least word similarity for ranking a passage without the question's words. Below, the order by words is chance, and
+#: meaning should not have to outweigh chance.
 LEAST_WORDS = 0.12
 
 
 @dataclass(frozen=True)
 class FusionScores:
-    """The scores that each of two searches gives its passages, best first; a passage's score is their sum."""
+    """The scores from two searches, best first; a passage's score is the sum."""
 
     near: Sequence[float]
     matching: Sequence[float]
-    #: The score that a similarity of 1 gives a passage found by keyword alone.
+    #: The score for similarity 1, for a passage found by keyword alone.
     similarity: float = 0.0
 
 
@@ -78,8 +77,9 @@ def fused_scores(
     *,
     words_weight: float = 1.0,
 ) -> list[float]:
-    """Return the scores of passages by their ranks in three orders, None where they are not in one; 1 for the first
-    of all.
+    """Score passages by their ranks in three orders; 1 for first place in all three.
+
+    A rank is `None` if the passage is not in the order.
     """
     highest = (words_weight + 1 + STANDING_WEIGHT) / (MEANING_RANK_CONSTANT + 1)
     return [
@@ -89,7 +89,7 @@ def fused_scores(
 
 
 def words_weight(words: int) -> float:
-    """Return the weight of the order by words against the order by meaning, from the number of topic words."""
+    """Return the weight for words relative to meaning, from the number of topic words."""
     return 1 + min(MOST_WEIGHT_OF_WORDS, words / WORDS_OF_WEIGHT)
 
 

@@ -1,8 +1,8 @@
-"""Search one wording by vector, by keyword, by both and by meaning; filters are part of the search, not of its result.
+"""Search a wording by vector, by keyword and by meaning; filters are part of the search, not applied to its results.
 
-All searches travel in one round trip; terms are scored here while Postgres compares vectors. The passages that are best
-by all come with their text in the next. In a `Database.pipeline` nothing is waited for until its rows are fetched, and
-all statements see one moment.
+All searches travel in a single round trip, and Python scores terms while Postgres compares vectors. The next round trip
+reads the best passages with their text. In a `Database.pipeline`, statements wait only when their rows are fetched, and
+all see the same snapshot.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ from rag.types import Scope, SearchFilters, SearchResult
 
 #: Fused candidates whose text decides the final order, by how near their words are and by the names they carry.
 REFINED_CANDIDATES = 24
-#: Passages nearest in meaning as a whole, whose parts are then compared.
+#: Passages nearest by whole-passage meaning; their parts are compared next.
 MEANT_CANDIDATES = 40
-#: Passages read when only those with certain metadata are wanted.
+#: The most passages to read when filtering by metadata.
 MOST_FILTERED = 20_000
 #: The least number of candidates to fuse from each search.
 FUSED_CANDIDATES = 50
-#: Passages nearest by the signs of their dimensions, whose vectors are then compared: twice as many for half the signs.
-#: Measured: recall@10 1.000 with 400 passages at 1536 dimensions and 800 at 384; 400 at 384 missed one neighbour in
-#: 10,000.
+#: Passages nearest by the signs of their dimensions; their vectors are compared next. Half the signs need twice as
+#: many. Measured: recall@10 is 1.000 with 400 passages at 1536 dimensions and 800 at 384; 400 at 384 missed a neighbour
+#: in 10,000.
 BIT_CANDIDATES = 400
 SIGNS = 768
-#: Passages whose bits say how near others have to be. Measured with 100,000: 8,000 are as good, 2,000 a little worse.
+#: Passages compared first, to set the distance for the rest. Measured with 100,000: 8,000 are equally good, 2,000 a
+#: little worse.
 FIRST_BITS = 4_000
-#: Passages nearest by the bits of their meaning whose vectors are compared, of each language.
+#: Passages per language, nearest by the bits of their meaning, for which vectors are compared.
 MEANING_CANDIDATES = 800
-#: Sample of passages for the usual similarity of each language and collection: its mean is right to 0.05 deviations.
+#: Sample size for the usual similarity per language and collection: its mean is accurate to 0.05 deviations.
 DRAWN = 400
 
 
 class ScopePositions(NamedTuple):
-    """Where passages are, as statements take it: the position of their collection in the scope, and their number."""
+    """Passage places as statement parameters: the collection's position in the scope, and the passage number."""
 
     positions: list[int]
     passages: list[int]
@@ -62,14 +63,14 @@ class ScopePositions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Hits:
-    """The hits of each search, best first."""
+    """The hits from each search, best first."""
 
     #: Ids with their cosine similarity.
     near: Sequence[tuple[UUID, float]]
     #: Places with their BM25.
     matching: Sequence[tuple[int, float]]
     statistics: TermStatistics
-    #: By cosine, so many of each language.
+    #: By cosine, the same number for each language.
     meant: Sequence[MeaningHit] = ()
 
     @property
@@ -81,27 +82,27 @@ class Hits:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchHits:
-    """The results of `search`, with the data needed to judge them."""
+    """The results from `search`, with the data needed to judge them."""
 
     results: tuple[SearchResult, ...]
-    #: What the keyword index knows of the question's terms.
+    #: Keyword statistics for the question's terms.
     statistics: TermStatistics
     #: The language each document's passages are analysed in.
     languages: Mapping[UUID, str]
-    #: The question with corrected spelling, as searched for.
+    #: The question with corrected spelling, used for the search.
     text: str
-    #: Passages left out because another one found is the same.
+    #: Passages left out for being identical to a found passage.
     repeats: int = 0
-    #: Ids of passages in other languages than the question's, best first by how unusual their nearness is there.
+    #: Ids of passages in other languages than the question's, best first by unusual nearness within their language.
     from_others: tuple[UUID, ...] = ()
-    #: The nearest in meaning, with the usual similarities of their languages; empty without such vectors.
+    #: The nearest passages by meaning, with the usual similarity in their languages; empty without meaning vectors.
     meant: tuple[MeaningHit, ...] = ()
-    #: Documents whose near twin the question names.
+    #: Documents with a near twin named in the question.
     twins: frozenset[UUID] = frozenset()
 
     @property
     def best_meaning(self) -> float | None:
-        """The highest cosine by meaning; None without vectors of meaning."""
+        """The highest cosine by meaning, or `None` without meaning vectors."""
         return max((hit.cosine for hit in self.meant), default=None)
 
 
@@ -138,7 +139,7 @@ def keyword_search(
 def hybrid_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the best passages by both searches, fused as the query says; each passage once."""
+    """Return the best passages from vector and keyword search, fused as the query says, without duplicates."""
     return list(search(database, query, scope=scope, filters=filters, limit=limit).results)
 
 
@@ -151,14 +152,14 @@ def search(
     limit: int,
     by_keyword: bool = True,
 ) -> SearchHits:
-    """`hybrid_search` with everything known about its results; by vector alone when `by_keyword` is false."""
+    """Run `hybrid_search` and return all data about the results; vector search only if `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
 
     def run(query: SearchQuery, pipeline: Pipeline) -> tuple[Hits, list[_Row]]:
         candidates = max(pool, FUSED_CANDIDATES)
         reading = read_scope(pipeline, scope, filters)
         if filters is not None and filters.metadata:
-            # A document may meet the filter in some of its passages only, so all of them are read.
+            # Filters may match only some passages in a document, so read them all.
             candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
         hits = find_hits(pipeline, query, reading, limit=candidates, by_keyword=by_keyword)
         hits = _meeting(pipeline, scope, filters, hits)
@@ -205,9 +206,9 @@ def find_hits(
     by_vector: bool = True,
     by_keyword: bool = True,
 ) -> Hits:
-    """Run the searches, in one round trip where the scope holds what it held last time.
+    """Run the searches, in a single round trip if the scope's contents have not changed since the last search.
 
-    Raises `InvalidInput` when the query's vector has not the dimensions its embedding model names.
+    Raises `InvalidInput` if the query's vector has the wrong number of dimensions for its embedding model.
     """
     vector = query.halfvec
     values: dict[str, Any] = {
@@ -299,7 +300,7 @@ def _ask_for_meaning(
 
 
 class _AskedTerms(NamedTuple):
-    #: The terms by number, each with what it counts.
+    #: Weight by term number.
     weights: dict[int, float]
     removed: PendingResult
     blocks: PendingResult
@@ -308,7 +309,7 @@ class _AskedTerms(NamedTuple):
 def _ask_for_terms(
     pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> _AskedTerms | None:
-    """Ask for the question's terms by the analyser of each language; None when the question has no terms."""
+    """Request the question's terms by each language's analyser; `None` if the question has no terms."""
     weights: dict[int, float] = {}
     for analyser in expected.analysers:
         for term, weight in question_terms(query.text, query.language, analyser).items():
@@ -322,7 +323,7 @@ def _ask_for_terms(
 
 
 def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
-    """Return the nearest by meaning in their order, each as near as the nearest of its parts."""
+    """Rank the nearest passages by meaning; each counts with its nearest part."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
     known = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meant if hit.chunk_id in nearest]
     return meanings.in_order(known, language)
@@ -331,10 +332,10 @@ def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) 
 def _with_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
-    """Merge three orders into one: by shared words, if there are any, and two by meaning.
+    """Merge three orders: by shared words, if any, and two by meaning.
 
-    Passages of `twins` say nearly the same about something else and come last in the orders by meaning. A passage
-    without a vector of meaning keeps its rank by words in all of them: having one makes the others no better.
+    Passages from `twins` say nearly the same about a different subject and come last in the orders by meaning. A
+    passage without a meaning vector keeps its word rank in all three, so that having a vector is no advantage.
     """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.LEAST_WORDS]
@@ -352,7 +353,7 @@ def _with_meaning(
 
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
-    """Return the hits whose passage or document has the metadata asked for."""
+    """Keep hits with the requested metadata on the passage or its document."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meant):
         return hits
     values = {
@@ -427,13 +428,13 @@ def _fetch(
 
 
 def _fetch_meant(query: SearchQuery, scope: Scope, wanted: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
-    """Return passages that only their meaning found."""
+    """Fetch passages found only by meaning."""
     none = Hits(near=(), matching=(), statistics=TermStatistics())
     return _fetch(pipeline, query, scope, none, FusionScores(near=(), matching=()), limit=len(wanted), wanted=wanted)
 
 
 def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: int) -> list[UUID]:
-    """So many in their order, and the best of other languages, which cosines alone hide."""
+    """Return the first `limit` passages, plus the best in other languages, which cosines alone hide."""
     first = meant[: max(limit, MEANT_CANDIDATES)]
     return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_from_others(query, meant)]))
 
@@ -441,7 +442,7 @@ def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: 
 def _in_own_words(
     database: Database, query: SearchQuery, scope: Scope, meant: Sequence[MeaningHit]
 ) -> dict[UUID, Cosines]:
-    """Return how near passages of other languages are to the question in their words, where some of them are known."""
+    """Compare passages in other languages with the question in their words, if some of these words are known."""
     others: dict[str, list[UUID]] = {}
     for hit in meant:
         if hit.language != query.language:
@@ -491,11 +492,11 @@ class _Row(NamedTuple):
     metadata: str
     title: str
     file_name: str
-    #: Empty where titles are not indexed either.
+    #: Empty if titles are not indexed either.
     folder: str
-    #: What the document's passages are analysed in.
+    #: The analyser of the document's passages.
     language: str
-    #: Terms in order, from `keywords.packed_terms`; None if an earlier version of the product indexed the passage.
+    #: Terms in order, from `keywords.packed_terms`; `None` if an earlier product version indexed the passage.
     terms: bytes | None
     similarity: float | None
     vector_rank: int | None

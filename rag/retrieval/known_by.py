@@ -1,7 +1,7 @@
-"""Join a document's title with the words of its folders: "Leave policy" below "France" is known as France's policy.
+"""Combine a document's title with its folder names: "Leave policy" below "France" is known as France's policy.
 
-Generic words for folders ("HR documents") are left out. Folders are compared with questions and never embedded, because
-moving a document should not cost a request.
+Generic folder names ("HR documents") are left out. Folders are compared with questions but never embedded, so moving a
+document costs no request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag.retrieval.countries import countries, countries_in, is_said, plain, ter
 from rag.types import SearchResult
 
 _WORD = re.compile(r"[^\W_]+")
-#: Generic words in the names of folders, in all languages.
+#: Generic words in folder names, in all languages.
 _SHELVES = frozenset(" ".join(tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).values()).split())
 #: A folder's place in a list: "01 Germany", "2. Leave". A year has four digits.
 _PLACE_IN_LIST = re.compile(r"\d{1,2}")
@@ -36,9 +36,9 @@ _AWAY = re.compile(
 
 @lru_cache(maxsize=20_000)
 def known_by(title: str, folder: str, question: str = "", languages: frozenset[str] = frozenset()) -> str:
-    """Return a document's title with the words that its folders add.
+    """Return a document's title with the words added by its folders.
 
-    A folder's country also gets the name that the question uses, in one of `languages` or in English: "Frankreich".
+    A folder's country also gets its name from the question, in one of `languages` or in English: "Frankreich".
     """
     said = set(_words(title))
     added = []
@@ -57,7 +57,7 @@ def known_by(title: str, folder: str, question: str = "", languages: frozenset[s
 
 
 def folder_shown(title: str, folder: str) -> str:
-    """Return the folder to show beside a title; empty if the title has its words."""
+    """Return the folder to show beside a title; empty if the title includes its words."""
     return folder if known_by(title, folder) != title else ""
 
 
@@ -68,39 +68,39 @@ def with_folder(title: str, folder: str) -> str:
 
 
 class DocumentsOfCountries(NamedTuple):
-    """Documents by whether they hold for the countries that a question names."""
+    """Documents sorted by whether they apply to the countries in a question."""
 
-    #: In a folder of such a country.
+    #: In a folder for a named country.
     own: frozenset[UUID] = frozenset()
-    #: In another country's folder, without mentioning the country.
+    #: In a different country's folder, without mentioning the named country.
     others: frozenset[UUID] = frozenset()
     #: In no country's folder, without mentioning the country.
     general: frozenset[UUID] = frozenset()
 
 
 def asked_countries(question: str, language: str) -> frozenset[str]:
-    """Return the codes of the countries whose rules a question asks for.
+    """Return the codes for the countries whose rules a question asks for.
 
-    People who travel to a country, or work from there, ask about the rules at home.
+    People travelling to a country, or working from there, ask about the rules at home.
     """
     asked = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"})).keys()
     return frozenset() if asked & _STATES else frozenset(asked)
 
 
 def country_names(asked: Iterable[str]) -> list[str]:
-    """Return the names of countries, given by their codes, in all languages of the product, as `plain` writes them."""
+    """Return country names in all product languages, from codes, as plain text (`plain`)."""
     return list(dict.fromkeys(plain(name) for code in asked for name in countries()[code] if name))
 
 
 def country_words(asked: Iterable[str], language: str) -> list[str]:
-    """Return the names of countries, given by their codes, as a language writes them."""
+    """Return country names in a language, from codes."""
     spoken = language.partition("-")[0]
     named = territories(spoken if spoken in LANGUAGES else "en")
     return [named[code] for code in sorted(asked) if code in named]
 
 
 def of_countries(asked: Collection[str], found: Iterable[SearchResult]) -> DocumentsOfCountries:
-    """Divide the documents of passages by country; all empty if no folder is a country's."""
+    """Sort the passages' documents by country; all sets are empty if no folder belongs to a country."""
     if not asked:
         return DocumentsOfCountries()
     names = country_names(asked)

@@ -1,8 +1,8 @@
-"""Compare passages by meaning beside their words: similarities of the built-in model, comparable across languages.
+"""Compare passages by meaning as well as words, with the built-in model, across languages.
 
-The model prefers passages in the question's own language by 0.05 of cosine, as much as separates an answer from an
-arbitrary passage. Within a language its order is right, so passages in other languages are compared by how far they
-exceed the usual similarity there.
+The model prefers passages in the question's language by a cosine of 0.05, the usual distance between an answer and an
+arbitrary passage. Within a language its order is right. Passages in other languages are therefore compared by their
+distance from the usual similarity in their language.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from statistics import fmean
 from typing import NamedTuple
 from uuid import UUID
 
-#: A language with few passages is assumed to be like the others: as if it held so many more usual passages.
+#: A language with few passages is assumed to resemble the others, by adding this many usual passages.
 USUAL_PASSAGES = 10
 
-#: Passages in other languages than the question's that are added to the results by words and cosine; more if the
-#: question names a country: much of a statute is near, and the words decide which part is asked about.
+#: The most passages in other languages to add to the results by words and cosine; more if the question names a country:
+#: most of a statute is near, and words decide which part is meant.
 FROM_OTHERS, FROM_NAMED = 6, 20
-#: What the cosine to the question in the words of a passage's language counts; the rest is that to the question as
-#: asked, because documents may say the same in yet other words. From 0.2 to 0.5 as many passages were cited.
+#: Weight of the cosine to the question in the passage language's words. The rest is the cosine to the original
+#: question, because documents may use yet other words. From 0.2 to 0.5 the number of cited passages was the same.
 OWN_WORDS = 0.5
-#: A question that names a country is probably about documents in its language: the beginnings of such words by
-#: language. In scripts without spaces they may occur anywhere.
+#: A question naming a country is probably about documents in the country's language. These are the beginnings of such
+#: words by language; in scripts without spaces they may occur anywhere.
 COUNTRIES = {
     "de": ("german", "deutsch", "duits", "allemagne", "allemand", "alemania", "alemán", "tedesc", "niemc", "niemiec"),
     "fr": ("france", "french", "frankreich", "französisch", "frankrijk", "frans", "français", "francia", "francj"),
@@ -62,57 +62,58 @@ _NAMES = (
     "|korea|zuid-korea|südkorea|corea|corée|coreia|korei|netherlands|nederland|niederlanden?|pays-bas|países bajos"
     "|paesi bassi|países baixos|holandii"
 )
-#: "In Korea", as sentences say where something holds; "in French" says something else.
+#: "In Korea", the usual way to say where a rule applies; "in French" has a different meaning.
 IN_A_COUNTRY = re.compile(
     rf"\b(?:in|en|em|na|w|aux?|nei)\s(?:(?:the|den|de|la|los)\s)?(?:south\s)?(?:{_NAMES})\b"
     rf"|(?:{_PARTS})(?:에서(?:는|의)?|では|で)|在(?:{_PARTS})|في (?:{_PARTS})",
     re.IGNORECASE,
 )
-#: Strings with letters that are no words: an address, the tag of a page.
+#: Strings with letters but no words: an address, an HTML tag.
 NO_WORDS = re.compile(
     r"(?:https?://|www\.)\S+|\b[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}/\S*|\S{1,100}@\S{1,100}|</?[a-z][^<>]*>",
     re.IGNORECASE,
 )
 LETTERS = re.compile(r"[^\W\d_]+")
-#: Characters of a question that are searched for a word.
+#: How many characters of a question are checked for words.
 WORDED_CHARACTERS = 2_000
 
 
-#: What people hardly write in a sentence: markup, code, paths. "401(k)", "and/or" and "z.B." are none of it.
+#: Characters rare in sentences: markup, code, paths. "401(k)", "and/or" and "z.B." do not match.
 ODD = re.compile(
     r"[<>{}=*_|\\^~`]|//|/\w*/|[^\W_][;:][^\W_]|[^\W\d_]\((?![^\W\d_]{1,3}\))|[^\W\d_]{4}\.[^\W\d_]|\.\w+/"
 )
 #: Small letters and capitals by turns, or digits between letters: a key or a file in letters, and no word.
 JUMBLED = re.compile(r"[a-z][A-Z0-9]+[a-z]+[A-Z0-9]+[a-z]+[A-Z0-9]")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-#: From this share of pieces on a text is put in words.
+#: A text with at least this share of normal pieces is worded.
 WORDED_SHARE = 0.8
 
 
 def is_worded(question: str) -> bool:
-    """Whether a question is put in words: of emoji, digits, an address, a line of code or one letter again and again,
-    the model means anything.
+    """Whether a question consists of words.
+
+    For emoji, digits, an address, a line of code or a repeated letter, the model's meaning is arbitrary.
     """
     raw = NO_WORDS.sub(" ", question[:WORDED_CHARACTERS])
     text = unicodedata.normalize("NFKC", raw).casefold()
     bare = "".join(character for character in text if not unicodedata.combining(character))
-    # One letter may be short for a sentence (U+FDFA for four words), and repeated is none.
+    # A single character may abbreviate a sentence (U+FDFA stands for four words); a repeated letter is not a word.
     if not all(any(len(set(word)) > 1 for word in LETTERS.findall(form)) for form in (raw.casefold(), bare)):
         return False
     pieces = [piece for piece in raw.split() if LETTERS.search(piece) or ODD.search(piece)]
-    # Where there are no spaces a piece is a sentence.
+    # Without spaces, a piece is a whole sentence.
     odd = sum(bool(ODD.search(piece) or JUMBLED.search(piece)) for piece in pieces if not UNSPACED.search(piece))
     return len(pieces) - odd >= WORDED_SHARE * len(pieces)
 
 
 def is_only_an_address(question: str) -> bool:
-    """Whether a question is the address of a page, or its tags, and nothing else: its parts are no words either."""
+    """Whether a question is only a page address or HTML tags, whose parts are not words either."""
     text = question[:WORDED_CHARACTERS]
     return bool(NO_WORDS.search(text)) and not LETTERS.search(NO_WORDS.sub(" ", text))
 
 
 class MeaningHit(NamedTuple):
-    """A passage near the question in meaning, with the usual similarity of passages in its language."""
+    """A passage near the question in meaning, with the usual similarity in its language."""
 
     chunk_id: UUID
     #: Cosine similarity; narrow: unrelated passages have 0.76 … 0.83, answers 0.84 … 0.92.
@@ -140,15 +141,15 @@ class Usual:
 
 
 def usual_by_language(hits: Sequence[MeaningHit]) -> dict[str, Usual]:
-    """Return the usual similarities of each language that has hits."""
+    """Return the usual similarity for each language with hits."""
     return {hit.language: Usual(passages=hit.passages, mean=hit.mean, deviation=hit.deviation) for hit in hits}
 
 
 def standings(hits: Sequence[MeaningHit]) -> list[float]:
-    """Return how far each passage exceeds the mean of its language, in standard deviations.
+    """Return each passage's distance from its language's mean, in standard deviations.
 
-    The mean and deviation of a language with few passages are drawn towards the overall ones, so that the best of three
-    does not equal the best of a thousand.
+    For a language with few passages, mean and deviation are drawn towards the overall values: the best of three
+    passages should not equal the best of a thousand.
     """
     smoothed = _smoothed(usual_by_language(hits))
     return [
@@ -160,8 +161,9 @@ def standings(hits: Sequence[MeaningHit]) -> list[float]:
 
 
 def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
-    """Return the passages best first: by cosine if some are in the question's language, else by how far each exceeds
-    the mean of its language.
+    """Sort hits best first.
+
+    By cosine if some are in the question's language, else by distance from their language's mean.
     """
     if any(hit.language == language for hit in hits):
         return sorted(hits, key=lambda hit: (-hit.cosine, hit.chunk_id.int))
@@ -169,7 +171,7 @@ def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
 
 
 def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
-    """Return the passages of all languages by how far each exceeds the mean of its own, best first."""
+    """Sort hits in all languages by their distance from their language's mean, best first."""
     ordered = sorted(
         zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
     )
@@ -177,7 +179,7 @@ def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
 
 
 def named_languages(question: str) -> frozenset[str]:
-    """Return the languages of the countries that a question names: it may be about documents in these."""
+    """Return the languages spoken in the countries a question names: it may be about documents in these languages."""
     text = unicodedata.normalize("NFC", question).casefold()
     words = text.split()
     begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
@@ -186,8 +188,10 @@ def named_languages(question: str) -> frozenset[str]:
 
 
 def without_place(question: str) -> str:
-    """Remove "in Korea" from a question: a country's documents hardly mention where they apply, and those that do are
-    no nearer to an answer. A question about the country itself ("the capital of France") stays as it is.
+    """Remove "in Korea" from a question.
+
+    A country's documents hardly mention where they apply, and documents mentioning it are no nearer to an answer. A
+    question about the country itself ("the capital of France") stays unchanged.
     """
     kept = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
     return " ".join(kept.split()) if is_worded(kept) else question
@@ -199,11 +203,11 @@ def from_other_languages(
     named: Collection[str] = (),
     in_own_words: Mapping[UUID, Cosines] | None = None,
 ) -> list[MeaningHit]:
-    """Return the passages in other languages than the question's by how far each exceeds the mean of its own language.
+    """Rank passages in other languages than the question's by distance from their language's mean.
 
-    If the question names a country, passages in its language come first. The plain difference counts: deviations would
-    prefer a language with few documents. `in_own_words` has the passages' cosines to the question in the words of their
-    own language; these raise all of them, so they only rank passages of one language.
+    If the question names a country, passages in its language come first. The plain difference counts, because
+    deviations would prefer a language with few documents. `in_own_words` has the passages' cosines to the question in
+    their language's words. These words raise all cosines, so they only rank passages within a language.
     """
     smoothed = _smoothed(usual_by_language(hits))
     others = [hit for hit in hits if hit.language != language]
@@ -219,7 +223,7 @@ def from_other_languages(
 
 
 def _lifted(hits: Sequence[MeaningHit], in_own_words: Mapping[UUID, Cosines]) -> dict[UUID, float]:
-    """Return a mean of both cosines of each passage, less what their language's words give all of its passages."""
+    """Average each passage's two cosines, minus the usual gain from its language's words."""
     by_language: dict[str, list[MeaningHit]] = {}
     for hit in hits:
         if hit.chunk_id in in_own_words:

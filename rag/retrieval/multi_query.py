@@ -1,7 +1,7 @@
-"""Search for each wording of a question, embedded in one call, and make one list of the results.
+"""Search for each wording of a question, embedded in a single call, and merge the results.
 
-A question has several wordings where it was translated, rephrased or split. Where the embedding model does not answer,
-keywords alone are searched for.
+Translated, rephrased and split questions have several wordings. If the embedding model does not answer, the search uses
+keywords alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NO_EMBEDDING = N_("The embedding model did not answer, so only keywords were sea
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedWordings:
-    """The vectors of a question's wordings, a row for each; None where no model made any."""
+    """The vectors for a question's wordings, a row each; `None` if no model made any."""
 
     vectors: FloatMatrix | None
     meanings: FloatMatrix | None
@@ -70,7 +70,7 @@ def search_wordings(
 ) -> SearchHits:
     """Search for each wording within the filters; at most `candidates` results, best first."""
     profile, found_by_wording = trace.profile, []
-    # A repeated search replaces the earlier search of the question, and adds to its time.
+    # A repeated search replaces the question's earlier search and adds to its time.
     searched_before, trace.details.search.queries = trace.details.search.queries, []
     spent_before = sum(query.search_ms for query in searched_before)
     wordings = [asked.text, *asked.others, *filter(None, [asked.original])]
@@ -135,9 +135,9 @@ def wordings_of(trace: RetrievalTrace, asked: ParsedQuestion, found: SearchHits)
 
 
 def merged(lists: Sequence[SearchHits], limit: int) -> SearchHits:
-    """Merge several lists into one: each passage with its best score, best first.
+    """Merge several result lists: each passage keeps its best score, best first.
 
-    Fused scores are comparable between questions: both of their parts are shares of the best.
+    Fused scores are comparable between questions: both parts are shares of the best.
     """
     first = lists[0]
     if len(lists) == 1:
@@ -190,13 +190,11 @@ def _embed_once(trace: RetrievalTrace, texts: Sequence[str], providers: Provider
 def _embed_meaning(
     trace: RetrievalTrace, wordings: Sequence[tuple[str, str]], providers: Providers
 ) -> FloatMatrix | None:
-    """Return the question's vectors of meaning; None where there is no such model, or it does not answer: words are
-    enough.
-    """
+    """Return the question's meaning vectors, or `None` if no model is available or answers: words are enough."""
     embedder = providers.meaning_for(trace.question.collection.embedding_model)
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
-    # What the question means is between how it is asked and how documents would say it.
+    # The intended meaning is between the question's wording and the documents' wording.
     asked = [without_place(text) for text, _ in wordings]
     others = [without_place(reworded(text, language) or text) for text, language in wordings]
     both = list(dict.fromkeys([*asked, *others]))
@@ -211,9 +209,9 @@ def _embed_meaning(
 def meaning_in_words_of(
     trace: RetrievalTrace, asked: ParsedQuestion, providers: Providers, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
-    """Return vectors of the question with what it is about put in the words of other languages.
+    """Embed the question with its subjects translated to the words of other languages.
 
-    The model prefers passages in the question's own language, and with it those it can tell apart.
+    The model prefers passages in the question's language; translated subjects let it tell other passages apart.
     """
     embedder = providers.meaning_for(trace.question.collection.embedding_model)
     text, spoken = without_place(asked.translation.query), _language(trace, asked)
@@ -228,7 +226,10 @@ def meaning_in_words_of(
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
-    """Embed texts once a question; None where the model of meaning does not answer. `words` is noted with the step."""
+    """Embed texts, at most a single time per question, or return `None` if the meaning model does not answer.
+
+    `words` is added to the step's detail.
+    """
     key = (embedder.id, *texts)
     if key not in trace.vectors:
         try:
@@ -242,7 +243,7 @@ def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, wor
 
 
 def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
-    """Return the wording searched in the documents' language, and the original; "" if nothing was translated."""
+    """Split a wording into the text in the documents' language and the original; "" if it was not translated."""
     if not asked.translation.translated_from:
         return text, ""
     translated, _, original = text.partition("\n")
@@ -250,7 +251,7 @@ def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
 
 
 def _least_similarity(trace: RetrievalTrace) -> float:
-    """Return what a neighbour has to be above, where the profile's figure is set and has not given way."""
+    """Return the least similarity for a neighbour, if the profile sets an absolute threshold which still applies."""
     profile = trace.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0

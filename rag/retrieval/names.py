@@ -1,7 +1,8 @@
-"""Find names in a question. The document as a whole says whose rules it holds; a passage rarely does.
+"""Find names in a question: the document says whose rules it contains, a passage rarely does.
 
-"How many vacation days do I get at Ottermere?" asks for vacation days. Searched with its name, it finds the passages
-that say "Ottermere" most often. So the search goes without the name, and documents that never say it come last.
+"How many vacation days do I get at Ottermere?" asks for vacation days. A search including the name would find the
+passages mentioning "Ottermere" most often. The search therefore leaves the name out, and documents without the name
+come last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rag.retrieval.meaning import named_languages
 
 _CAPITAL = r"[A-ZÀ-ÖØ-Þ][\w&’'-]*[\wÀ-ÿ]"
 _JOINS = r"(?:for|of|and|&|the|de|der|des|van|von|la|di|do|da)"
-#: A run of words with capitals, "Foundation for Public Code".
+#: Capitalised words in a row, "Foundation for Public Code".
 _RUN = rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL}){{0,5}}"
 #: Whose rules are meant: "at Ottermere", "Ottermere's", "does Ottermere pay", "bei Ottermere", "Ottermere에서".
 _PLACED = re.compile(
@@ -28,20 +29,20 @@ _PLACED = re.compile(
 )
 #: German writes every noun with a capital: there only these say a name.
 _GERMAN = re.compile(rf"(?P<before>\b(?:bei|von)\s+)(?P<placed>{_CAPITAL}(?:\s+{_CAPITAL}){{0,3}})")
-#: Months, days of the week and the speaker, which have a capital and name nobody.
+#: Capitalised words which are not names: months, weekdays and "I".
 NO_NAMES = re.compile(
     r"(?:I|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|January|February|March|April|May|June|July|August"
     r"|September|October|November|December|Christmas|Easter|New Year)s?",
 )
-#: A name in fewer documents and chunks is a topic of the question; in more, the owner of the rules.
+#: A name in fewer documents and chunks is a topic in the question; in more, it is the rules' owner.
 LEAST_DOCUMENTS, LEAST_CHUNKS = 3, 15
 
 
 @dataclass(frozen=True)
 class Names:
-    """Owners of rules named in a question, and the documents that name them."""
+    """Rule owners named in a question, and the documents naming them."""
 
-    #: The question without the names that documents say.
+    #: The question without the names found in documents.
     text: str
     names: tuple[str, ...] = ()
     #: Documents with all the names.
@@ -51,7 +52,7 @@ class Names:
 
 
 def names_in(question: str, language: str) -> list[str]:
-    """Return the names of owners of rules, in the order of the question."""
+    """Return the names of rule owners, in the question's order."""
     found = []
     for match in (_GERMAN if language == "de" else _PLACED).finditer(question):
         groups = match.groupdict()
@@ -63,7 +64,7 @@ def names_in(question: str, language: str) -> list[str]:
 
 
 def without(question: str, names: Iterable[str], language: str) -> str:
-    """Return a question without names; unchanged if nothing remains to search for."""
+    """Remove names from a question; unchanged if no words would remain."""
     text = question
     for name in names:
         pattern = re.escape(name)

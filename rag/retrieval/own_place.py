@@ -34,9 +34,9 @@ from rag.retrieval.names import NO_NAMES
 
 #: A passage from the asker's place comes first with at least this share in the best probability.
 LEAST_OF_BEST = 0.5
-#: Letters of a place's name, and of one in a script without spaces.
+#: Least number of letters in a place name, and in a script without spaces.
 LEAST_LETTERS, LEAST_UNSPACED = 3, 2
-#: Separate parts of a group's name: "Sales – Germany", "Leeds (Night shift)".
+#: Separators in a group's name: "Sales – Germany", "Leeds (Night shift)".
 _PARTS = re.compile(r"[,;:/|()\[\]–—·]|\s-\s|_")
 _WORDS = {
     kind: frozenset(" ".join(by_language.values()).split())
@@ -44,16 +44,16 @@ _WORDS = {
 }
 #: Words for sites and organisations, and for departments and roles.
 _SITES, _FUNCTIONS = _WORDS["sites"], _WORDS["functions"]
-#: What the names of sites and departments end with in scripts without spaces.
+#: Endings for sites and departments in scripts without spaces.
 _UNSPACED_ENDS = re.compile(
     r"(?:사무소|사업장|사무실|스튜디오|오피스|지사|지점|본사|공장|센터|부서|그룹|팀"
     r"|事務所|営業所|事業所|オフィス|スタジオ|支社|支店|本社|工場|グループ|チーム|部門"
     r"|办事处|办公室|分公司|总部|总公司|工厂|团队|部门|小组)$"
 )
-#: The last character of a department's name.
+#: The last character in a department's name.
 _DEPARTMENTS = ("부", "과", "部", "課", "组")
-#: Names that a question may have: within a sentence a word with a capital; in German one after "in" or "bei"; before a
-#: Korean or Japanese ending for places.
+#: Candidates for names in a question: a capitalised word within a sentence; in German only after "in" or "bei"; the
+#: word before a Korean or Japanese ending for places.
 _PLACED = re.compile(r"\b(?:in|en|em|à|au|w|we)\s(?:the\s|la\s|el\s|o\s|a\s)?([A-ZÀ-Þ][\w-]+)")
 _NAMED = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
 _NAMED_IN_GERMAN = re.compile(r"\b(?:in|bei|für|aus|nach|Standort|Büro|Werk)\s([A-ZÀ-Þ][\w-]+)")
@@ -64,7 +64,7 @@ _NAMED_UNSPACED = re.compile(
 
 @dataclass(frozen=True)
 class PlaceFacts:
-    """A document's names and shelves, which tell its place."""
+    """A document's names and shelves, which show its place."""
 
     document_id: UUID
     title: str
@@ -79,7 +79,7 @@ class PlaceFacts:
 
     @property
     def label(self) -> str:
-        """The text that says for whom the document holds."""
+        """The text naming the document's audience."""
         return "\n".join((self.title, self.file_name, self.filed))
 
     @property
@@ -116,7 +116,7 @@ def is_of_place(names: Iterable[str], text: str) -> bool:
     if any(is_said(name, said) for name in names):
         return True
     codes = {code for name in names if (code := country_codes().get(name))} - AMBIGUOUS
-    # In a line of capitals every word of two letters looks like a code.
+    # In a line in capitals every two-letter word looks like a code.
     lines = (line for line in text.splitlines() if not line.isupper() or len(line) == len("NL"))
     return any(code in codes for line in lines for code in CODE.findall(line.replace("_", " ")))
 
@@ -168,9 +168,9 @@ def names_a_place(
 def own_first(
     cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], own: Collection[UUID], places: int
 ) -> list[ScoredHit]:
-    """Put passages from the asker's place first if they may answer.
+    """Put passages for the asker's place first if they may answer.
 
-    Up to half of the `places` go to its passages in `speaking`; the last other passages make room.
+    Up to half the `places` go to its passages in `speaking`; the last other passages make room.
     """
     best = best_of(speaking)
     first = [item for item in cited if _may_come_first(item, own, best)]
@@ -201,7 +201,7 @@ def _runs(words: Sequence[str]) -> list[str]:
 
 
 def _bare(word: str) -> str:
-    """Return a word of a group's name in lower case; "" if it names no place."""
+    """Return a word from a group's name in lower case; "" if it names no place."""
     bare = plain(word)
     if UNSPACED.search(bare):
         bare = _UNSPACED_ENDS.sub("", bare)
@@ -219,7 +219,7 @@ def _is_foreign(name: str, said: str) -> bool:
 
 
 def _names_a_country(question: str, language: str) -> bool:
-    """Tell whether a question names a country in its own language or in English."""
+    """Tell whether a question names a country in the question's language or in English."""
     text = f" {plain(question)} "
     return any(
         is_said(name, text)

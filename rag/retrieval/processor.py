@@ -1,7 +1,7 @@
-"""Let few questions use the processor at once, so that answers being read come on time.
+"""Limit how many questions use the processor at a time, so that answers in progress stream without delay.
 
-Threads take the interpreter's lock in turns. Where twenty search and check at the same moment, a thread that passes a
-token on waits for all of them, several times; where two do, it hardly waits, and as much gets done in a second.
+Threads take turns with the interpreter's lock. With twenty threads searching and checking, a thread passing a token on
+waits several times for all the others. With two it hardly waits, and the throughput is the same.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Questions of this process that search, or check an answer, at once. One is as good for readers; with more a database
-#: that is some way off keeps nobody waiting. From six on tokens are late (`benchmarks/readers.py`).
+#: How many questions in this process search, or check an answer, at a time. 1 is equally good for readers; 2 avoid
+#: waiting for a distant database. From 6 on, tokens are late (`benchmarks/readers.py`).
 AT_ONCE = 2
-#: Where nobody has ended for so long, those at work wait for something slow: the next need not.
+#: If no question ended for this long, the active ones wait for a slow service and need not hold up the next.
 STUCK_SECONDS = 0.5
 
 
@@ -24,7 +24,7 @@ class ProcessorSlots:
     def __init__(self, at_once: int = AT_ONCE, stuck_seconds: float = STUCK_SECONDS) -> None:
         self._free = at_once
         self._stuck_seconds = stuck_seconds
-        #: Places of stuck threads, given to other threads.
+        #: Slots taken from stuck threads and given to other threads.
         self._written_off = 0
         self._freed = threading.Condition()
         self._freed_at = time.monotonic()
@@ -32,7 +32,7 @@ class ProcessorSlots:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Hold a place. A thread with a place keeps it."""
+        """Hold a slot. A thread already holding a slot keeps it."""
         if self._has_place:
             yield
             return

@@ -1,4 +1,4 @@
-"""Raise passages in which the question's words are close together, and those of a document or section it names."""
+"""Raise passages with the question's words close together, and passages from a document or section named in it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from rag.retrieval.known_by import known_by
 from rag.retrieval.search_query import SearchQuery, TermStatistics, question_terms
 from rag.types import SearchResult
 
-#: Terms in the window that should hold the question's words together: about two sentences.
+#: The question's words should be together within this many terms: about two sentences.
 WINDOW_TERMS = 60
-#: How much a boost may add, as a share of the best fused score. Results hardly change between half and double of it.
+#: The largest boost, as a share of the best fused score. Half or double the value hardly changes results.
 CLOSENESS_WEIGHT = 0.3
 NAME_WEIGHT = 0.15
-#: Sections tell passages of a document apart, and titles cannot: both weights are added.
+#: Sections distinguish passages in a document, titles cannot: both weights are added.
 SECTION_WEIGHT = 0.2
-#: A name counts as said above this share of the words that distinguish the name.
+#: A name is mentioned above this share of its distinguishing words.
 NAMED = 0.5
 
 
 class ScoredPassage(Hit, Protocol):
-    """A passage with the score so far and the terms from the keyword index."""
+    """A passage with its current score and its terms in the keyword index."""
 
     @property
     def score(self) -> float: ...
@@ -44,9 +44,7 @@ Item = TypeVar("Item", bound=ScoredPassage)
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item]) -> list[tuple[Item, float]]:
-    """Return the passages in a new order, with the scores it is of: nearness of words and names of documents count
-    too.
-    """
+    """Reorder passages by word closeness and document names too, and return them with the new scores."""
     codes = [passage.language for passage in found]
     said: set[str] = set()
     near = [0.0] * len(found)
@@ -72,12 +70,15 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
 
 
 def _heading(passage: Hit) -> str:
-    """Return the last part of its section path."""
+    """Return the last part of the passage's section path."""
     return passage.section.split(" › ")[-1]
 
 
 def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
-    """Return its index terms in order; for passages of earlier versions, which stored none, analyse the text."""
+    """Return a passage's index terms in order.
+
+    Passages from earlier product versions stored none: their text is analysed.
+    """
     packed = passage.terms
     if packed is None:
         text = contextual_text(known_by(passage.title, passage.folder), passage.section, passage.content)
@@ -88,7 +89,7 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
 def names_said(
     query: str, language: str, found: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> tuple[str, ...]:
-    """Titles and sections among the results that the question names: what it says of them is more than half."""
+    """Return result titles and sections named in the question: more than half their distinguishing words occur."""
     said = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
     by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in found if r.title}
     sections = {_heading(r): languages[r.document_id] for r in found if r.section}
@@ -100,7 +101,7 @@ def names_said(
 
 
 def with_twin_meant(query: SearchQuery, found: Sequence[Item]) -> frozenset[UUID]:
-    """Return the documents whose near twin the question names and not them: of two health plans, the other one."""
+    """Return documents whose near twin is named instead: among two health plans, the unnamed plan."""
     said = {
         term for code in {item.language for item in found} for term in question_terms(query.text, query.language, code)
     }
@@ -111,7 +112,7 @@ def with_twin_meant(query: SearchQuery, found: Sequence[Item]) -> frozenset[UUID
 
 
 def _with_folder_meant(found: Iterable[Item], said: Collection[str]) -> frozenset[UUID]:
-    """Return documents with equal titles in folders that the question does not name, if it names a sibling's."""
+    """Return documents whose folder is not named while a sibling's is: equal titles, different folders."""
     folders: dict[tuple[str, str], dict[UUID, frozenset[str]]] = {}
     for item in found:
         own = _name_terms(known_by("", item.folder), item.language)
@@ -131,16 +132,16 @@ def _name_terms(name: str, language: str) -> frozenset[str]:
 
 
 def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
-    """For each passage, its terms in their order, the weight of the question's terms together in its best window.
+    """Weigh the question's terms in each passage's best window. `passages` hold term ids in order.
 
-    BM25 does not see whether the words of a question are in one sentence or far apart. Windows begin at every half of
-    one; terms that are not of the question count for nothing.
+    BM25 ignores whether a question's words are in the same sentence or far apart. Windows start every half window;
+    terms missing from the question count 0.
     """
     if not passages or not weights:
         return [0.0] * len(passages)
     ends = np.cumsum([len(terms) for terms in passages])
     terms = np.concatenate(passages)
-    # The question has few terms: looking for each is faster than looking each of the passages' terms up.
+    # The question has few terms: searching for each is faster than looking up every term in the passages.
     places = [np.flatnonzero(terms == term) for term in weights]
     numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
     hits = np.concatenate(places)
@@ -153,10 +154,11 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
 
 
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
-    """For each name (the terms of a document's title or a section) the share of it that the question says, 0 … 1.
+    """Return the share of each name mentioned in the question, 0 … 1.
 
-    A term counts by how few of the distinct names have it: "Plus" tells two health plans apart, "plan" does not. A name
-    whose near twin is meant, because the question says what only that one has, has no share in what both have.
+    A name is the set of terms in a document's title or a section. Rare terms count more: "Plus" tells two health plans
+    apart, "plan" does not. If the question includes terms only a near twin has, it means the twin, and shared terms do
+    not count for the name.
     """
     given, said = [frozenset(name) for name in names], frozenset(question)
     distinct = set(given)
@@ -171,24 +173,23 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 
 
 def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Return the names whose near twin the question means: they share half of their terms, and only the twin's other
-    terms are in the question.
+    """Return the names whose near twin is meant.
 
-    The question has to hold all of them: "Northwind Health" does not mean "Health Plus", although "Standard" has no
-    "health".
+    Twins share half their terms, and the question includes only the twin's distinct terms. It must include all of them:
+    "Northwind Health" does not mean "Health Plus", although "Standard" lacks "health".
     """
     return {name for name, _twin in _apart_from_twins(names, question)}
 
 
 def own_terms_of_others(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Of each name whose near twin the question means, the terms that the twin has not."""
+    """For each name whose near twin is meant, return the terms missing from the twin."""
     return {name - twin for name, twin in _apart_from_twins(names, question)}
 
 
 def _apart_from_twins(
     names: Collection[frozenset[str]], question: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield the names whose near twin the question means, each with that twin."""
+    """Yield the names whose near twin is meant, each with its twin."""
     said = [(other, other & question) for other in names if not other.isdisjoint(question)]
     for name in names:
         for other, terms in said:

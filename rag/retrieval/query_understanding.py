@@ -1,4 +1,4 @@
-"""Understand a question: its language, categories, years and dates, its parts and other wordings."""
+"""Understand a question: its language, categories, years and dates, parts and other wordings."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class ParsedQuestion:
     """The text to search for."""
 
     translation: Translation
-    #: The source of keywords: the wording in the documents' language, words a model added, the original.
+    #: The text for keywords: the wording in the documents' language, words added by a model, the original.
     text: str
-    #: Other wordings and the questions it consists of, each searched for by itself.
+    #: Other wordings and the question's parts, each searched separately.
     others: tuple[str, ...] = ()
-    #: The question as asked, where it was translated: searched for by itself too, because a translation may be wrong.
+    #: The original question, if translated: searched separately too, because a translation may be wrong.
     original: str = ""
-    #: The limits that the question itself names.
+    #: The limits named in the question.
     filters: SearchFilters = field(default_factory=SearchFilters)
 
     def said_as(self, before: str, now: str) -> ParsedQuestion:
-        """Return the question in other words; a translation keeps its own."""
+        """Replace words in the question; a translation stays unchanged."""
         if self.translation.translated_from:
             return replace(self, text=self.text.replace(before, now))
         return replace(self, text=self.text.replace(before, now), translation=Translation(query=now))
@@ -69,7 +69,7 @@ def understand(
 ) -> ParsedQuestion:
     """Translate a question, split it and read its limits, each if the profile wants it.
 
-    `languages` are those of the documents.
+    `languages` returns the documents' languages.
     """
     trace.details.query = QueryDetails(original=trace.text)
     translation = translate(trace, providers, languages)
@@ -84,8 +84,8 @@ def understand(
         step.detail = describe(filters)
     trace.details.query.alternative_queries = [*alternatives, *parts]
     trace.details.query.expanded = [f"{query} {expansion}"] if expansion else []
-    # The original stays beside its translation: names and identifiers are the same in every language, and a
-    # collection may hold documents in the question's own.
+    # Keep the original beside its translation: names and identifiers are equal in every language, and a collection may
+    # hold documents in the question's language.
     wordings = [f"{query} {expansion}" if expansion else query, *([trace.text] if translation.translated_from else [])]
     return ParsedQuestion(
         translation=translation,
@@ -97,9 +97,10 @@ def understand(
 
 
 def translate(trace: RetrievalTrace, providers: Providers, languages: Callable[[], Container[str]]) -> Translation:
-    """Return the question in the collection's language; as it is where that needs no translation or none can be had.
+    """Translate the question into the collection's language, if necessary and possible.
 
-    No document in that language needs none. What is evidently in another language is no translation.
+    The question stays unchanged if no document is in this language. An answer obviously in a different language is not
+    accepted as a translation.
     """
     target = trace.question.collection.language or "en"
     if (
@@ -132,7 +133,7 @@ def translate(trace: RetrievalTrace, providers: Providers, languages: Callable[[
 
 
 def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return words to add, other wordings and parts from one call of a model, if the profile wants any of them."""
+    """Get added words, other wordings and parts from a single model call, if the profile wants any."""
     profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
     if not (
@@ -162,7 +163,7 @@ def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[
 
 
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
-    """Return the categories, years and days that a question names, each if the profile reads it."""
+    """Return the categories, years and days named in a question, each if the profile reads it."""
     filters = SearchFilters()
     if profile.understanding.filter_by_category:
         filters = replace(filters, categories=categories_in("\n".join(dict.fromkeys((query, original))), profile))
@@ -174,10 +175,9 @@ def limits_of(original: str, query: str, profile: Profile, today: date) -> Searc
 
 
 def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
-    """Return the categories that the profile's patterns find in a question, none for all (source 001, "Query
-    Analysis").
+    """Return the categories for a question by the profile's patterns; empty means all (source 001, "Query Analysis").
 
-    As the source does it, a pattern is found anywhere in the text in small letters.
+    Like the source, patterns match anywhere in the lowercase text.
     """
     text = text.lower()
     found = (
@@ -187,7 +187,7 @@ def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
 
 
 def describe(filters: SearchFilters) -> str:
-    """Return the conditions in words; "" for none."""
+    """Describe the conditions in words; "" without any."""
     parts = [
         f"{name} {', '.join(map(str, value))}"
         for name, value in (("categories", filters.categories), ("years", filters.years))
@@ -233,10 +233,10 @@ LONGEST = 300
 
 
 def split_question(text: str, language: str = "") -> list[str]:
-    """Return the questions a text consists of, in their order; empty where it is only one.
+    """Split a text into its questions, in order; empty for a single question.
 
-    Halves of fewer than four words stay with the sentence around them. A half keeps the names that only the other
-    one has: it says which plan "the plan" is.
+    Halves with fewer than four words stay with the surrounding sentence. A half gets the names found only in the other
+    half: they say which plan "the plan" is.
     """
     text = " ".join(text.split())
     parts = [part.strip(" ,;") for part in _JOIN.split(text) if part and part.strip(" ,;")]
@@ -250,7 +250,7 @@ def split_question(text: str, language: str = "") -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rephrased:
-    """A model's rewording of a question, and the tokens that the call used."""
+    """A model's rewording of a question, and the call's usage."""
 
     expansion: str = ""
     alternatives: tuple[str, ...] = ()
@@ -259,9 +259,9 @@ class Rephrased:
 
 
 def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int, decompose: bool) -> Rephrased:
-    """Ask a model in one call for everything that a profile wants before the search.
+    """Ask a model in a single call for all rewordings the profile wants before the search.
 
-    Raises `ProviderError` when the model fails or sends nothing usable.
+    Raises `ProviderError` if the model fails or sends an unusable answer.
     """
     wishes, properties = "", dict[str, Any]()
     if expand:
@@ -314,8 +314,8 @@ def _text(value: Any) -> str:
 
 log = logging.getLogger(__name__)
 
-#: How much the patterns of a collection may ask of each question, in instructions of RE2: a hundred words of Korean,
-#: more of English. Whatever they are, 4,000 characters are read by so many in less than 50 ms.
+#: The maximum size of a collection's patterns, in RE2 instructions: a hundred words in Korean, more in English.
+#: Patterns within this size read 4,000 characters in less than 50 ms.
 MAXIMUM_PATTERN_SIZE = 1000
 NOT_LINEAR = (
     "The question pattern {pattern} cannot be used: {why}. Patterns are read by RE2, so that no question takes long: "
@@ -340,10 +340,10 @@ def require_linear_patterns(patterns: Iterable[tuple[str, Any]]) -> None:
 
 
 def is_found(pattern: str, text: str) -> bool:
-    """Whether a pattern of a profile is found anywhere in a text.
+    """Whether a profile's pattern is found anywhere in a text.
 
-    One that an earlier version saved and that cannot be read in linear time finds nothing: the question is searched
-    for without its categories.
+    A pattern saved by an earlier version may not run in linear time. It then matches nothing, and the question is
+    searched without its categories.
     """
     try:
         return _linear(pattern).search(text) is not None

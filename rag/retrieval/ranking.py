@@ -1,4 +1,4 @@
-"""Order the results by several signals, recency and pinned posts; and read what a post says about itself."""
+"""Order results by several signals, recency and pinned posts; read the metadata of posts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rag.types import ATTACHMENT_HEADS, SearchResult, Who, tenant_of
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
-    """What a document's metadata says beside its text."""
+    """Signals in a document's metadata."""
 
     written_on: date
     is_pinned: bool = False
@@ -30,7 +30,7 @@ class Signals:
     years: tuple[int, ...] = ()
 
 
-#: A slip in a date is no career of centuries.
+#: A typing error in a date must not make a career span centuries.
 LONGEST_JOB_YEARS = 80
 
 
@@ -45,7 +45,7 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return the signals of a passage. The passage's own years and kind count before the document's."""
+    """Return a passage's signals. Its years and category precede the document's."""
     category = result.metadata.get("category")
     return replace(
         document,
@@ -57,7 +57,7 @@ def of_passage(result: SearchResult, document: Signals, this_year: int | None = 
 def of_categories(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], categories: Sequence[str]
 ) -> tuple[SearchResult, ...]:
-    """Keep passages in one of the categories."""
+    """Keep passages in any of the categories."""
     wanted = set(categories)
     return tuple(r for r in results if wanted & set(of_passage(r, facts[r.document_id].signals).categories))
 
@@ -65,10 +65,10 @@ def of_categories(
 def of_years(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], years: Sequence[int]
 ) -> tuple[SearchResult, ...]:
-    """Keep passages in one of these years.
+    """Keep passages in any of these years.
 
-    A passage without a year has the document's year, unless any passage there has years: beside dated jobs in a
-    curriculum vitae, a list of skills has no year.
+    A passage without a year has the document's year, unless some passage in the document has years: beside dated jobs
+    in a curriculum vitae, a list of skills has no year.
     """
     wanted, own = set(years), [own_years(result) for result in results]
     dated = {result.document_id for result, said in zip(results, own, strict=True) if said}
@@ -98,12 +98,12 @@ class Facts:
 
     @property
     def shown(self) -> Mapping[str, Any]:
-        """The metadata; `createdAt` defaults to the day of arrival."""
+        """Return the metadata; `createdAt` defaults to the arrival time."""
         return {"createdAt": self.created_at.isoformat(), **self.metadata}
 
 
 def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
-    """Read the facts about the results' documents in one statement."""
+    """Read facts about the results' documents in a single statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
@@ -117,9 +117,9 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
-    """Read the signals from metadata as the sources write them, camelCase, or as we do.
+    """Read signals from metadata in the sources' camelCase or our snake_case.
 
-    The day is `backdatedAt` if there, else the post's `createdAt`, else the day it came here (source 000).
+    The day is `backdatedAt` if present, else the post's `createdAt`, else the day of arrival (source 000).
     """
     written = written_on(metadata) or created_at.date()
     years = metadata.get("years") or _value(metadata, "year")
@@ -136,10 +136,10 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 def ordered(
     scored: Sequence[ScoredHit], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
 ) -> list[ScoredHit]:
-    """Return the passages in the profile's own order, the best `top_k` of them.
+    """Order passages by the profile's rules and return the best `top_k`.
 
-    Multi-signal scores decide who is among them (source 001). Recency and priority reorder the `top_k` that the
-    reranker chose (source 000, steps 4 to 6), so that a pinned post never displaces a relevant one.
+    Multi-signal scores decide which passages are included (source 001). Recency and priority only reorder the `top_k`
+    chosen by the reranker (source 000, steps 4 to 6), so a pinned post never displaces a relevant passage.
     """
     items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in scored]
     unknown = Signals(written_on=today)
@@ -186,9 +186,7 @@ def ordered(
 
 
 def _base_score(result: SearchResult, profile: Profile) -> float:
-    """Return what the factors multiply: the reranker's relevance, the cosine of a search by vector, else the fused
-    score.
-    """
+    """Return the score before factors: the reranker's relevance, a vector search's cosine, else the fused score."""
     if result.rerank_score is not None:
         return result.rerank_score
     if profile.search.search_type == "vector" and result.similarity is not None:
@@ -210,11 +208,11 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
 
 
-# The factors of the source documents, whose figures are in the profiles. They multiply scores of at least 0.
+# Factors from the source documents; their figures are in the profiles. They multiply scores of at least 0.
 
 
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
-    """Return the factor of a post's age: of the first step of so many days, else `older` (source 000, "Recency
+    """Return the factor for a post's age: the first matching step (days, factor), else `older` (source 000, "Recency
     boost").
     """
     age_days = (today - written_on).days
@@ -222,18 +220,18 @@ def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, 
 
 
 def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> float:
-    """Return the highest factor of a document's categories, 1 for others (source 001, "Category Boost")."""
+    """Return the highest factor among a document's categories, 1 by default (source 001, "Category Boost")."""
     return max((factors.get(category.lower(), 1.0) for category in categories), default=1.0)
 
 
 def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
-    """Return the factor of this year, last year and so on, 1 for older and undated (source 001, "Recency Boost")."""
+    """Return the factor for this year, last year and so on; 1 for older and undated (source 001, "Recency Boost")."""
     ages = (max(0, this_year - year) for year in years)
     return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
 
 
 def quality_factor(content: str, *, least_words: int, most_words: int, factor: float) -> float:
-    """Return the factor of passages of medium length, 1 for others (source 001, "Chunk Quality Boost")."""
+    """Return the factor for passages with medium length, else 1 (source 001, "Chunk Quality Boost")."""
     return factor if least_words <= len(content.split()) <= most_words else 1.0
 
 
@@ -253,7 +251,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentLines:
-    """A profile's `attachment_format` in its parts: once, for each post, for each attachment."""
+    """The parts in a profile's `attachment_format`: used for all, for each post, for each attachment."""
 
     head: str
     post: str
@@ -261,13 +259,13 @@ class AttachmentLines:
 
     @classmethod
     def of(cls, template: str) -> AttachmentLines:
-        """Return the line with the title is repeated for each post, those after it for each of its attachments."""
+        """Split a template: the line with the title repeats for each post, the lines after it for each attachment."""
         lines = template.split("\n")
         place = next((n for n, line in enumerate(lines) if "{title}" in line), len(lines) - 1)
         return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the post's line, then the lines of each attachment, without lines whose last field is empty."""
+        """Yield the post's line, then each attachment's lines, leaving out lines whose last field is empty."""
         found = attachments_of(metadata)
         if found:
             yield self.post.replace("{title}", title)
@@ -282,7 +280,7 @@ class AttachmentLines:
 
 
 def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
-    """Return the attachments of posts as a text within `fits`; "" without attachments."""
+    """Format posts' attachments as text within `fits`; "" without attachments."""
     form = AttachmentLines.of(template)
     lines: list[str] = []
     for title, metadata in posts:
@@ -295,7 +293,7 @@ def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]
 
 
 def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the attachments of a post in its order, each with an address only where a link may lead there."""
+    """Return a post's attachments in order, with an address only if it is safe to link."""
     stored = metadata.get("attachments", metadata.get("attachmentsJson"))
     try:
         found = json.loads(stored) if isinstance(stored, str) else stored
@@ -306,7 +304,7 @@ def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def web_address(value: object) -> str:
-    """Return an address that a link may lead to; "" for one that is no web page's or holds a password."""
+    """Return an address if it is safe to link; "" for non-web addresses and addresses with a password."""
     try:
         parts = urlsplit(str(value or "").strip())
     except ValueError:
@@ -316,19 +314,19 @@ def web_address(value: object) -> str:
 
 
 def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return a post's passage without the part about attachments; the excerpt if nothing remains."""
+    """Remove the part about attachments from a post's passage; return the excerpt if no text remains."""
     places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
     kept = text[: min(places)].rstrip() if places else text
     return kept or str(metadata.get("excerpt") or "") or text
 
 
 def category_of(metadata: Mapping[str, Any]) -> str:
-    """Return the name of a post's category; for other documents what their metadata calls so."""
+    """Return a post's category name; for other documents the category in their metadata."""
     return str(metadata.get("categoryName") or metadata.get("category") or metadata.get("categorySlug") or "")
 
 
 def marks_of(metadata: Mapping[str, Any]) -> str:
-    """(필독) of an important and (고정) of a pinned post."""
+    """Return (필독) for an important post and (고정) for a pinned post."""
     important = IMPORTANT if metadata.get("isImportant") is True else ""
     return important + (PINNED if metadata.get("isPinned") is True else "")
 
@@ -340,8 +338,9 @@ def written_on(metadata: Mapping[str, Any]) -> date | None:
 
 
 def day_of(value: Any) -> date | None:
-    """Return a day from ISO text, or from milliseconds since 1970 as notice boards count: then it is Korea's; 0 is
-    none.
+    """Parse a day from ISO text, or from milliseconds since 1970 on notice boards.
+
+    Milliseconds give the day in Korea; 0 gives `None`.
     """
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -1,7 +1,6 @@
-"""Rerank passages by a model that reads question and passage together: Cohere, or a cross-encoder of one's own.
+"""Rerank passages with a model reading question and passage together: Cohere, or a self-hosted cross-encoder.
 
-Where the reranker is down, refuses or takes too long, the passages keep the order in which they were found, and the
-answer says so.
+If the reranker is down, refuses or takes too long, passages keep their order, and the answer says so.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PLACE = re.compile(r"\{(?:title|section|content)\}")
 def rerank(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit], providers: Providers
 ) -> list[ScoredHit]:
-    """Return the passages in the reranker's order; in the order found where there is none, or it does not answer."""
+    """Rerank the passages; keep their order without a reranker or if it does not answer."""
     details = RerankingDetails()
     trace.details.reranking = details
     if not trace.profile.ranking.reranking or not scored:
@@ -88,10 +87,10 @@ def _wanted(trace: RetrievalTrace) -> int | None:
 def _by_wording(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """Return the passages with the wording that a reranker compares them with: that of their own language.
+    """Pair passages with the wording for the reranker, in the passages' language.
 
-    A translation beside passages in the question's own language would lose what words and names they share. Where
-    there are both, that is a call for each.
+    A translation would lose words and names shared with passages in the question's language. Mixed passages need two
+    calls.
     """
     if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]
@@ -102,7 +101,7 @@ def _by_wording(
 
 @dataclass(frozen=True, kw_only=True)
 class Reranked:
-    """Results in their new order with what the call used; `usage` is None when nothing had to be ordered."""
+    """Results in their new order with the call's usage; `usage` is `None` if there was nothing to order."""
 
     results: tuple[SearchResult, ...]
     usage: Usage | None = None
@@ -111,11 +110,11 @@ class Reranked:
 def rerank_results(
     query: str, results: Sequence[SearchResult], *, reranker: Reranker, limit: int | None = None, template: str = ""
 ) -> Reranked:
-    """Return the `limit` most relevant results by the reranker, best first; `score` becomes its relevance, 0 … 1.
+    """Return the `limit` most relevant results, best first; `score` becomes the reranker's relevance, 0 … 1.
 
-    The reranker reads what `template` makes of `{title}`, `{section}` and `{content}`; without one, title and section
-    come before each passage, which distinguishes near-twin documents. Raises `ProviderError`; the caller then keeps the
-    order found.
+    The reranker reads `template` filled with `{title}`, `{section}` and `{content}`. Without a template, title and
+    section precede each passage, which distinguishes near-twin documents. Raises `ProviderError`; the caller then keeps
+    the original order.
     """
     wanted = len(results) if limit is None else min(limit, len(results))
     if wanted < 1:
@@ -131,15 +130,15 @@ def rerank_results(
 
 
 def text_to_rerank(result: SearchResult, template: str) -> str:
-    """Return what the reranker reads of a passage."""
+    """Return a passage's text for the reranker."""
     if not template:
         return contextual_text(known_by(result.title, result.folder), result.section, result.content)
-    # One pass: braces in a passage stay as they are.
+    # A single pass: braces in a passage stay unchanged.
     values = {"{title}": result.title, "{section}": result.section, "{content}": result.content}
     return _PLACE.sub(lambda match: values[match.group()], template)
 
 
 def is_reranking_enabled(settings: Settings | None = None) -> bool:
-    """Return whether a reranker is configured: a provider such as Cohere, or `RAG_CROSS_ENCODER`."""
+    """Whether a reranker is configured: a provider such as Cohere, or `RAG_CROSS_ENCODER`."""
     settings = settings or load_settings()
     return bool(settings.provider_for("rerank") or settings.cross_encoder)

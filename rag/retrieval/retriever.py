@@ -88,7 +88,7 @@ from rag.types import (
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
 
-#: A notice about one collection, if several are searched.
+#: A notice about a collection, if several are searched.
 IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 #: Nearest passages shown when there is no answer.
 NEAREST = 3
@@ -98,7 +98,7 @@ LEAST_ASKED = 2
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalResult:
-    """A response with every step that led to it, to explain it."""
+    """A response with all intermediate steps, for explanations."""
 
     response: ContextResponse
     #: As found, best first.
@@ -109,9 +109,9 @@ class RetrievalResult:
 
 
 class Retriever:
-    """Finds the passages that answer a question. Thread-safe.
+    """Find the passages to answer a question from. Thread-safe.
 
-    `tenant_prices` says what a tenant itself pays, by model and unit; without it list prices count.
+    `tenant_prices` returns a tenant's negotiated prices by model and unit; list prices are the default.
     """
 
     def __init__(self, database: Database, providers: Providers, *, tenant_prices: TenantPrices | None = None) -> None:
@@ -177,7 +177,7 @@ class Retriever:
         recorder: CallRecorder | None = None,
         today: date | None = None,
     ) -> RetrievalResult:
-        """Retrieve as `retrieve_context` does, with every candidate passage; "last March" counts from `today`."""
+        """Retrieve like `retrieve_context`, with every candidate passage; "last March" counts from `today`."""
         started = time.perf_counter()
         text = question.text.strip()
         if not text:
@@ -265,7 +265,7 @@ class Retriever:
         return RetrievalResult(response=response, hits=hits, scored=tuple(scored), cited=tuple(cited))
 
     def _find(self, trace: RetrievalTrace, wanted: int, today: date, *, is_strict: bool) -> _Found:
-        """Search collections that differ in nothing a search depends on, and order what they hold."""
+        """Search collections with equal search settings, and order the passages."""
         trace.thresholds = self._thresholds(trace, is_strict=is_strict)
         said = trace.text
         if trace.profile.search.refine_order:
@@ -305,7 +305,7 @@ class Retriever:
         own = trace.language.split("-")[0] if asked.original else ""
         by_country = of_countries(countries, distinct)
         chunks = {result.chunk_id for result in distinct if result.document_id in by_country.own}
-        # Passages of other countries do not stand beside the country's own.
+        # Leave out other countries' passages beside the country's passages.
         beside = replace(hits, meant=tuple(hit for hit in hits.meant if hit.chunk_id in chunks)) if chunks else hits
         scored = score_hits(distinct, beside, wordings=wordings, own_language=own, thresholds=trace.thresholds)
         if names.names:
@@ -332,10 +332,10 @@ class Retriever:
         return _Found(trace, hits.results, scored, cited, of_place)
 
     def _day_meant(self, trace: RetrievalTrace, hits: SearchHits, today: date) -> DayMeant | None:
-        """Return the day that the question asks about: a past one, where the version of a document found is known for
-        it, or a coming one, until which another version begins.
+        """Return the day a question asks about.
 
-        Profiles that search by the days of documents take days otherwise.
+        A past day counts if a found document has a known version for it; a coming day if a new version begins by then.
+        Profiles filtering by document dates handle days differently.
         """
         understanding = trace.profile.understanding
         if understanding.filter_by_date or understanding.filter_by_year:
@@ -352,7 +352,7 @@ class Retriever:
         coming = day_to_come(trace.text, trace.language, today)
         if coming is None or valid_on(coming.day) - valid_on(today):
             return coming
-        # A passage with the name of the month or year is about it. A day within a month seldom begins a version.
+        # A passage naming the month or year is about it. Versions seldom begin on a day within a month.
         is_said = any(coming.named.casefold() in result.content.casefold() for result in hits.results)
         is_period = coming.day.day == 1 or (coming.day + timedelta(days=1)).day == 1
         if is_said or not is_period or len(set(tokenize(coming.text, trace.language))) < LEAST_ASKED:
@@ -362,7 +362,7 @@ class Retriever:
         return replace(coming, day=today) if valid else None
 
     def _as_of(self, trace: RetrievalTrace, hits: SearchHits, day: date) -> SearchHits:
-        """Return the hits with passages of the versions that are valid on a day, today or earlier."""
+        """Replace hits with passages from the versions valid on a day, today or earlier."""
         who = trace.question.identity
         versions = [
             version
@@ -404,7 +404,7 @@ class Retriever:
     def _with_those_of_countries(
         self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, countries: Set[str], candidates: int
     ) -> SearchHits:
-        """Search the documents in the folders of countries too, if the search found none of them."""
+        """Also search the documents in the countries' folders, if the search found none."""
         if of_countries(countries, hits.results).own or trace.filters.document_ids or trace.question.document_ids:
             return hits
         found = self._named_like(trace, country_names(countries))
@@ -412,7 +412,7 @@ class Retriever:
         return self._with_those_of(trace, asked, hits, own, candidates, come_first=False) if own else hits
 
     def _named_like(self, trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]:
-        """Read the facts of documents with one of some names in their titles, folders or tags."""
+        """Read facts about documents with any of the names in their title, folder or tags."""
         ids = list(trace.collection_ids or (trace.question.collection.id,))
 
         def read(pipeline: Pipeline) -> list[tuple[UUID]]:
@@ -467,7 +467,7 @@ class Retriever:
         return places_of(trace.question.identity.user_group) if trace.profile.search.refine_order else ()
 
     def _place_facts(self, trace: RetrievalTrace, documents: Set[UUID]) -> tuple[list[PlaceFacts], list[str]]:
-        """Read the names and shelves of documents, and all groups in the tenant."""
+        """Read names and shelves of documents, and all groups in the tenant."""
 
         def read(pipeline: Pipeline) -> tuple[list[PlaceFacts], list[str]]:
             found = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})
@@ -478,12 +478,12 @@ class Retriever:
         return self._database.read(trace.question.identity, read)
 
     def _names(self, trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
-        """Return whose rules the question asks for, where the profile refines the order.
+        """Find whose rules the question asks for, if the profile refines the order.
 
-        `owners` are names that a search with them has found in enough documents.
+        `owners` are names found in enough documents by a search including them.
         """
         asked = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
-        # Of two health plans the question names one: that name tells passages apart.
+        # If the question names one of two health plans, the name tells passages apart.
         if not asked or hits.twins or not hits.results:
             return Names(trace.text)
         documents = list(dict.fromkeys(result.document_id for result in hits.results))
@@ -502,7 +502,7 @@ class Retriever:
                 saying[asked[place - 1]].add(document_id)
                 chunks[asked[place - 1]] += count
             if trace.language == "de":
-                # "Bei Krankheit": German writes every noun with a capital, so what German documents say is no name.
+                # "Bei Krankheit": German capitalises every noun, so words found in German documents are not names.
                 german = {document for document in documents if hits.languages[document].startswith("de")}
                 saying = {name: found for name, found in saying.items() if not found & german}
             missing = tuple(name for name, found in saying.items() if not found)
@@ -519,7 +519,7 @@ class Retriever:
         return Names(without(trace.text, meant, trace.language), (*meant, *missing), said_by, missing)
 
     def _languages(self, trace: RetrievalTrace) -> set[str]:
-        """Return the languages of the documents that are searched."""
+        """Return the languages of the searched documents."""
         ids = list(trace.collection_ids or (trace.question.collection.id,))
 
         def read(pipeline: Pipeline) -> list[tuple[str, float, float]]:
@@ -551,7 +551,7 @@ class Retriever:
     def _search(self, trace: RetrievalTrace, asked: ParsedQuestion, candidates: int) -> SearchHits:
         """Search for the question and its other wordings; at most `candidates` results, best first.
 
-        What the question itself seems to limit was guessed: where it leaves nothing, everything is searched.
+        Limits read from the question are guesses: if they leave no results, all documents are searched.
         """
         trace.on_step("searching", "")
         embedded = embed_wordings(trace, asked, self._providers)
@@ -605,16 +605,16 @@ class Retriever:
         hits = search_wordings(trace, asked, embedded, within, self._database, self._providers, candidates=candidates)
         if not trace.filters.years:
             return hits
-        # The search chose documents that have this year; of their passages some may be of another.
+        # The search chose documents with this year; some passages in them may be from other years.
         facts = read_facts(self._database, trace.question.identity, hits.results)
         return replace(hits, results=of_years(hits.results, facts, trace.filters.years))
 
     def _filtered(self, trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
-        """Keep the hits that match the question's categories and years (source 001, step 4).
+        """Keep hits matching the question's categories and years (source 001, step 4).
 
-        A condition that would leave nothing is dropped, and the other one stays.
+        A condition which would leave nothing is dropped; the other stays.
         """
-        # The caller's own conditions were part of the search and come before what the question was taken to mean.
+        # The caller's conditions were part of the search and precede limits read from the question.
         filters = replace(
             filters,
             categories=() if trace.filters.categories else filters.categories,
@@ -635,7 +635,7 @@ class Retriever:
         return replace(hits, results=kept)
 
     def _cut(self, trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
-        """Keep the hits above the threshold, where it is strict (source 004: similarity > match_threshold)."""
+        """Keep hits above a strict threshold (source 004: similarity > match_threshold)."""
         collection, profile = trace.question.collection, trace.profile
         if not profile.search.strict_threshold:
             return hits
@@ -651,7 +651,7 @@ class Retriever:
         return replace(hits, results=kept)
 
     def _distinct(self, trace: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
-        """Return the results with their ranks, without near repeats and spread over as many documents as wanted."""
+        """Rank results without near repeats, spread over the wanted number of documents."""
         profile = trace.profile
         with trace.step("collapse") as step:
             said = list(results)
@@ -667,7 +667,7 @@ class Retriever:
         return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
 
     def _speaking(self, trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
-        """Return the passages that may be cited, and say whether they answer the question."""
+        """Return the passages allowed as citations, and record whether they answer the question."""
         is_asked_for = trace.profile.ranking.only_evidence
         with trace.step("evidence") as step:
             speaking = worth_citing(scored) if is_asked_for else scored
@@ -690,7 +690,7 @@ class Retriever:
         return done
 
     def _metadata(self, trace: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID, Mapping[str, Any]]:
-        """Return the documents' metadata for the form of the passages, with the day of arrival if the form names it."""
+        """Return the documents' metadata for formatting passages, with the arrival day if there is a format."""
         if not trace.facts:
             trace.facts = read_facts(self._database, trace.question.identity, [item.result for item in cited])
         has_form = bool(trace.profile.answer.context_format)
@@ -703,11 +703,10 @@ class Retriever:
         return neighbours
 
     def _thresholds(self, trace: RetrievalTrace, *, is_strict: bool) -> tuple[float, ...]:
-        """Return the similarities that are evidence by themselves; none for the built-in embedder, which compares
-        words only.
+        """Return similarities sufficient as evidence; empty for the built-in embedder, which compares only words.
 
-        The second counts where no passage reaches the first: a figure set for a collection, such as 0.7, may be one
-        that its model never gives. A caller who asks for a threshold gets that one alone.
+        The second applies if no passage reaches the first: a collection's configured value, such as 0.7, may be out of
+        the model's reach. A caller's threshold is used alone.
         """
         collection, profile = trace.question.collection, trace.profile
         try:
@@ -726,7 +725,7 @@ class Retriever:
 
     def _finish(self, trace: RetrievalTrace, cited: Sequence[ScoredHit], started: float) -> None:
         if trace.details.reranking.results:
-            # The passages kept after reranking; `results` has all of them.
+            # The passages kept after reranking; `results` has all.
             trace.details.reranking.output_documents = len(cited)
         trace.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
         trace.details.search.final_top_k = trace.top_k
@@ -736,21 +735,21 @@ class Retriever:
 
 @dataclass(frozen=True)
 class _Found:
-    """The passages of one group of collections, best first; an answer may cite `cited`."""
+    """The passages from a group of collections, best first; an answer may cite `cited`."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...]
     scored: list[ScoredHit]
     cited: list[ScoredHit]
-    #: Further passages of the asker's place.
+    #: Further passages for the asker's place.
     of_place: list[ScoredHit] = field(default_factory=list)
     is_searched: bool = True
 
 
 def groups_of(first: Collection, others: Sequence[Collection]) -> list[list[Collection]]:
-    """Return collections in groups that one search can take, because no setting sets them apart; `first` is first.
+    """Group collections with equal settings, each group for a single search; the group of `first` comes first.
 
-    A measured threshold is of one collection; the built-in embedder has none.
+    A measured threshold belongs to a collection; the built-in embedder has none.
     """
     groups: dict[object, list[Collection]] = {}
     for collection in (first, *(other for other in others if other.id != first.id)):
@@ -767,16 +766,16 @@ def _unnamed(cited: Sequence[ScoredHit]) -> frozenset[UUID]:
 
 
 def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
-    """Return the names of the collections of each group."""
+    """Return the collection names in each group."""
     return [", ".join(collection.name for collection in group) for group in groups]
 
 
 def _together(
     searched: Sequence[_Found], names: Sequence[str]
 ) -> tuple[RetrievalTrace, tuple[SearchResult, ...], list[ScoredHit], list[ScoredHit]]:
-    """Merge the passages of several groups, in the trace of the first.
+    """Merge the passages from several groups into the first group's trace.
 
-    Scores of different embedders and profiles are not comparable; the probability that a passage answers is.
+    Scores from different embedders and profiles are not comparable; the probability of an answer is.
     """
     trace = searched[0].trace
     if len(searched) == 1:
@@ -801,7 +800,7 @@ def _together(
     trace.versions = tuple(version for found in searched for version in found.trace.versions)
     trace.staying = tuple(version for found in searched for version in found.trace.staying)
     trace.notices[:] = list(dict.fromkeys(notices))
-    # The facts cover the documents of one group only.
+    # The facts cover only a single group's documents.
     trace.facts = {}
 
     def by_evidence(items: Iterable[ScoredHit]) -> list[ScoredHit]:
@@ -818,9 +817,9 @@ def _together(
 def _shown(
     metadata: Mapping[UUID, Mapping[str, Any]], items: Iterable[ScoredHit], question: Question, profile: Profile
 ) -> dict[UUID, Mapping[str, Any]]:
-    """Return the metadata of each document that readers see.
+    """Return the metadata shown to readers, by document.
 
-    Posts are shown as posts if their own collection has a form for them; web pages have their address everywhere.
+    Posts are shown as posts if their collection has a format for them; web pages always have their address.
     """
     forms = {other.id: profile_of(other).answer.context_format for other in question.others}
     forms[question.collection.id] = profile.answer.context_format
@@ -832,7 +831,7 @@ def _shown(
 
 
 def _named(citations: Sequence[Citation], cited: Sequence[ScoredHit], question: Question) -> tuple[Citation, ...]:
-    """Name the collection of each citation, where several were searched."""
+    """Name each citation's collection, if several were searched."""
     if not question.others:
         return tuple(citations)
     names = {collection.id: collection.name for collection in (question.collection, *question.others)}
@@ -848,7 +847,7 @@ def _left_said(left: Sequence[SearchResult], of: Sequence[SearchResult], conditi
 
 
 def _combined(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
-    """Return the caller's conditions, completed by the question's where the caller has none of a kind."""
+    """Combine the caller's conditions with the question's; the caller's win."""
     given = trace.filters
     return replace(
         given,

@@ -1,4 +1,4 @@
-"""The question as the search takes it: its words, its vectors, and how rare its terms are in the documents."""
+"""The question as a search query: its words, its vectors, and how rare its terms are in the documents."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.bm25.synonyms import synonyms_of
 from rag.text.analysers import STOPWORDS, analyser_code, is_plain, is_unspaced, words_with_terms
 
-#: Weight of a synonym of the question's words.
+#: Weight of a synonym for a word in the question.
 SYNONYM_WEIGHT = 0.5
-#: The same in another language than the question's: there, every passage that mentions the subject would come first.
+#: Weight of a synonym in a different language: more, and every passage mentioning the subject would come first.
 FOREIGN_WEIGHT = 0.15
 #: Languages with closed compounds, such as German.
 COMPOUNDING = frozenset({"nl", "de", "da", "sv", "no", "nb", "fi"})
-#: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
+#: How many words of a question are searched for; a pasted page would make the scan slow.
 MAXIMUM_QUESTION_WORDS = 300
 
 
 @dataclass(frozen=True)
 class QuestionWord:
-    """A word of the question that carries topic, with its index terms."""
+    """A topic word in the question, with its index terms."""
 
     text: str
     terms: tuple[str, ...]
-    #: Two characters of a script without spaces.
+    #: Two characters in a script without spaces.
     is_pair: bool = False
     #: A word in a language with compounds.
     is_compounding: bool = False
-    #: Expressions that documents may use instead: the terms of each.
+    #: Other expressions in documents: the terms for each.
     synonyms: tuple[tuple[str, ...], ...] = ()
 
 
@@ -46,23 +46,23 @@ class QuestionWord:
 class SearchQuery:
     """A question with everything the search needs."""
 
-    #: The source of keywords, possibly several wordings, such as the original and a translation.
+    #: The text for keywords, possibly several wordings, such as the original and a translation.
     text: str
-    #: ISO 639-1 code of the question, "" when unknown: its stopwords are left out whatever the documents' language.
+    #: The question's ISO 639-1 code, "" if unknown. Its stopwords are left out whatever the documents' language.
     language: str = ""
-    #: The question's embedding, of length 1; None searches by keywords alone.
+    #: The question's embedding, of length 1; `None` searches by keywords alone.
     vector: NDArray[np.float32] | None = field(default=None, repr=False)
-    #: Id of the vector's embedder; passages with vectors from other embedders are not compared.
+    #: Id of the vector's embedder; only passages with the same embedder are compared.
     embedding_model: str = ""
-    #: The question's vector of meaning, if `vector` compares words; None without a model of meaning.
+    #: The question's meaning vector, if `vector` compares words; `None` without a meaning model.
     meaning: NDArray[np.float32] | None = field(default=None, repr=False)
-    #: The same of the question in the words of other languages, by language, made once it is known which there are.
+    #: Makes meaning vectors for the question in other languages' words, by language, after these languages are known.
     meaning_in_words_of: Callable[[Collection[str]], Mapping[str, NDArray[np.float32]]] | None = field(
         default=None, repr=False, compare=False
     )
-    #: Least cosine similarity of a result that keywords did not find.
+    #: Least cosine similarity for results not found by keyword.
     threshold: float = -1.0
-    #: Neighbours that are compared at least where an approximate index is used.
+    #: Least number of neighbours to compare with an approximate index.
     neighbours: int = 0
     fusion: Literal["weighted", "raw", "rrf"] = "weighted"
     #: Of BM25.
@@ -73,28 +73,29 @@ class SearchQuery:
     vector_rank_weight: float = 0.3
     keyword_rank_weight: float = 0.2
     rank_constant: int = 60
-    #: Passages of a document with so many first characters in common count once; 0: only identical passages do.
+    #: Passages in a document count as equal if this number of first characters is equal; 0: only identical passages do.
     same_beginning: int = 0
-    #: Whether the closeness of words and the names of documents affect the order.
+    #: Whether word closeness and document names affect the order.
     refine: bool = True
     #: Whether folders are compared beside titles.
     with_folders: bool = True
-    #: Whether words found nowhere are corrected to what the found passages suggest.
+    #: Whether words found nowhere are corrected from the found passages.
     correct_spelling: bool = True
 
     @property
     def is_dense(self) -> bool:
-        """Whether the signs of the vector's dimensions say where it points.
+        """Whether the signs of the vector's dimensions show its direction.
 
-        They do for every model; the built-in embedder's vectors are hashed words, mostly zeros: recall@10 .06 … .27.
+        True for every model except the built-in embedder, whose vectors are hashed words, mostly zeros: recall@10 .06 …
+        .27.
         """
         return not self.embedding_model.startswith("builtin/")
 
     @cached_property
     def halfvec(self) -> HalfVector | None:
-        """The vector as Postgres takes it; None when it is missing or has no direction.
+        """The vector in Postgres's format; `None` if it is missing or zero.
 
-        Raises `InvalidInput` when it has not the dimensions its embedding model names.
+        Raises `InvalidInput` if it has the wrong number of dimensions for its embedding model.
         """
         if self.vector is None:
             return None
@@ -108,13 +109,13 @@ class SearchQuery:
 
     @cached_property
     def meaning_halfvec(self) -> HalfVector | None:
-        """The vector of meaning in the form Postgres takes, or None."""
+        """The meaning vector in Postgres's format, or `None`."""
         return None if self.meaning is None else HalfVector(self.meaning)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
-    """The question's terms known in the scope, the number of passages with each, and the number of all passages."""
+    """The question's known terms with their passage counts, and the total number of passages."""
 
     chunks_by_term: Mapping[int, float] = field(default_factory=dict)
     chunks: float = 0.0
@@ -126,10 +127,10 @@ class TermStatistics:
 
 @lru_cache(maxsize=2_000)
 def question_terms(text: str, language: str, analyser: str) -> Mapping[str, float]:
-    """Return the distinct index terms of a question for documents of one language, each with its weight.
+    """Return a question's distinct index terms for documents in a language, with weights.
 
-    The question's own terms come in its order with full weight; synonyms weigh less. Words taken as they are count as
-    often as the question has them (source 003, 2.3 A: the sum is over its tokens).
+    The question's terms come first, in order, with full weight; synonyms weigh less. With a plain analyser, words count
+    every time they occur (source 003, 2.3 A: the sum is over its tokens).
     """
     if is_plain(analyser):
         counted = Counter(word for word, _ in words_with_terms(text, analyser)[:MAXIMUM_QUESTION_WORDS])
@@ -143,18 +144,18 @@ def question_terms(text: str, language: str, analyser: str) -> Mapping[str, floa
 
 @lru_cache(maxsize=2_000)
 def asked_words(text: str, language: str, analyser: str) -> tuple[QuestionWord, ...]:
-    """Return `question_words` from a cache: several steps of one question need them."""
+    """Return `question_words` from a cache: several steps need them."""
     return tuple(question_words(text, language, analyser))
 
 
 def question_words(text: str, language: str, analyser: str) -> list[QuestionWord]:
-    """Return the words of a question that carry topic, each once, analysed as documents of one language are.
+    """Return a question's distinct topic words, analysed for documents in a language.
 
-    Stopwords of the question's own language are left out too: an English "the" would be a rare word in Dutch documents.
+    Stopwords in the question's language are left out too: an English "the" would be rare in Dutch documents.
     """
     stopwords = frozenset() if is_plain(analyser) else STOPWORDS.get(language, frozenset())
     found: dict[tuple[str, ...], QuestionWord] = {}
-    # One letter may be short for a sentence (U+FDFA for four words): what a question is read as stays near its length.
+    # A single character may expand to a sentence (U+FDFA stands for four words); limit the length after normalization.
     if not is_plain(analyser):
         text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
     synonyms = {} if is_plain(analyser) else synonyms_of(text, language, analyser)

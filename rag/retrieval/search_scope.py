@@ -1,7 +1,7 @@
-"""Read the scope of a search: its passages by language, and the documents that meet the filters.
+"""Read a search scope: its passages by language, and the documents matching the filters.
 
-A scope that was searched before is taken to hold what it held then, so that the searches leave together with the
-question what it holds now; where the answer differs, they are asked once more.
+A scope searched before is expected to have the same contents. The searches therefore leave together with the request
+for its current contents; if these differ, the searches are repeated.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from rag.storage.pipeline import PendingResult, Pipeline
 from rag.text.analysers import analyser_for
 from rag.types import Scope, SearchFilters
 
-#: Passages up to which every vector is compared. Measured: a vector of 1536 dimensions costs 0.7 … 1.7 µs, bits 0.1 …
-#: 0.35 µs and comparing the nearest 400 about 2 ms, so that bits win from 2,000 … 3,000 passages on.
+#: Up to this many passages, every vector is compared. Measured: a vector with 1536 dimensions takes 0.7 … 1.7 µs, bits
+#: 0.1 … 0.35 µs, and comparing the nearest 400 about 2 ms; bits are faster from 2,000 … 3,000 passages on.
 EXACT_SCAN_PASSAGES = 2_000
-#: Passages up to which every vector of meaning is compared. Measured: each costs 1.9 µs, its bits 0.4 µs, and comparing
-#: the nearest and the sample 5 … 8 ms.
+#: Up to this many passages, every meaning vector is compared. Measured: each takes 1.9 µs, its bits 0.4 µs, and
+#: comparing the nearest and the sample 5 … 8 ms.
 EXACT_MEANINGS = 5_000
-#: An index of vectors is used until the collection has so many times the passages with which its recall was measured.
+#: A vector index is used until the collection has this many times the passages present when its recall was measured.
 MOST_GROWTH = 2
-#: Scopes whose last contents are remembered.
+#: How many scopes are remembered.
 REMEMBERED_SCOPES = 10_000
 
 
 class Expected(NamedTuple):
-    """The properties of a scope that decide how it is searched."""
+    """The properties that decide how a scope is searched."""
 
     analysers: frozenset[str]
     #: Whether dense vectors are compared by their bits first.
     is_large: bool
     #: Whether vectors of meaning are.
     has_many_meanings: bool
-    #: How far the collection's own index of vectors looks (`rag.retrieval.vector_index`); 0: they are scanned.
+    #: The search breadth in the collection's vector index (`rag.retrieval.vector_index`); 0 means a scan.
     breadth: int = 0
 
 
@@ -50,7 +50,7 @@ class ScopeContents:
 
     #: Passages and terms in the keyword index by the language they were analysed in.
     languages: dict[str, tuple[float, float]]
-    #: Documents that meet the filters, and where their passages are; None when all that are indexed do.
+    #: Documents matching the filters, and their passages' places; `None` if all indexed documents match.
     wanted: tuple[UUID, ...] | None
     wanted_places: Ranges | None
     #: Passages among which the search takes place.
@@ -77,19 +77,19 @@ class ScopeContents:
         return self.passages > EXACT_SCAN_PASSAGES
 
 
-#: The last known contents of scopes searched without filters, by their collections.
+#: The last known contents of scopes searched without filters, by collections.
 _expected: dict[tuple[UUID, ...], Expected] = {}
 
 
 class ScopeReading:
-    """What the scope holds, asked and not yet waited for."""
+    """A request for a scope's contents, not yet awaited."""
 
     def __init__(self, pipeline: Pipeline, scope: Scope, filters: SearchFilters) -> None:
         self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
         self._pipeline, self._filters = pipeline, filters
         self._totals = pipeline.execute(queries["search_scope"], self.where)
         self._key = scope.collection_ids if filters.is_empty else None
-        # An index belongs to one collection, and what a filter leaves is found by its documents.
+        # An index belongs to a single collection, and filtered passages are found by their documents.
         self._may_have_index = filters.is_empty and len(scope.collection_ids) == 1
         self._index = self._ask_index() if self.guess is None or self.guess.is_large else None
 
@@ -98,7 +98,7 @@ class ScopeReading:
 
     @property
     def guess(self) -> Expected | None:
-        """What the scope probably needs to be asked: what it needed last time."""
+        """Guess the scope's properties from the last search."""
         return _expected.get(self._key) if self._key is not None else None
 
     @cached_property
@@ -126,19 +126,19 @@ class ScopeReading:
         contents = replace(contents, breadth=self._breadth(contents))
         if self._key is not None:
             if len(_expected) >= REMEMBERED_SCOPES:
-                _expected.clear()  # one more round trip for each of them
+                _expected.clear()  # Costs each scope another round trip.
             _expected[self._key] = contents.expected
         return contents
 
     def _breadth(self, contents: ScopeContents) -> int:
-        """Return how far to search the index; 0 without one, or once the collection has outgrown its measurement."""
+        """Return the index's search breadth; 0 without an index, or if the collection has outgrown its measurement."""
         asked = (self._index or self._ask_index()) if contents.is_large else None
         breadth, measured = (asked.fetchone() if asked else None) or (0, 0)
         return int(breadth) if contents.passages <= MOST_GROWTH * measured else 0
 
 
 def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) -> ScopeReading:
-    """Ask what the scope holds and, with filters, which documents of it are wanted."""
+    """Request the scope's contents and, with filters, the matching documents."""
     return ScopeReading(pipeline, scope, filters or SearchFilters())
 
 
@@ -148,7 +148,7 @@ def ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
 
 
 def filter_conditions(filters: SearchFilters) -> dict[str, Any]:
-    """Return a search's conditions by the names in the statements; None for unset conditions."""
+    """Return search conditions by their parameter names in the statements; `None` for unset conditions."""
     return {
         "document_ids": list(filters.document_ids) or None,
         "categories": list(filters.categories) or None,

@@ -15,7 +15,7 @@ from rag.text.relative_days import whole_words
 
 @dataclass(frozen=True)
 class _Words:
-    """How a language asks for the first day of something."""
+    """A language's words for asking when something began."""
 
     #: Always asks for a day in the past: "since when".
     since: str

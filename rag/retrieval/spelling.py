@@ -1,6 +1,6 @@
-"""Correct misspelt words: replace a word that no document has by the nearest word of the passages found.
+"""Correct misspelt words: replace a word missing from the documents by the nearest word in the found passages.
 
-No dictionary is needed. The vector search finds passages by parts of words, so the intended word is among theirs.
+No dictionary is needed. The vector search finds passages by word parts, so the intended word is among them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from rag.retrieval.bm25.index import term_id
 from rag.retrieval.search_query import QuestionWord, SearchQuery, TermStatistics, asked_words
 from rag.text.analysers import analyse, without_particle
 
-#: Shorter words are one letter away from too many others.
+#: Shorter words are a single letter away from too many others.
 SHORTEST = 4
 #: From this length on a letter may be replaced: "gold" is no slip for "good", nor "Mars" for "ears".
 SHORTEST_REPLACED = 5
-#: The same in syllables: two with one letter replaced are mostly another word, as "사장" is for "시장".
+#: The same in syllables: a Korean word with two syllables and a replaced letter is mostly a different word, like "사장"
+#: and "시장".
 SHORTEST_REPLACED_KOREAN = 3
-#: Longer ones are no words that anybody mistypes, and have as many wordings with a letter left out as letters.
+#: Longer strings are not typing errors, and have as many variants with a letter left out as letters.
 LONGEST = 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HANGUL = re.compile("[가-힣]{2,}")
 
 
 class WrittenPassage(Protocol):
-    """A passage found, reduced to its words and their language."""
+    """A found passage, reduced to its words and their language."""
 
     @property
     def content(self) -> str: ...
@@ -49,7 +50,7 @@ def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Wr
 
     def is_known(word: QuestionWord, analyser: str) -> bool:
         terms = word.terms if analyser == own else tuple(analyse(word.text, analyser))
-        # Of a Korean word the first represents the whole; pairs of its syllables are parts of other words too.
+        # A Korean word's first term is the whole word; its syllable pairs occur in other words too.
         whole = terms[:1] if is_hangul(word.text) else terms
         return any(term_id(term) in statistics.chunks_by_term for term in whole)
 
@@ -66,15 +67,15 @@ def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Wr
 
 
 def is_hangul(word: str) -> bool:
-    """Whether a word is written in Korean syllables alone, and has more than one."""
+    """Whether a word consists of at least two Korean syllables and nothing else."""
     return _HANGUL.fullmatch(word) is not None
 
 
 def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, str]:
-    """For each unknown word the likeliest word of the passages that is one slip away, if there is one.
+    """Map each unknown word to the likeliest word in the passages with a single slip, if any.
 
-    A slip is a letter too many, missing, wrong or swapped with its neighbour: four of five misspellings (Damerau 1964).
-    The letters of Korean are those that its syllables are made of, and the particles of a word stay as they were typed.
+    A slip is a letter added, missing, wrong or swapped with its neighbour: 80 % of misspellings (Damerau 1964). Korean
+    letters are the parts of syllables, and a word's particles stay as typed.
     """
     unknown = [w for w in unknown if len(w) <= LONGEST and len(_letters(w)) >= SHORTEST and w.isalpha()]
     if not unknown:
@@ -97,7 +98,7 @@ def _nearest_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
 
 def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
     counts = Counter(word for text in texts for word in _HANGUL.findall(text)) if unknown else Counter()
-    # A slip is within one syllable: without that one both are the same.
+    # A slip is within a single syllable: without it both words are equal.
     by_rest: dict[tuple[str, str], list[str]] = defaultdict(list)
     stems = {word: without_particle(word) for word in unknown}
     for word, stem in stems.items():
@@ -124,7 +125,7 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
 
 
 def _rests(word: str) -> list[tuple[str, str]]:
-    """Return the parts before and after each syllable of a word."""
+    """Return the parts before and after each syllable in a word."""
     return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 
@@ -149,7 +150,7 @@ def _shared_start(word: str, other: str) -> int:
 
 
 def _one_slip_away(unknown: Sequence[str], written: Sequence[str]) -> list[list[int]]:
-    """For each unknown word, the places of the written words one slip away."""
+    """Return, for each unknown word, the positions of written words with a single slip."""
     if not unknown or not written:
         return [[] for _ in unknown]
     distances = cdist(unknown, written, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)
@@ -157,7 +158,7 @@ def _one_slip_away(unknown: Sequence[str], written: Sequence[str]) -> list[list[
 
 
 def is_one_slip_away(word: str, other: str) -> bool:
-    """Whether one letter inserted, left out, replaced or swapped with its neighbour makes one word the other."""
+    """Whether inserting, removing, replacing or swapping a letter turns a word into the other."""
     if OSA.distance(word, other, score_cutoff=1) != 1:
         return False
     is_replaced = len(word) == len(other) and sorted(word) != sorted(other)

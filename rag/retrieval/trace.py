@@ -1,4 +1,4 @@
-"""Trace one question through retrieval: its steps, costs and timing, and the words that describe each."""
+"""Trace a question through retrieval: steps, costs, timing, and descriptions for each."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class CallRecorder(Protocol):
         """Record a request before it is made; the next `record` or `drop` refers to it."""
 
     def drop(self) -> None:
-        """Forget a request that failed without a bill."""
+        """Forget a failed, unbilled request."""
 
     def record(self, paid: Charge) -> None:
-        """Record a charge as soon as it is known: a later step may fail."""
+        """Record a charge immediately: a later step may fail."""
 
 
 @dataclass
@@ -70,27 +70,27 @@ class RetrievalTrace:
     filters: SearchFilters
     on_step: OnStep
     tenant_prices: TenantPrices | None = None
-    #: Similarities that are evidence by themselves: the second counts where no passage reaches the first.
+    #: Similarities sufficient as evidence: the second applies if no passage reaches the first.
     thresholds: tuple[float, ...] = ()
-    #: The facts about the documents found, once a step has read them.
+    #: Facts about the found documents, after a step has read them.
     facts: dict[UUID, Facts] = field(default_factory=dict)
     details: RAGDetails = field(default_factory=RAGDetails)
     charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     recorder: CallRecorder | None = None
-    #: The collections that are searched, which differ in nothing that a search depends on.
+    #: The searched collections, with equal search settings.
     collection_ids: tuple[UUID, ...] = ()
-    #: Vectors of this question by their model and texts, None where it did not answer; other collections share them.
+    #: The question's vectors by model and texts, `None` if the model did not answer; shared with other collections.
     vectors: dict[tuple[str, ...], FloatMatrix | None] = field(default_factory=dict)
     #: Published versions that are still valid on a coming day, because no later version begins by then.
     staying: tuple[VersionOnDay, ...] = ()
-    #: Earlier versions that were searched because they were valid on the day asked about.
+    #: Earlier versions searched because they were valid on the day in question.
     versions: tuple[VersionOnDay, ...] = ()
     #: The companies and countries in the question.
     names: tuple[str, ...] = ()
     #: Documents found for the asker's place.
     of_place: frozenset[UUID] = frozenset()
-    #: The folders of documents, where their places were looked at.
+    #: The documents' folders, if their places were read.
     folders: Mapping[UUID, str] = field(default_factory=dict)
     _prices: Mapping[str, Any] | None = None
 
@@ -100,7 +100,7 @@ class RetrievalTrace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepDetails]:
-        """Time a step and keep it with its `detail`; a step with an empty `detail` is not kept."""
+        """Time a step and keep it with its `detail`; a step with an empty `detail` is dropped."""
         done = StepDetails(name=name)
         started = time.perf_counter()
         try:
@@ -112,7 +112,7 @@ class RetrievalTrace:
                 self.details.steps = [*(self.details.steps or []), done]
 
     def pay(self, operation: Operation, usage: Usage | None) -> None:
-        """Price a call, at the tenant's own prices before the listed prices."""
+        """Price a call; the tenant's prices precede list prices."""
         if usage is not None:
             paid = charge(operation, usage, self._own_prices())
             self.charges.append(paid)
@@ -121,9 +121,9 @@ class RetrievalTrace:
 
     @contextmanager
     def paying(self, operation: Operation) -> Iterator[None]:
-        """Record calls before they are made, and pay for those that were lost.
+        """Record calls before they are made, and pay for lost calls.
 
-        An answer that cannot be used costs the same.
+        An unusable answer costs the same.
         """
         recorder = self.recorder
         notes = Notes(partial(recorder.send, operation), recorder.drop) if recorder is not None else None
@@ -131,13 +131,13 @@ class RetrievalTrace:
             yield
 
     def skip(self, notice: str, reason: RagError) -> None:
-        """Go on without a provider. A settings error keeps its own sentence: someone here can fix it."""
+        """Continue without a provider. A settings error keeps its message: the reader can fix it."""
         is_settings = isinstance(reason, SettingsError)
         logger.log(logging.INFO if is_settings else logging.WARNING, "%s (%s)", notice, reason)
         self.notices.append(f"{notice} {reason}" if is_settings else notice)
 
     def _own_prices(self) -> Mapping[str, Any] | None:
-        """Read once, when there is something to pay."""
+        """Read the tenant's prices a single time, when there is a call to pay."""
         if self._prices is None and self.tenant_prices is not None:
             try:
                 self._prices = self.tenant_prices(self.tenant_id)
@@ -150,7 +150,7 @@ PREVIEW_CHARACTERS = 200
 
 
 def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
-    """Return each found passage with the cosine similarity (0 if unknown) and the beginning of the text."""
+    """Return each found passage with its cosine similarity (0 if unknown) and a preview."""
     return [
         RawResultDetails(
             chunk_id=str(r.chunk_id),
@@ -173,7 +173,7 @@ def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails
 
 
 def costs_from(charges: Sequence[Charge]) -> CostDetails:
-    """Sum the charges by operation in US dollars; a call without a known price adds nothing."""
+    """Sum the charges by operation in US dollars; a call without a known price adds 0."""
 
     def total(*operations: Operation) -> float:
         return float(sum((c.cost for c in charges if c.operation in operations and c.cost is not None), Decimal(0)))
@@ -207,7 +207,7 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
 
 
 def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
-    """Describe the results left out before scoring; empty for none."""
+    """Describe the results left out before scoring; "" if there are none."""
     said = []
     if near_repeats:
         said.append(f"{near_repeats} near repeats left out")

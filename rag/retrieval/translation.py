@@ -1,4 +1,4 @@
-"""Translate questions into the documents' language: across languages, similarity is weak and keywords find nothing."""
+"""Translate questions into the documents' language: otherwise similarity is weak and keywords find nothing."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CACHED_TRANSLATIONS = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """The question to search with. `translated_from` is None when it is the original."""
+    """The question to search with. `translated_from` is `None` for an untranslated question."""
 
     query: str
     translated_from: str | None = None
-    #: What the call used; None when no call was made, be it unneeded or remembered.
+    #: The call's usage; `None` without a call, whether unnecessary or cached.
     usage: Usage | None = None
 
 
@@ -63,7 +63,7 @@ TRANSLATIONS = Remembered(CACHED_TRANSLATIONS)
 
 
 def needs_translation(query: str, language: str, target_language: str) -> bool:
-    """Whether a question is in another language than wanted; False for an unknown language ("")."""
+    """Whether a question is in a different language than wanted; False for an unknown language ("")."""
     source, target = _code(language), _code(target_language)
     return bool(source) and source != target and bool(query.strip())
 
@@ -77,9 +77,9 @@ def translate_query_if_needed(
 ) -> Translation:
     """Translate a question unless it is in the documents' language already.
 
-    Languages are ISO 639-1 codes; an unknown one ("") is not translated, nor is anything without a model. The same
-    question is translated once per process. Raises `ProviderError` when the model fails, is cut at its length limit or
-    sends nothing usable.
+    Languages are ISO 639-1 codes. Nothing is translated from an unknown language ("") or without a model. Each process
+    translates a question a single time. Raises `ProviderError` if the model fails, reaches its length limit or sends an
+    unusable answer.
     """
     source, target = _code(language), _code(target_language)
     if model is None or not needs_translation(query, language, target_language):
@@ -97,8 +97,8 @@ def translate_query_if_needed(
         maximum_output_tokens=64 + 2 * len(query),
     )
     text = completion.text.strip().removeprefix("<question>").removesuffix("</question>").strip().strip('"“”')
-    text = " ".join(text.split())  # the original is searched for on the line below it
-    # Ten times the question is not a translation of it, but an answer.
+    text = " ".join(text.split())  # The original follows on the next line of the search text.
+    # Ten times the question's length is an answer, not a translation.
     if not text or len(text) > 200 + 10 * len(query):
         report_lost(completion.usage)
         raise ProviderAnswerInvalid("The model sent no usable translation.")

@@ -1,9 +1,9 @@
-"""Build an approximate index of one collection's vectors by command, and use it if its measured recall is good enough.
+"""Build an approximate vector index for a collection by command, and use it if its measured recall is good enough.
 
-The search scans vectors (`rag.retrieval.hybrid_search`), which loses no neighbour and costs more the more passages a
-collection has. From some hundred thousand on an index answers sooner. How many neighbours it loses depends on the
-vectors, so that each is measured on its own collection: against the exact scan, with what people asked there and with
-passages of its own. The search uses it where it finds 99 of 100 of the ten nearest and is faster than the scan.
+The search normally scans vectors (`rag.retrieval.hybrid_search`): exact, but slower with more passages. From a few
+hundred thousand passages on, an index is faster. Its losses depend on the vectors, so each index is measured on its
+collection against the exact scan, with questions asked there and passages stored there. The search uses an index if it
+finds 99 % of the ten nearest passages and is faster than the scan.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from rag.types import Collection, FloatMatrix, Identity
 
 Kind = Literal["hnsw", "ivfflat"]
 KINDS: tuple[Kind, ...] = ("hnsw", "ivfflat")
-#: Of the ten nearest passages, so many have to be found for the index to be used.
+#: Recall among the ten nearest passages needed to use the index.
 LEAST_RECALL = 0.99
 NEAREST = 10
 #: How far an index may look, least first: hnsw.ef_search and ivfflat.probes.
 BREADTHS: Mapping[Kind, tuple[int, ...]] = {"hnsw": (40, 100, 200, 400, 800), "ivfflat": (1, 3, 10, 30, 100, 300)}
 QUESTIONS, PASSAGES = 50, 100
-#: Searches to measure with; no more begin after so many seconds of exact scans, but at least a few are made.
+#: How many searches to measure with. After this many seconds of exact scans no more begin, but at least a few run.
 LEAST_SEARCHES, MOST_SECONDS = 20, 60.0
-#: The graph of an index is made in memory, where it fits: measured with 100,000 passages, 50 s in place of 565 s.
+#: The graph is built in memory if it fits: with 100,000 passages, 50 s instead of 565 s.
 MOST_MEMORY_MB = 2048
-#: Iterative scans, which go on where unpublished passages are in the way, came with it.
+#: Introduced iterative scans, which continue past unpublished passages.
 OLDEST_PGVECTOR = (0, 8)
 
 
@@ -54,7 +54,7 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A measured breadth of the index: the share of the exact scan's passages found, and the time."""
+    """A measured breadth: the share of the exact scan's passages found, and the time."""
 
     breadth: int
     #: Recall among the ten nearest, and among as many as a search takes.
@@ -65,13 +65,13 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What an index was measured at."""
+    """The measurements of an index."""
 
-    #: Searches by what people asked, and by passages of the collection.
+    #: Number of searches by asked questions, and by passages in the collection.
     questions: int
     passages: int
     exact_ms: Timed
-    #: How the search goes without the index: the same as the exact scan, or by bits.
+    #: Search time without the index: the exact scan, or by bits.
     scan_ms: Timed
     tried: tuple[Tried, ...]
 
@@ -92,7 +92,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorIndex:
-    """A row of `vector_indexes`, with the size of the index now."""
+    """A row in `vector_indexes`, with the index's current size."""
 
     collection_id: UUID
     embedding_model: str
@@ -100,7 +100,7 @@ class VectorIndex:
     kind: Kind
     breadth: int
     is_used: bool
-    #: Passages of the collection when it was measured.
+    #: The collection's passages when measured.
     passages: int
     measured: dict[str, Any] = field(repr=False)
     built_at: datetime
@@ -111,7 +111,7 @@ class VectorIndex:
 
     @property
     def seconds(self) -> float:
-        """How long it took to make."""
+        """Return the build time."""
         return float(self.measured.get("build_seconds", 0.0))
 
     @property
@@ -130,7 +130,7 @@ class VectorIndex:
 
 
 class VectorIndexes:
-    """Makes, measures and drops the indexes of collections. Needs the address of the tables' owner."""
+    """Build, measure and drop vector indexes. Needs the table owner's connection string."""
 
     def __init__(self, database: Database, calibrations: Calibrations, owner_conninfo: str) -> None:
         self._database = database
@@ -151,10 +151,10 @@ class VectorIndexes:
         breadths: Sequence[int] = (),
         must_be_faster: bool = True,
     ) -> VectorIndex:
-        """Make a collection's index again and measure it; the search uses it where that says so.
+        """Rebuild and measure a collection's index; the search uses it if the measurement allows.
 
-        Searching and adding go on meanwhile. Raises `InvalidInput` where there is nothing to index, the server's
-        pgvector is too old, or another program makes this index.
+        Searching and adding documents continue meanwhile. Raises `InvalidInput` if the collection has no vectors, the
+        server's pgvector is too old, or another program is building this index.
         """
         require_admin(identity)
         _, _, given = collection.embedding_model.rpartition("@")
@@ -164,7 +164,7 @@ class VectorIndexes:
         dimensions = int(given)
         name = f"document_chunks_near_{collection.id.hex}"
         with self._owner(name) as owner:
-            # Its row comes first: an index without one belongs to nobody, and is dropped.
+            # Add its row first: an index without a row belongs to nobody and is dropped.
             row = {"dimensions": dimensions, "kind": kind, "embedding_model": collection.embedding_model}
             self._database.execute(identity, "add_vector_index", collection_id=collection.id, **row)
             _run(owner, "vector_index_drop", name=name)
@@ -193,9 +193,9 @@ class VectorIndexes:
         must_be_faster: bool = True,
         build_seconds: float | None = None,
     ) -> VectorIndex:
-        """Measure a collection's index and keep what came of it; the search goes by that from now on.
+        """Measure a collection's index and store the result, which the search follows from now on.
 
-        Raises `InvalidInput` where there is no index.
+        Raises `InvalidInput` without an index.
         """
         require_admin(identity)
         made = self.find(collection)
@@ -235,7 +235,7 @@ class VectorIndexes:
 
     @contextmanager
     def _owner(self, name: str) -> Iterator[psycopg.Connection]:
-        """Connect as the owner of the tables, who alone may make an index; one program at a time makes each."""
+        """Connect as the tables' owner, who alone may build an index; a lock lets a single program build each."""
         with psycopg.connect(self._owner_conninfo, autocommit=True, prepare_threshold=None) as owner:
             owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', false)")
             version = str((owner.execute(queries["pgvector_version"]).fetchone() or ("0",))[0])
@@ -250,7 +250,7 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **asked))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Return vectors of asked questions; None without questions, or if the embedder does not answer."""
+        """Embed asked questions; `None` without questions, or if the embedder does not answer."""
         asked = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], asked).fetchall()]
@@ -271,10 +271,10 @@ class VectorIndexes:
         passages: Sequence[tuple[UUID, HalfVector]],
         breadths: Sequence[int],
     ) -> Measured:
-        """Search by each question and passage in each way, a passage for its neighbours without itself."""
+        """Search with each question and passage in each way; a passage's search excludes the passage itself."""
         asked: list[tuple[UUID | None, HalfVector]] = []
         asked += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
-        # By turns, so that few searches are a fair sample too.
+        # Alternate, so that a few searches are a fair sample too.
         searches = [each for pair in zip(asked, passages, strict=False) for each in pair]
         both = len(searches) // 2
         searches += [*asked[both:], *passages[both:]]
@@ -310,7 +310,7 @@ class VectorIndexes:
     def _search(
         self, collection: Collection, *, is_large: bool = False, breadth: int = 0
     ) -> Callable[[HalfVector], tuple[list[UUID], float]]:
-        """Return what searches as the product does, by the same statements; the ids and the milliseconds."""
+        """Build a search with the product's statements, returning ids and milliseconds."""
         where = {
             "tenant_id": collection.tenant_id, "collection_ids": [collection.id], "wanted": None, "threshold": -1.0,
             "embedding_model": collection.embedding_model, "limit": FUSED_CANDIDATES + 1,
@@ -341,7 +341,7 @@ class _Way:
 
     def search(self, vector: HalfVector, *, without: UUID | None) -> None:
         if not self.found:
-            self._run(vector)  # the first search of a connection plans and reads what no later one does
+            self._run(vector)  # The first search on a connection is slower: it plans statements and fills caches.
         ids, ms = self._run(vector)
         self.found.append([each for each in ids if each != without][:FUSED_CANDIDATES])
         self.ms.append(ms)
@@ -351,26 +351,26 @@ class _Way:
         return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
 
     def recall(self, exact: _Way, places: int) -> float:
-        """Return the share of the exact scan's first passages that this way found among its own."""
+        """Return the share of the exact scan's first passages found this way."""
         pairs = [(set(own[:places]), truth[:places]) for own, truth in zip(self.found, exact.found, strict=True)]
         wanted = sum(len(truth) for _, truth in pairs)
         return round(sum(len(own & set(truth)) for own, truth in pairs) / wanted, 4) if wanted else 1.0
 
 
 def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: int) -> None:
-    """Make the index, in memory where it fits and by two processes where the machine lets them share that."""
+    """Build the index in memory if it fits, with two processes if the machine has enough shared memory."""
     memory = f"{min(MOST_MEMORY_MB, 64 + 2 * graph_bytes // 2**20)}MB"
     owner.execute(queries["vector_index_memory"], {"memory": memory, "processes": "2"})
     try:
         _run(owner, "vector_index_statement", **values)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
-        # Containers often have 64 MB of shared memory.
+        # Containers often have 64 MB shared memory.
         _run(owner, "vector_index_drop", name=values["name"])
         owner.execute(queries["vector_index_memory"], {"memory": memory, "processes": "0"})
         _run(owner, "vector_index_statement", **values)
 
 
 def _run(owner: psycopg.Connection, statement: str, /, **values: Any) -> None:
-    """Run the statement that a named one writes: what makes and drops indexes takes no parameters."""
+    """Run the statement another statement generates: creating and dropping indexes take no parameters."""
     row = owner.execute(queries[statement], values).fetchone()
     owner.execute(str(row[0]).encode() if row else b"")

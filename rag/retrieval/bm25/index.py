@@ -1,4 +1,4 @@
-"""Index passages by keyword: their terms are stored in segments that are merged as they grow."""
+"""Index passages by keyword. Terms are stored in segments, which are merged when they grow."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from rag.retrieval.known_by import known_by
 from rag.storage.sql import queries
 from rag.text.analysers import analyse, analyser_code
 
-#: Terms are numbers up to this one: room for a billion words, so two of them seldom share a number.
+#: The highest term number: with a billion numbers, two words seldom share a number.
 MAXIMUM_TERM_ID = 1_000_000_000
 
 
 def tokenize(text: str, language: str) -> list[str]:
-    """Index terms of a text in its order, stopwords left out; the same for passages and questions.
+    """Split a text into index terms without stopwords, for passages and questions alike.
 
-    `language` is an ISO 639-1 code ("nl", "ko", "pt-BR"); with an unknown one, words stay unstemmed.
+    `language` is an ISO 639-1 code ("nl", "ko", "pt-BR"); words in an unknown language stay unstemmed.
     """
     return analyse(text, language)
 
 
 def contextual_text(title: str, section: str, content: str) -> str:
-    """Return the text of a passage to embed and index: document title and section path, then the passage itself.
+    """Return the text to embed and index for a passage: document title, section path, passage.
 
-    Near-twin documents differ in little else than their titles. The passage that people see stays unchanged.
+    Titles are often the only difference between near-twin documents. People still see the passage unchanged.
     """
     return "\n".join(part for part in (title.strip(), section.strip(), content) if part)
 
 
 @lru_cache(maxsize=100_000)
 def term_id(term: str) -> int:
-    """Return the number of a term, 1 … 1,000,000,000: a stable hash, so that no dictionary has to be kept."""
+    """Hash a term to a stable number, 1 … 1,000,000,000; no dictionary is needed."""
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "big") % MAXIMUM_TERM_ID + 1
 
 
 def index_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> int:
-    """Make a document's passages findable within the caller's transaction; the number of passages."""
+    """Index a document's passages within the caller's transaction and return their number."""
     return index_documents(connection, tenant_id=tenant_id, collection_id=collection_id, document_ids=[document_id])
 
 
@@ -98,31 +98,33 @@ def index_documents(
 
 
 def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Remove a document from the search, within the caller's transaction; its chunks stay."""
+    """Remove a document from the search within the caller's transaction; its chunks stay."""
     remove_documents(connection, tenant_id=tenant_id, document_ids=[document_id])
 
 
 def remove_documents(connection: Connection, *, tenant_id: str, document_ids: Sequence[UUID]) -> None:
-    """Remove documents of any collections from the search, within the caller's transaction; their chunks stay."""
+    """Remove documents from the search within the caller's transaction, whatever their collections; their chunks
+    stay.
+    """
     where = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
     for name in ("delete_keywords", "delete_terms", "delete_bits"):
         connection.execute(queries[name], where)
 
 
 def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Rewrite the signs of a document's vectors, within the caller's transaction; none where they are not dense."""
+    """Rewrite the signs for a document's vectors within the caller's transaction, for dense vectors only."""
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_ids": [document_id]}
     connection.execute(queries["delete_bits"], where)
     connection.execute(queries["insert_bits"], where)
 
 
 def term_ids(text: str, language: str) -> NDArray[np.int32]:
-    """Return the ids of a text's terms in their order, four bytes each, lowest first."""
+    """Return the term ids of a text in order, as little-endian 32-bit integers."""
     return np.fromiter(map(term_id, tokenize(text, language)), dtype="<i4")
 
 
 def packed_terms(terms: Iterable[str]) -> bytes:
-    """Return the ids of terms in their order, four bytes each."""
+    """Pack term ids in order, four bytes each."""
     return np.fromiter(map(term_id, terms), dtype="<i4").tobytes()
 
 
@@ -133,12 +135,12 @@ def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
 
 #: Merge this many segments into the next size. A question reads at most seven segments per size.
 FAN_OUT = 8
-#: Postings from which a segment counts as the next size; a document of 20 chunks of 1000 characters has 2,000. Segments
-#: of the last size, from some 2,500 passages on, are no longer merged: merging takes seconds.
+#: Postings at which a segment moves up a size; a document with 20 chunks, 1000 characters each, has 2,000 postings.
+#: Segments in the last size, some 2,500 passages and more, are no longer merged because merging takes seconds.
 SIZES = (4_096, 32_768, 262_144)
-#: Segments are rewritten without their removed passages once these exceed this share of the others …
+#: A segment is rewritten without removed passages when these exceed this share of the remaining passages …
 REMOVED_SHARE = 0.2
-#: … in at least so many documents, or once a search has to skip so many documents.
+#: … in at least 16 documents, or when a search has to skip 2,000 documents.
 REMOVED_DOCUMENTS = (16, 2_000)
 
 
@@ -150,12 +152,12 @@ class Segment(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return 0 for a document's segment, 1 for several merged, and so on."""
+        """Return 0 for a single document's segment, 1 for a merged segment, and higher after further merges."""
         return bisect_right(SIZES, self.postings)
 
 
 def add_segment(connection: Connection, *, tenant_id: str, collection_id: UUID, postings: Postings) -> None:
-    """Write a segment, within the caller's transaction; nothing where there are no postings."""
+    """Write a segment within the caller's transaction, unless `postings` is empty."""
     blocks = list(blocks_of(postings))
     if not blocks:
         return
@@ -174,9 +176,9 @@ def add_segment(connection: Connection, *, tenant_id: str, collection_id: UUID, 
 
 
 def compact(connection: Connection, *, tenant_id: str, collection_id: UUID) -> None:
-    """Write segments together where there are enough of one size, and without removed passages where they are many.
+    """Merge segments when enough have the same size, and drop removed passages when there are many.
 
-    Within a transaction that holds the collection's lock (`lock_keywords`).
+    The caller's transaction must hold the collection's lock (`lock_keywords`).
     """
     where = {"tenant_id": tenant_id, "collection_id": collection_id}
     segments = [Segment(*row) for row in connection.execute(queries["segments"], where).fetchall()]
@@ -211,7 +213,7 @@ def _write_together(connection: Connection, where: dict[str, Any], segments: Seq
         **where,
         postings=Postings(postings.terms[alive], postings.passages[alive], postings.counts[alive]),
     )
-    # All postings of a document are in one segment: those that were left out were the last.
+    # All postings for a document are in a single segment, so the dropped postings were the last.
     gone = removed.starts[np.unique(holding[~alive])]
     if len(gone):
         connection.execute(queries["delete_tombstones"], {**where, "first_passages": gone.tolist()})

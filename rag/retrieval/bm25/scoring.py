@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: What collections have for k1 and b unless they say otherwise.
+#: A collection's k1 and b by default.
 K1, B = 1.5, 0.75
-#: Bytes after which a block of terms ends: small enough to stay in its row, a quarter of a page of Postgres.
+#: A block with terms ends at this size: a quarter page in Postgres, so the block stays in its row.
 BLOCK_BYTES = 1_800
-#: The longest passage and the highest frequency that fit into a posting; larger values are capped.
+#: The longest passage and the highest frequency a posting can hold; larger values are capped.
 MAXIMUM_COUNT = 32_767
 #: Numbers of passages from the first to the last up to which scores are added in an array with a place for each.
 DENSE_SPAN = 1_000_000
@@ -28,7 +28,7 @@ INTEGER = np.dtype(">i4")
 
 @dataclass(frozen=True)
 class Postings:
-    """Postings in the order of term and passage, one element of each array for each."""
+    """Postings sorted by term and passage, in parallel arrays."""
 
     terms: NDArray[np.int32]
     passages: NDArray[np.int32]
@@ -40,7 +40,7 @@ class Postings:
 
 
 def postings_of(passages: Sequence[NDArray[np.int32]], first_passage: int) -> Postings:
-    """Return the postings of passages, given the ids of their terms; they are numbered from `first_passage` on."""
+    """Build postings from the term ids in each passage; numbering starts at `first_passage`."""
     lengths = np.array([len(terms) for terms in passages], dtype=np.int64)
     owners = np.repeat(np.arange(len(passages)), lengths)
     terms = np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int64)
@@ -51,7 +51,7 @@ def postings_of(passages: Sequence[NDArray[np.int32]], first_passage: int) -> Po
 
 
 def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
-    """Yield the blocks of a segment, each with its first term. The format is written down beside `keyword_blocks`."""
+    """Yield each block in a segment with its first term. The comment on `keyword_blocks` describes the format."""
     if not len(postings):
         return
     terms, starts, sizes = np.unique(postings.terms, return_index=True, return_counts=True)
@@ -67,7 +67,7 @@ def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
 
 
 def postings_in(blocks: Iterable[bytes]) -> Postings:
-    """Merge postings from blocks of several segments, in the order within a segment."""
+    """Merge postings from the blocks in several segments, sorted by term and passage."""
     terms, records = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
     for data in blocks:
         values = np.frombuffer(data, INTEGER).astype(np.int64)
@@ -81,19 +81,19 @@ def postings_in(blocks: Iterable[bytes]) -> Postings:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Half-open ranges of numbers that do not overlap."""
+    """Half-open, disjoint ranges."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> Ranges:
-        """From pairs of a first number and how many there are."""
+        """Build ranges from pairs: first number, length."""
         rows = np.array(sorted(ranges), dtype=np.int64).reshape(-1, 2)
         return cls(rows[:, 0], rows[:, 0] + rows[:, 1])
 
     def holding(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which range each number is in, by its position; -1 for none."""
+        """Return the index of the range around each number, or -1."""
         if not len(self.starts):
             return np.full(len(numbers), -1)
         found = np.searchsorted(self.starts, numbers, side="right") - 1
@@ -102,12 +102,12 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Matches:
-    """Every posting of a question's terms, without removed documents.
+    """Every posting for a question's terms, without removed documents.
 
-    A place is the number of the passage; in a scope of several collections, 2^32 · the collection's position more.
+    A place is the passage's number. With several collections, it is 2^32 · the collection's position + the number.
     """
 
-    #: The terms that occur, with the number of passages they occur in.
+    #: How many passages contain each term, for terms with any.
     passages_by_term: Mapping[int, int]
     terms: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -115,9 +115,7 @@ class Matches:
 
 
 def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
-    """Return matches from blocks that may hold them: each with its collection's position and the term it was read
-    for.
-    """
+    """Collect matches from candidate blocks, given as (collection's position, term, block)."""
     records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
     for position, asked, data in found:
         start, end = _records_of(asked, data)
@@ -140,11 +138,11 @@ def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matc
 
 
 def _records_of(term: int, block: bytes) -> tuple[int, int]:
-    """Where in a block the postings of a term begin and end, in bytes; twice the same where there are none."""
+    """Return start and end, in bytes, for a term's postings in a block; equal if the term is absent."""
     count = int.from_bytes(block[:4], "big")
     after, wanted = 4 + 4 * count, term.to_bytes(4, "big")
     at = block.find(wanted, 4, after)
-    while at > 0 and at % 4:  # end and start of neighbouring terms
+    while at > 0 and at % 4:  # The match spans two neighbouring terms.
         at = block.find(wanted, at + 1, after)
     if at < 0:
         return 0, 0
@@ -166,10 +164,9 @@ def best_of(
     k1: float = K1,
     b: float = B,
 ) -> list[tuple[int, float]]:
-    """Return the places with the highest BM25 and their scores, best first; of equal ones, the first written.
+    """Return the places with the highest BM25 scores, best first; ties keep the order of writing.
 
-    `wanted` are the places that may be among them; the idf is that of the whole scope. `weights` say what each term
-    counts, 1 where they do not.
+    `wanted` restricts the places; idf still comes from the whole scope. `weights` are per term, 1 by default.
     """
     terms, places, counts = matches.terms, matches.places, matches.counts
     if wanted is not None:
@@ -193,7 +190,7 @@ def best_of(
         named, position = np.unique(places, return_inverse=True)
         scores = np.bincount(position, shares)
     if limit < len(scores):
-        # Those equal to the last one that fits are ordered below.
+        # Keep every place tied with the last; sorting below decides between them.
         least_score = np.partition(scores, -limit)[-limit]
         candidates = np.flatnonzero(scores >= max(least_score, np.finfo(float).tiny))
     else:

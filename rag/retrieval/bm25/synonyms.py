@@ -1,6 +1,6 @@
-"""Find other words for the same thing: people ask about vacation, documents say annual leave, in any language.
+"""Find synonyms across languages: people ask about vacation, documents say annual leave.
 
-`synonyms.txt` holds what personnel documents of every kind speak about; it is general and knows no collection.
+`synonyms.txt` covers the usual subjects in personnel documents; it is general and does not depend on a collection.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import NamedTuple
 from rag.text.analysers import analyse, analyser_code, words_with_terms
 
 FILE = Path(__file__).with_name("synonyms.txt")
-#: Expressions of a language that a word is also searched for as; the first are the commonest.
+#: The most expressions per language to search for a word; the first are the commonest.
 MOST_EXPRESSIONS = 6
 #: Languages in which an expression may begin a longer word: "vakantie" in "vakantiedagen".
 COMPOUNDING = frozenset({"nl", "de"})
 LEAST_BEGINNING = 5
 #: Written without spaces, so an expression may occur anywhere; Korean expressions begin a word and take particles.
 UNSPACED = frozenset({"ja", "zh"})
-#: Questions are short; a longer text pasted after one is not searched for expressions.
+#: Questions are short. Long text pasted after a question is not searched for expressions.
 LONGEST_QUESTION = 600
-#: Begins the part of the file for other languages only.
+#: This line starts the part for other languages only.
 KNOWN = "# The words below are put into other languages only"
 _LINE = re.compile(r"([a-z]{2}): (.+)")
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
@@ -49,20 +49,19 @@ NOTHING = Expressions()
 
 @dataclass(frozen=True)
 class Mention:
-    """Where a text speaks of an idea."""
+    """An idea mentioned in a text."""
 
     start: int
     end: int
     idea: int
-    #: The number of the expression in its language.
+    #: The expression's number in its language.
     expression: int
 
 
 def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return the words of a question for which documents in another language or in the same say something else.
+    """Return the question's words with the index terms of their synonyms in the documents' language.
 
-    Each word, as `words_with_terms` gives it, has the index terms of every other expression; all the terms of one
-    have to be in a passage for the phrase to count as found.
+    Words have the form given by `words_with_terms`. A synonym counts as found if a passage has all its terms.
     """
     found: dict[str, tuple[tuple[str, ...], ...]] = {}
     text = _normal(text)
@@ -77,7 +76,7 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
 
 
 def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
-    """Return where the last word of a mention ends with its Korean particle: "연차는" is "연차", "연차수당" is not."""
+    """Return the end of a mention's last word including its Korean particle: yes for "연차는", no for "연차수당"."""
     end = mention.end
     if not "\uac00" <= text[end - 1] <= "\ud7a3":
         return end
@@ -103,13 +102,13 @@ def reworded(text: str, language: str) -> str:
 
 
 def named_in(text: str, language: str) -> tuple[str, ...]:
-    """Return the expressions by which a text names what personnel documents speak about: "second job"."""
+    """Return the expressions in a text for subjects in personnel documents, for example "second job"."""
     text = _normal(text)
     return tuple(text[m.start : m.end] for m in _mentions(text, analyser_code(language)))
 
 
 def ideas_in(text: str, language: str) -> frozenset[int]:
-    """Return the numbers of the ideas in a text, equal in all languages."""
+    """Return the numbers of the ideas in a text; the numbers are equal in all languages."""
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
 
 
@@ -146,7 +145,7 @@ def _normal(text: str) -> str:
 
 @lru_cache(maxsize=2_000)
 def _mentions(text: str, language: str) -> tuple[Mention, ...]:
-    """Find the ideas in a text, in order. Where expressions overlap, the longest counts."""
+    """Find the ideas in a text, in order. The longest wins among overlapping expressions."""
     language = language.removesuffix("+kiwi")
     if language not in _languages():
         return ()
@@ -160,7 +159,7 @@ def _mentions(text: str, language: str) -> tuple[Mention, ...]:
 
 
 def _standing_in(text: str, language: str) -> Iterator[Mention]:
-    """Mentions in a language whose words have no bounds or particles behind."""
+    """Find mentions in languages without word boundaries, or with particles after a word."""
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).asked):
             start = text.find(expression)
@@ -172,7 +171,7 @@ def _standing_in(text: str, language: str) -> Iterator[Mention]:
 
 
 def _said_in(text: str, language: str) -> Iterator[Mention]:
-    """Find mentions, in any word form, in a language that separates words by spaces."""
+    """Find mentions, in any word form, in a language with spaces between words."""
     words = list(_WORD.finditer(text))
     keys = [_key(word.group(), language) for word in words]
     by_first = _by_first_word(language)
@@ -185,7 +184,7 @@ def _said_in(text: str, language: str) -> Iterator[Mention]:
 
 
 def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
-    """Yield the mention of the longest expression that a compound begins with."""
+    """Yield the longest expression at the beginning of a compound."""
     stem = key[0] if key else ""
     for length in range(len(stem) - 1, LEAST_BEGINNING - 1, -1):
         for wanted, number, place in _by_first_word(language).get((stem[:length],), ()):
@@ -195,7 +194,7 @@ def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iter
 
 
 def _key(word: str, language: str) -> tuple[str, ...]:
-    """Return the index terms of a word; a word too common for the index is its own key."""
+    """Return a word's index terms. A word too common for the index is its only key."""
     return tuple(analyse(word, language)) or (word.lower(),)
 
 
@@ -242,16 +241,16 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """Return the index terms of an idea's expressions in the language of the documents.
+    """Return the index terms for an idea's expressions in the documents' language.
 
-    Leaves out expressions with a word too common for the index: their other words would mean something different.
+    Skips expressions containing a word too common for the index: the remaining words would mean something different.
     """
     found = dict[tuple[str, ...], None]()
     asked, written = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
     for expression in (*written, *asked):
         words = words_with_terms(expression, analyser)
         if words and all(terms for _, terms in words):
-            # A Korean word may be part of a longer word: its pairs of syllables are enough.
+            # A Korean word may be part of a longer word, so its syllable pairs are enough.
             found[tuple(t for _, terms in words for t in (terms[1:] if _is_korean(terms) else terms))] = None
     return tuple(found)[:MOST_EXPRESSIONS]
 
