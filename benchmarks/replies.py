@@ -38,8 +38,8 @@ from benchmarks.natural import (
     read_samples,
 )
 from rag.answering.extractive import best_quotes, likeness_by, meant_parts
+from rag.answering.quoting import evidence_of, signals_of
 from rag.answering.reply_odds import MOST_WORDS, ReplySignals, log_odds, probability
-from rag.answering.writing import evidence_of, signals_of
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.retrieval.retriever import Retriever

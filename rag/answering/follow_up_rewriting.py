@@ -6,13 +6,17 @@ a model, rules complete it (`carried_over.py`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag.answering.carried_over import NOTHING, Carried, carry_over, leans_on_history
 from rag.answering.prompts import recent_turns, rewrite_messages
+from rag.answering.routes.documents import ReadableDocuments
+from rag.answering.state import AnswerState
 from rag.errors import ProviderError
 from rag.language import N_
+from rag.monitoring.tracing import ms_since
 from rag.providers import ChatModel
 from rag.retrieval.bm25.index import tokenize
 from rag.types import ChatMessage, Usage
@@ -95,3 +99,35 @@ def _asked(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
 def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:
     """Tell whether some of these words of a passage are words of the question."""
     return not set(tokenize(question, language)).isdisjoint(tokenize(" ".join(passage_words), language))
+
+
+def rewrite(state: AnswerState) -> Standalone:
+    """Rewrite a follow-up question so that it can be understood without the conversation."""
+    is_wanted = state.profile.answer.rewrite_follow_ups
+    if not state.question.history or not is_wanted or state.cancel.is_set():
+        return Standalone(state.question.text)
+    model = state.small_model
+    if model is not None:
+        state.step("rewriting")
+    started = time.perf_counter()
+    with state.calls.paying("chat", line="rewriting"):
+        found = stand_alone(
+            state.question.text,
+            state.question.history,
+            language=state.language,
+            model=model,
+            maximum_characters=state.parts.settings.maximum_question_characters,
+            titles=lambda: _titles(state),
+        )
+    if found.usage is not None:
+        state.calls.charge("chat", found.usage, line="rewriting")
+    if found.notice:
+        state.asides.append(found.notice)
+    if model is not None:
+        state.details.timing.openai_ms += ms_since(started)
+    return found
+
+
+def _titles(state: AnswerState) -> list[str]:
+    found = ReadableDocuments(state.parts.chat_logs.database, state.question)
+    return [document.title for document in found.documents()]

@@ -1,8 +1,8 @@
-"""Answer a question: route → rewrite → retrieve → write → check → follow up → log. The order is here and nowhere else.
+"""Answer a question: route → rewrite → retrieve → write → check citations → suggest → log, in this order.
 
-Whatever happens on the way, the last event is `DoneEvent`, every paid call is in the ledger, and the question's row in
-the log is closed with its outcome; that holds too when the reader leaves and the generator is closed half-way.
-No database connection is held while a model writes.
+The last event is always `DoneEvent`. By then every paid call is in the ledger, and the question's row in the log is
+closed with its outcome, also if the reader leaves and the generator is closed half-way. No database connection is held
+while a model writes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from uuid import UUID
 
-from rag.answering.answer_run import AnswerRun, Parts
+from rag.answering.citation_checks import check_citations
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extras import extra
-from rag.answering.routed_answer import RoutedAnswer
-from rag.answering.writing import AnswerWriter
+from rag.answering.follow_up_rewriting import rewrite
+from rag.answering.log_entry import log_answer
+from rag.answering.retrieving import retrieve
+from rag.answering.routed_answer import route, write_reply
+from rag.answering.state import AnswerState, Parts
+from rag.answering.suggested_questions import suggest_next_questions
+from rag.answering.writing import write
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Profile
@@ -25,12 +30,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.retrieval.processor import working
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
-from rag.types import (
-    Identity,
-    MessageState,
-    Outcome,
-    Question,
-)
+from rag.types import Identity, MessageState, Outcome, Question
 
 __all__ = ["AnswerEvent", "Answerer", "CitationsEvent", "DoneEvent", "StepEvent", "TextEvent"]
 
@@ -53,9 +53,7 @@ class Answerer:
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
         has_budget: Callable[[Identity], bool] = lambda _identity: False,
     ) -> None:
-        """`stop_spending` says why no more may be spent for somebody, and "" where it may; `has_budget` whether a
-        budget holds for them.
-        """
+        """`stop_spending` returns why a person may not spend more, or ""; `has_budget`, whether they have a budget."""
         self.chat_logs = chat_logs
         self.settings = settings
         self._parts = Parts(
@@ -78,12 +76,12 @@ class Answerer:
         on_step: Callable[[StepEvent], None] | None = None,
         every_seconds: Callable[[], float] = lambda: PIECES_EVERY_SECONDS,
     ) -> Iterator[AnswerEvent]:
-        """Yield the answer as it is made; `DoneEvent` comes last and nothing is raised on the way.
+        """Yield the answer piece by piece. `DoneEvent` comes last; errors on the way become its outcome.
 
-        Steps go to `on_step` the moment they begin; without it they are yielded. `chat_log_id` is the row opened for
-        this question; one is opened where it is missing, which may raise `DatabaseUnavailable`. `every_seconds` says
-        how far apart pieces of text come. Set `cancel` to stop; it is also set by this method once it has no other use
-        than to end the follow-up questions.
+        `on_step` receives each step the moment it begins; without it, steps are yielded. `chat_log_id` is the open row
+        of the question in the log; without it a row is opened, which may raise `DatabaseUnavailable`. `every_seconds`
+        returns the seconds between two pieces of text. Set `cancel` to stop; the method may set it too, to end the
+        suggestion of next questions.
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(
@@ -92,32 +90,38 @@ class Answerer:
                 collection_id=question.collection.id,
                 limited_to=question.limited_to,
             )
-        run = AnswerRun(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
-        routed, writer = RoutedAnswer(run), AnswerWriter(run)
+        state = AnswerState(
+            parts=self._parts,
+            question=question,
+            profile=profile,
+            cancel=cancel,
+            chat_log_id=chat_log_id,
+            on_step=on_step,
+            every_seconds=every_seconds,
+        )
         try:
             with working():
-                run.hold_to_budget()
-                # Small talk and whole documents need no search.
-                reply = routed.reply() if profile.answer.own_replies else None
-                context = writer.as_meant(run.retrieve(run.rewrite())) if reply is None else None
+                state.hold_to_budget()
+                reply = route(state)
+                context = retrieve(state, rewrite(state)) if reply is None else None
             if reply is not None:
-                yield from routed.write(reply)
+                yield from write_reply(state, reply)
             elif context is not None:
-                yield from writer.write(context)
+                yield from write(state, context)
             with working():
-                run.check_citations()
-            yield CitationsEvent(run.citations, run.kind, run.state, run.notices, run.outcome)
+                check_citations(state)
+            yield CitationsEvent(state.citations, state.kind, state.state, state.notices, state.outcome)
             with extra("next questions"):
-                run.suggest_follow_ups()
+                suggest_next_questions(state)
         except (GeneratorExit, KeyboardInterrupt):
-            run.end(Outcome.STOPPED, MessageState.STOPPED)
+            state.end(Outcome.STOPPED, MessageState.STOPPED)
             raise
         except RagError as exc:
-            run.end(Outcome.FAILED, MessageState.CUT if run.text else MessageState.FAILED, str(exc))
+            state.end(Outcome.FAILED, MessageState.CUT if state.text else MessageState.FAILED, str(exc))
         except Exception:
             log.exception("an answer failed")
-            run.end(Outcome.FAILED, MessageState.CUT if run.text else MessageState.FAILED, str(RagError()))
+            state.end(Outcome.FAILED, MessageState.CUT if state.text else MessageState.FAILED, str(RagError()))
         finally:
             with extra("row of the log"):
-                run.close()
-        yield run.done()
+                log_answer(state)
+        yield state.done()

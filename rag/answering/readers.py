@@ -1,18 +1,23 @@
-"""Word notices for their readers: only operators read about settings, everybody else reads the consequence."""
+"""Word notices for their readers: operators read about keys and settings, everybody else reads the consequence."""
 
 from __future__ import annotations
 
 import re
 
-from rag.answering.answer_run import KEY_REJECTED, QUOTA_EXHAUSTED
-from rag.errors import ProviderKeyRejected, ProviderQuotaExhausted
+from rag.errors import ProviderError, ProviderKeyRejected, ProviderQuotaExhausted
 from rag.language import N_, translated
 from rag.providers import MODEL_UNKNOWN, NOT_ACCEPTED, NOT_OLLAMA
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.retrieval.reranker import NO_RERANKING
+from rag.settings.providers import provider_name
+
+KEY_REJECTED = N_("{provider} rejected its API key. It is replaced on the page Set-up.")
+QUOTA_EXHAUSTED = N_(
+    "The quota of {provider} is used up, or its rate limit is reached. Try again later, or raise the quota there."
+)
 
 NO_ANSWERS = N_("Answers cannot be written at the moment. Try again later, or tell your administrator.")
-#: These keep an answer from being written.
+#: Notices about failures that only an operator can mend.
 OPERATORS = (
     str(ProviderKeyRejected()),
     str(ProviderQuotaExhausted()),
@@ -22,7 +27,7 @@ OPERATORS = (
     NOT_ACCEPTED,
     NOT_OLLAMA,
 )
-#: What everybody else reads, by the pattern of the English sentence. No word: the answer is there all the same.
+#: The sentence for everybody else, by the pattern of the English notice; "" if the answer does not suffer.
 FOR_EVERYBODY = {
     **{re.sub(r"\\\{\w+\\\}", r"[^.]{1,60}", re.escape(sentence)): NO_ANSWERS for sentence in OPERATORS},
     re.escape(NO_EMBEDDING): "",
@@ -30,8 +35,18 @@ FOR_EVERYBODY = {
 }
 
 
+def why_failed(error: ProviderError, provider: str) -> str:
+    """Return the sentence of an error. Sentences about a key or a quota name the provider."""
+    sentence = str(error)
+    if sentence == str(ProviderKeyRejected()):
+        return KEY_REJECTED.format(provider=provider_name(provider))
+    if sentence == str(ProviderQuotaExhausted()):
+        return QUOTA_EXHAUSTED.format(provider=provider_name(provider))
+    return sentence
+
+
 def notice_for(notice: str, *, is_for_operators: bool) -> str:
-    """Return a notice, which is stored in English, in the reader's language and for the reader's role."""
+    """Translate a stored English notice into the reader's language, worded for the reader's role."""
     if not is_for_operators:
         for pattern, meaning in FOR_EVERYBODY.items():
             notice = re.sub(pattern, meaning, notice)

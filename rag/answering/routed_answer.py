@@ -1,7 +1,4 @@
-"""Answer without a search: small talk, and questions about whole documents.
-
-The pipeline asks here first; all other questions are searched for.
-"""
+"""Answer small talk and questions about whole documents, which need no search."""
 
 from __future__ import annotations
 
@@ -9,105 +6,102 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from rag.answering.answer_run import AnswerRun, why_failed
 from rag.answering.canned_answers import MODEL_FAILED, UNCITED, phrase
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.prompts import route_rules
+from rag.answering.readers import why_failed
 from rag.answering.routes import ModelPart, Router, RouteReply
-from rag.answering.writing import AnswerWriter, WholeDocumentsCall
+from rag.answering.state import AnswerState
+from rag.answering.writing import WholeDocumentsCall, stream
 from rag.errors import ProviderError, ProviderRefused
 from rag.providers import ChatModel
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 
-class RoutedAnswer:
-    """Finds the route of a question and writes its answer."""
+def route(state: AnswerState) -> RouteReply | None:
+    """Return the reply to small talk or to a question about whole documents; None if the question needs a search."""
+    if not state.profile.answer.own_replies:
+        return None
+    router = Router(
+        database=state.parts.chat_logs.database,
+        question=state.question,
+        language=state.language,
+        answer_language=state.answer_language,
+        fixed_language=state.profile.language.answer_language,
+        model=state.answer_model,
+        small_model=state.parts.providers.translation_model_for(state.profile),
+        price=state.calls.price,
+        charge=lambda usage: state.calls.charge("chat", usage, line="rewriting"),
+    )
+    with state.calls.paying("chat", line="rewriting"):
+        return router.reply()
 
-    def __init__(self, run: AnswerRun) -> None:
-        self._run = run
 
-    def reply(self) -> RouteReply | None:
-        """Return what small talk, or a question about whole documents, is met with; None for all others."""
-        run = self._run
-        providers = run.parts.providers
-        router = Router(
-            database=run.parts.chat_logs.database,
-            question=run.question,
-            language=run.language,
-            answer_language=run.answer_language,
-            fixed_language=run.profile.language.answer_language,
-            model=providers.chat_model_for(run.profile),
-            small_model=providers.translation_model_for(run.profile),
-            price=run.calls.price,
-            charge=lambda usage: run.calls.charge("chat", usage, line="rewriting"),
-        )
-        with run.calls.paying("chat", line="rewriting"):
-            return router.reply()
+def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
+    """Show the reply of a route: its text, or a text that the language model writes from its parts."""
+    context = ContextResponse(
+        context_text="\n\n".join(part.context_text for part in reply.parts),
+        citations=reply.citations,
+        token_usage=TokenUsage(),
+        cost=Decimal(0),
+        rag_details=state.details,
+    )
+    state.context = context
+    yield ContextEvent(context)
+    state.end(reply.outcome, MessageState.COMPLETE)
+    state.follow_ups = reply.follow_ups
+    state.answer_language = reply.language or state.answer_language
+    model = state.answer_model if reply.parts else None
+    if model is None:
+        yield from state.show_quotes(reply.text, context)
+        return
+    state.step("writing")
+    yield from state.pending_steps()
+    try:
+        if reply.task == "summary":
+            yield from _in_parts(state, model, reply.parts, context)
+        else:
+            yield from _at_once(state, model, reply, context)
+    except ProviderRefused as exc:
+        state.end(Outcome.REFUSED, MessageState.CUT if state.text else MessageState.COMPLETE, str(exc))
+    except ProviderError as exc:
+        if not state.text:
+            yield from state.show(f"{phrase(MODEL_FAILED, state.answer_language)}\n\n")
+            yield from state.show_quotes(reply.text, context)
+        state.end(Outcome.FAILED, MessageState.CUT, why_failed(exc, model.provider))
 
-    def write(self, reply: RouteReply) -> Iterator[AnswerEvent]:
-        """Show the reply of a route: its text, or the text that the language model writes from its parts."""
-        run = self._run
-        context = ContextResponse(
-            context_text="\n\n".join(part.context_text for part in reply.parts),
-            citations=reply.citations,
-            token_usage=TokenUsage(),
-            cost=Decimal(0),
-            rag_details=run.details,
-        )
-        run.context = context
-        yield ContextEvent(context)
-        run.end(reply.outcome, MessageState.COMPLETE)
-        run.follow_ups = reply.follow_ups
-        run.answer_language = reply.language or run.answer_language
-        model = run.parts.providers.chat_model_for(run.profile) if reply.parts else None
-        if model is None:
-            yield from run.show_pieces(reply.text, context)
+
+def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
+    """Have the model word a comparison or a list. An unusable text is replaced by quotations."""
+    filtered = CitationFilter([citation.number for citation in context.citations])
+    rules = route_rules(reply.task, state.answer_language)
+    asked = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
+    yield from stream(state, model, context, asked)
+
+
+def _in_parts(
+    state: AnswerState, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse
+) -> Iterator[TextEvent]:
+    """Have the model sum up one part after the other. Only passages that it was given so far can be cited."""
+    filtered = CitationFilter(())
+    tokens = [0, 0]
+    asked = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
+    for part in parts:
+        filtered.allow(part.numbers)
+        if len(parts) > 1:
+            opening = "\n\n" if state.text else ""
+            yield from state.show(f"{opening}**{part.heading or part.place}**\n\n")
+        yield from stream(state, model, replace(context, context_text=part.context_text), asked)
+        tokens[0] += state.details.openai.input_tokens
+        tokens[1] += state.details.openai.output_tokens
+        state.details.openai.input_tokens, state.details.openai.output_tokens = tokens
+        if state.outcome is Outcome.STOPPED:
             return
-        run.step("writing")
-        yield from run.pending_steps()
-        try:
-            if reply.task == "summary":
-                yield from self._in_parts(model, reply.parts, context)
-            else:
-                yield from self._at_once(model, reply, context)
-        except ProviderRefused as exc:
-            run.end(Outcome.REFUSED, MessageState.CUT if run.text else MessageState.COMPLETE, str(exc))
-        except ProviderError as exc:
-            if not run.text:
-                yield from run.show(f"{phrase(MODEL_FAILED, run.answer_language)}\n\n")
-                yield from run.show_pieces(reply.text, context)
-            run.end(Outcome.FAILED, MessageState.CUT, why_failed(exc, model.provider))
-
-    def _at_once(self, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
-        """Have a comparison or a list worded; the documents' own words follow where the model's cannot be used."""
-        run = self._run
-        filtered = CitationFilter([citation.number for citation in context.citations])
-        rules = route_rules(reply.task, run.answer_language)
-        asked = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
-        yield from AnswerWriter(run).stream(model, context, asked)
-
-    def _in_parts(self, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse) -> Iterator[TextEvent]:
-        """Have each part summed up in turn; a number is shown only of a passage that the model was given by then."""
-        run = self._run
-        filtered = CitationFilter(())
-        tokens = [0, 0]
-        asked = WholeDocumentsCall(system=route_rules("summary", run.answer_language), filtered=filtered)
-        for part in parts:
-            filtered.allow(part.numbers)
-            if len(parts) > 1:
-                opening = "\n\n" if run.text else ""
-                yield from run.show(f"{opening}**{part.heading or part.place}**\n\n")
-            yield from AnswerWriter(run).stream(model, replace(context, context_text=part.context_text), asked)
-            tokens[0] += run.details.openai.input_tokens
-            tokens[1] += run.details.openai.output_tokens
-            run.details.openai.input_tokens, run.details.openai.output_tokens = tokens
-            if run.outcome is Outcome.STOPPED:
-                return
-            # Remarks on a single part, such as a missing source, are not made on the whole.
-            run.end(Outcome.ANSWERED, run.state, run.reason)
-            run.asides = [aside for aside in run.asides if aside != UNCITED]
-            run.kind, run.citations = "cited", cited(context.citations, filtered.shown)
-        if not run.citations:
-            run.asides.append(UNCITED)
-            run.show_nearest()
+        # The remarks on a single part, such as a missing source, do not hold for the whole summary.
+        state.end(Outcome.ANSWERED, state.state, state.reason)
+        state.asides = [aside for aside in state.asides if aside != UNCITED]
+        state.kind, state.citations = "cited", cited(context.citations, filtered.shown)
+    if not state.citations:
+        state.asides.append(UNCITED)
+        state.show_nearest()

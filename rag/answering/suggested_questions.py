@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event, Timer
+from uuid import UUID
 
 from rag.answering.prompts import follow_up_messages
+from rag.answering.state import AnswerState
 from rag.errors import ProviderError
+from rag.ingestion.question_templates import nobody_asks
 from rag.providers import ChatModel, Discarded, Lost, TextDelta
 from rag.providers.retry import estimated_chat
-from rag.types import Usage
+from rag.types import Outcome, SuggestedQuestions, Usage
 
 MAXIMUM_OUTPUT_TOKENS = 120
 MAXIMUM_CHARACTERS = 120
@@ -119,3 +122,60 @@ def filled_up(questions: Sequence[str], others: Sequence[str], *, asked: str, co
     known = {asked.strip().casefold(), *(question.casefold() for question in questions)}
     rest = [other for other in dict.fromkeys(others) if other.strip().casefold() not in known]
     return (*questions, *rest)[:count]
+
+
+def suggest_next_questions(state: AnswerState) -> None:
+    """Add follow-up questions, where a model is there and the answer is whole."""
+    state.text_ms = state.elapsed_ms
+    model = _next_question_model(state)
+    is_reply = state.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
+    if not is_reply or state.cancel.is_set() or not state.profile.answer.follow_ups:
+        return
+    if model is None or state.context is None or not state.model or state.is_withdrawn:
+        return
+    begun: list[UUID | None] = []
+    found = suggest_follow_ups(
+        question=state.question.text,
+        answer=state.text,
+        context_text=state.context.context_text,
+        language=state.answer_language,
+        model=model,
+        count=state.profile.answer.follow_ups,
+        cancel=state.cancel,
+        on_send=lambda expected: begun.append(state.calls.begin("chat", "follow-ups", expected)),
+    )
+    state.follow_ups = found.questions
+    if len(found.questions) < state.profile.answer.follow_ups:
+        state.follow_ups = filled_up(
+            found.questions,
+            _questions_of_documents(state),
+            asked=state.question.text,
+            count=state.profile.answer.follow_ups,
+        )
+    for usage in found.lost:
+        state.calls.charge("chat", usage, line="follow_ups")
+    state.calls.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
+
+
+def _next_question_model(state: AnswerState) -> ChatModel | None:
+    """Return the small model, or the profile's own model for another provider."""
+    providers = state.parts.providers
+    answering = providers.chat_choice(state.profile)
+    is_own = answering.provider != providers.translation_choice(state.profile).provider and not answering.is_elsewhere
+    return providers.chat_model_for(state.profile) if is_own else state.small_model
+
+
+def _questions_of_documents(state: AnswerState) -> list[str]:
+    """Return questions that the documents searched answer in the answer's language, as they were read from them."""
+    question = state.question
+    if not question.filters.is_empty:
+        return []  # what else these leave is not known here
+    documents = state.parts.chat_logs.database.fetch_all(
+        question.identity,
+        "suggestions",
+        SuggestedQuestions,
+        collection_ids=[collection.id for collection in (question.collection, *question.others)],
+        document_ids=list(question.document_ids) or None,
+    )
+    found = [q for document in documents for q in document.in_language(state.answer_language)]
+    return [question for question in found if is_question(question) and not nobody_asks(question)]

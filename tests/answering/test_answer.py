@@ -13,11 +13,12 @@ from uuid import UUID
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.answering.answer_run import QUOTA_EXHAUSTED, AnswerRun
+from rag.answering import citation_checks, pipeline, suggested_questions
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.follow_up_rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.readers import QUOTA_EXHAUSTED
 from rag.answering.writing import TOO_LONG, WITHDRAWN
 from rag.errors import (
     DatabaseUnavailable,
@@ -534,17 +535,17 @@ def test_questions_of_a_document_in_another_language_are_those_in_the_answers(de
 
 
 EXTRAS = {
-    "next questions": (AnswerRun, "suggest_follow_ups"),
-    "questions of documents": (AnswerRun, "_questions_of_documents"),
+    "next questions": (pipeline, "suggest_next_questions"),
+    "questions of documents": (suggested_questions, "_questions_of_documents"),
     "names of sections": (CallRecords, "passage_places"),
     "warnings of old documents": (CallRecords, "days_of_invalid"),
-    "rows of spreadsheets": (AnswerRun, "_with_rows"),
+    "rows of spreadsheets": (citation_checks, "_with_rows"),
     "row of the log": (CallRecords, "close"),
 }
 
 
 def test_every_extra_is_made_to_fail() -> None:
-    folder = Path(inspect.getfile(AnswerRun)).parent
+    folder = Path(inspect.getfile(pipeline)).parent
     named = {name for path in folder.rglob("*.py") for name in re.findall(r'extra\("([^"]+)"\)', path.read_text())}
     assert named - {*EXTRAS} == set()
 

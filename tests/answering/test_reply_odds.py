@@ -10,6 +10,7 @@ import pytest
 
 from rag.answering.extractive import best_quotes
 from rag.answering.quotations import Quotes
+from rag.answering.quoting import evidence_of, signals_of
 from rag.answering.reply_odds import (
     ANSWERED,
     ANSWERED_EXACTLY,
@@ -19,7 +20,6 @@ from rag.answering.reply_odds import (
     probability,
     probability_by_words,
 )
-from rag.answering.writing import evidence_of, signals_of
 from rag.types import ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
 

@@ -16,12 +16,13 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
-from rag.answering.answer_run import AnswerRun
+from rag.answering import pipeline, retrieving
 from rag.answering.canned_answers import UNCITED
 from rag.answering.citations import citation_to_json
 from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.jobs import LiveAnswer
 from rag.answering.readers import NO_ANSWERS, OPERATORS
+from rag.answering.state import AnswerState
 from rag.answering.writing import TOO_LONG
 from rag.errors import NotFound
 from rag.records.analytics import Filters, Period
@@ -772,11 +773,11 @@ def test_in_a_rush_the_place_of_an_answer_is_drawn_before_the_rest_and_the_rest_
     tab.run()
     drawn: list[str] = []
     gate = Event()
-    enqueue, hold, retrieve = ScriptRunContext.enqueue, LiveAnswer.wait_until_begun, AnswerRun.retrieve
+    enqueue, hold, retrieve = ScriptRunContext.enqueue, LiveAnswer.wait_until_begun, retrieving.retrieve
 
-    def retrieving(run: AnswerRun, standalone: Standalone) -> ContextResponse:
+    def retrieve_late(state: AnswerState, standalone: Standalone) -> ContextResponse:
         assert gate.wait(patient(20))
-        return retrieve(run, standalone)
+        return retrieve(state, standalone)
 
     def noting(context: ScriptRunContext, message: ForwardMsg, *arguments: Any, **options: Any) -> None:
         text = str(message.delta)
@@ -792,7 +793,7 @@ def test_in_a_rush_the_place_of_an_answer_is_drawn_before_the_rest_and_the_rest_
 
     monkeypatch.setattr(ScriptRunContext, "enqueue", noting)
     monkeypatch.setattr(LiveAnswer, "wait_until_begun", held)
-    monkeypatch.setattr(AnswerRun, "retrieve", retrieving)
+    monkeypatch.setattr(pipeline, "retrieve", retrieve_late)
     tab.chat_input[0].set_value("How many days of leave?").run()
     # Few wait: nothing is held back.
     assert drawn.index("div data-answer") < drawn.index("New chat")

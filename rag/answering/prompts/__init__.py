@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rag.answering.citations import without_markers
+from rag.profile import Profile
 from rag.providers import as_data, defused
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChatMessage
@@ -101,6 +102,20 @@ def system_prompt(
     own = [f"{called} {own_name.strip()}"] if own_name.strip() else []
     own += [f"{added}\n{own_rules.strip()}"] if own_rules.strip() else []
     return "\n\n".join([_filled(rules, values), *own])
+
+
+def rules_of(profile: Profile, language: str) -> str:
+    """Return the system prompt for answers of a profile in a language (ISO 639-1)."""
+    answer = profile.answer
+    return system_prompt(
+        answer.prompt,
+        language=language,
+        persona_name=answer.persona_name,
+        persona_facts=answer.persona_facts,
+        own_name=answer.own_name,
+        own_rules=answer.own_rules,
+        is_source=answer.source_prompt,
+    )
 
 
 def _source_rules(rules: str, values: Mapping[str, str], own_rules: str) -> str:

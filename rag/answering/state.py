@@ -1,0 +1,225 @@
+"""The state of one question on its way through the pipeline: what is known, and what the reader has seen.
+
+Each step is a function of a module beside this one. `pipeline.py` calls them in order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from threading import Event
+from uuid import UUID
+
+from rag.answering.call_records import CallRecords
+from rag.answering.carried_over import Carried
+from rag.answering.citations import CitationFilter, cited
+from rag.answering.events import CitationKind, DoneEvent, StepEvent, TextEvent
+from rag.language import N_
+from rag.money.ledger import Ledger
+from rag.monitoring.tracing import ms_since
+from rag.profile import Profile
+from rag.providers import ChatModel
+from rag.providers.registry import Providers
+from rag.records.chat_logs import ChatLogs
+from rag.retrieval.query_understanding import question_language
+from rag.retrieval.retriever import Retriever
+from rag.settings import Settings
+from rag.types import ChatMessage, Citation, ContextResponse, Identity, MessageState, Outcome, Question, RAGDetails
+
+ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others may answer this.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The services that the steps use."""
+
+    retriever: Retriever
+    providers: Providers
+    ledger: Ledger
+    chat_logs: ChatLogs
+    settings: Settings
+    #: Returns why this person may not spend more, or "".
+    stop_spending: Callable[[Identity], str] = lambda _identity: ""
+    #: Tells whether a budget limits this person.
+    has_budget: Callable[[Identity], bool] = lambda _identity: False
+
+
+@dataclass(kw_only=True)
+class AnswerState:
+    """One question on its way through the pipeline."""
+
+    parts: Parts
+    question: Question
+    profile: Profile
+    #: Set by the reader to stop the answer.
+    cancel: Event
+    chat_log_id: UUID
+    #: Receives each step when it begins. Without it, `pending_steps` yields them.
+    on_step: Callable[[StepEvent], None] | None = None
+    #: Returns the seconds between two pieces of text.
+    every_seconds: Callable[[], float]
+
+    text: str = ""
+    outcome: Outcome = Outcome.ANSWERED
+    state: MessageState = MessageState.COMPLETE
+    #: Why the answer did not end well: a sentence, or "".
+    reason: str = ""
+    #: Sentences about skipped steps.
+    asides: list[str] = field(default_factory=list)
+    #: Sentences about cited documents that are not valid today.
+    warnings: list[str] = field(default_factory=list)
+    error: str = ""
+    #: Name of the model that wrote the answer, or "".
+    model: str = ""
+    citations: tuple[Citation, ...] = ()
+    kind: CitationKind = "cited"
+    #: Whether the text consists of quotations and fixed sentences.
+    is_quoted: bool = False
+    #: Whether the model's text was withdrawn.
+    is_withdrawn: bool = False
+    follow_ups: tuple[str, ...] = ()
+    #: The passages found.
+    context: ContextResponse | None = None
+    #: The messages sent to the answering model by the last call.
+    messages: Sequence[ChatMessage] = ()
+    details: RAGDetails = field(default_factory=RAGDetails)
+    first_text_ms: int | None = None
+    text_ms: int | None = None
+    cost: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+        self.language = question_language(self.question)
+        #: The language of the answer: the profile's fixed language, else the question's.
+        self.answer_language = self.profile.language.answer_language or self.language
+        #: The question, completed from the conversation.
+        self.carried = Carried(self.question.text)
+        self.details.query.original = self.question.text
+        self.calls = CallRecords(
+            self.question.identity.tenant_id,
+            self.chat_log_id,
+            ledger=self.parts.ledger,
+            chat_logs=self.parts.chat_logs,
+            is_awaited=True,
+        )
+        #: Whether the next text replaces the text shown so far.
+        self._starts_over = False
+        #: Text that is shown again together with the next text.
+        self._kept = ""
+        self._steps: list[StepEvent] = []
+
+    # Money
+
+    def hold_to_budget(self) -> None:
+        """Once a budget is spent, go on without models that cost money."""
+        if not self.profile.spends:
+            return
+        if self.parts.has_budget(self.question.identity):
+            # Questions asked at the same moment see the cost of this one.
+            self.calls.write_known()
+        if why := self.parts.stop_spending(self.question.identity):
+            self.profile = self.profile.model_copy(update={"spends": False})
+            self.asides.append(why)
+
+    # Models
+
+    @property
+    def answer_model(self) -> ChatModel | None:
+        """The model that writes answers, if there is one."""
+        return self.parts.providers.chat_model_for(self.profile)
+
+    @property
+    def small_model(self) -> ChatModel | None:
+        """The inexpensive model for rewriting and next questions: the translation model, else the answering model."""
+        return self.parts.providers.translation_model_for(self.profile) or self.answer_model
+
+    # Progress and outcome
+
+    def step(self, name: str, detail: str = "") -> None:
+        """Tell the reader that a step begins."""
+        (self.on_step or self._steps.append)(StepEvent(name, detail))
+
+    def pending_steps(self) -> Iterator[StepEvent]:
+        """Yield the steps that began since the last call."""
+        pending, self._steps[:] = list(self._steps), []
+        yield from pending
+
+    def end(self, outcome: Outcome, state: MessageState, notice: str = "") -> None:
+        """Set how the answer ended; `notice` tells the reader why."""
+        self.outcome, self.state = outcome, state
+        self.reason = notice or self.reason
+        self.error = notice if outcome in (Outcome.FAILED, Outcome.REFUSED) else ""
+
+    @property
+    def elapsed_ms(self) -> int:
+        """Milliseconds until the text was complete; so far, while it is not."""
+        return self.text_ms if self.text_ms is not None else round(ms_since(self.started))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences for the reader: why the answer did not end well, skipped steps, documents not valid today."""
+        is_narrowed = bool(self.question.document_ids) or not self.question.filters.is_empty
+        chosen = ONLY_CHOSEN if is_narrowed and self.outcome is Outcome.NO_CONTEXT else ""
+        return tuple(filter(None, (self.reason, chosen, *self.asides, *self.warnings)))
+
+    def done(self) -> DoneEvent:
+        """Return the last event."""
+        return DoneEvent(
+            outcome=self.outcome,
+            state=self.state,
+            notices=self.notices,
+            cost=self.cost,
+            total_ms=self.elapsed_ms,
+            citations=self.citations,
+            kind=self.kind,
+            follow_ups=self.follow_ups,
+        )
+
+    # The text
+
+    def show(self, text: str) -> Iterator[TextEvent]:
+        """Append to the text."""
+        if not text:
+            return
+        is_first = self.first_text_ms is None
+        if is_first:
+            self.first_text_ms = self.elapsed_ms
+        text, self._kept = self._kept + text, ""
+        self.text += text
+        starts_over, self._starts_over = self._starts_over, False
+        yield TextEvent(text, starts_over)
+        if is_first:
+            self.calls.write()
+
+    def show_quotes(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
+        """Show quotations and renumber their citations in the order of the text."""
+        filtered = CitationFilter([citation.number for citation in context.citations])
+        if self.cancel.is_set():
+            self.end(Outcome.STOPPED, MessageState.STOPPED)
+        else:
+            yield from self.show(filtered.feed(text) + filtered.finish())
+        self.citations = cited(context.citations, filtered.shown)
+        self.is_quoted = True
+
+    def withdraw(self) -> None:
+        """Withdraw the text shown so far; the next text replaces it."""
+        self.text, self.citations = "", ()
+        self.is_withdrawn = self._starts_over = True
+
+    def start_again(self, text: str) -> None:
+        """Withdraw everything shown after `text`; the next text follows it."""
+        self.text, self._kept = "", text
+        self._starts_over = True
+
+    def show_nearest(self, *, keep: bool = False) -> None:
+        """Show the nearest passages instead of citations. With `keep`, numbers in the text keep their passages."""
+        if self.context is None:
+            return
+        first = self.citations if keep else ()
+        known = {citation.chunk_id for citation in first}
+        others = [c for c in (*self.context.citations, *self.context.nearest) if c.chunk_id not in known]
+        numbered = (replace(c, number=number) for number, c in enumerate(others, start=len(first) + 1))
+        self.citations = (*first, *numbered)
+        self.kind = "nearest"
