@@ -156,3 +156,27 @@ OLD_WORKBOOK = (
 
 def xls_file() -> bytes:
     return zlib.decompress(base64.b85decode(OLD_WORKBOOK))
+
+
+#: A workbook of before 2007, made by LibreOffice: a sheet "Pay" with parts of cells raised, lowered and struck.
+WORKBOOK_OF_PARTS = (
+    "c-rk(U2IfU5T0}Qr)NuPZwpl{Sg$Cw&_cEpwMMapf=GgCQz{ZeB1^klSGGUtPht~|i^vO+M8ktGB!;BX2aP{5(FaXz-+a*M3lADi3J*qu53"
+    "A7_65I8gx#w;#%a-gehD7Py%suDK`I$Lq=FH6b_M6)I3m-LHqC9wn0<@ToP}oOPK<zbbBFoSgv)Qai&aS|J3KmSsIt)U8At39#!ss<($`$y"
+    "3LLZIdn<R(!(Fn?Mnx<0V4p@wTy<+Ap7CEk1Sm9qjfA-((#{<Cp`_I0f?|&t56|f4p8dwdiaYF#r0_%WlfNO#EViQDn0@nfW0yY5G12+Kg1"
+    "~wWQ98)shhx+}dy%}ZGir={<5Yf<LI7FYV{)$yDy1xXA_%Jvpc5xYal*ZULx?`yU=T^ZUks+p7hFKWtF4PpA2eq0$5bEdh-zC-u=pv`XSo9"
+    "IAOJqMQ|BdpmCZ7MP%=um@ZLq^1#L8cnOQ5JibyJK|l%(VEgGr2NpfCA;y(}a6cBtLb!=rAlcZs)JhBuGUH<WH^4XfaY#$XlA@J-$yABm60"
+    "QuA^{XXsD4c^=F<OlKxS|D!m%RU(~kJNgXHuFyHRxZ^YV^exNKTbH44U4|aHj(*O<?M+jbOFJEqvNj!-vMwEza!tBI%C+fG_L$s~)A0HI91"
+    "aj0dSlbC!38LMb4mk=`p+u5LeFp@$n*)LaE2W|dkXJi;Kz1amEo)Ug&6fog}|a`RTutU)cBk2h8B$wqY*mvUx+S$(-{dt+Fi77Diwz~hhwQ"
+    "JE)OP$lap8~K<&{sXD~KBK@!SB63T#(+2-ysbU8bt&dvv%_|*8Q3=6@}X?NKE*hCfS5Ow$LaFQcVTeRI7a#yO5l_D6-0WgcdrgwsF7#z^`z"
+    "$N9@o6_Q;u1~eE@u^i<a1e*ZUZ_?M2*S~}?hRKiKiJUutkBa-uPfTbI-^!~5<PRltumuU{;$YbFV>zC+N<*4jQK+ehMzi{eD&tsx<7Yr@zp"
+    "QDH%1^8iDE5qYgOy2!l&kr&3AgGqNmWK=_T1VsWZC9?6jJUwoL}1E!)&vU5}?~gr*A6tOB$^9&JI6-OV(}v=my(w3PH&xfb^YOv{qKV6Me|"
+    "A=3&-UpUv|K33DO)XVE-o^W-O(Z+Cj8LXU%x@%^dg&xV+1u`p(DrFweVSbNUb@WNt4NpXm%2{&`<Vxx>01UzEhqQko<z;h~H_YV}vZO$zn*"
+    "-X~a&Nrb^*HBTPbLRo^P`DLXWt70@s#uML)-de$K$C~T#jH*GLh)GncP#k$}bxhvm~}xU|pI&{nqbSd!Do3eM3`A)5qVj23|DxiTgWDe%fV"
+    "D>7dC|kC<F_(B!LQ#zKEtaC1+tN6kDBuB#s!)WP(R%3m)<ezEY2Utc`GeZ76|O~~JR_5Ho<dGcsSO`hzzN!urDugS|99N(TTBcqqQ^PYE)j"
+    "UA4UPb5c2uH7r!RNId2Q9!}-|2N-%B7dF@7Mc_Anf24)K29f)v9KH`O17Um?A9`VC|kn2>g@{8&bq;O7&g)a8J;hTf57(!D`w6;zymou??J"
+    "{EFZ=$mcPsV%cdvP?xsmV?O=17T$Q)Vs2VeyW(Fs!~kwuPzvOF{!{-F}ie<Sd{9RI!GFd#C-#R5x{r=yJhZ}RcK-QWNJ0ArOSg#"
+)
+
+
+def xls_file_of_parts() -> bytes:
+    return zlib.decompress(base64.b85decode(WORKBOOK_OF_PARTS))

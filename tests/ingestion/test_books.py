@@ -53,3 +53,12 @@ def test_the_style_sheets_of_a_book_hide_strike_and_raise() -> None:
         "Struck text was left out: “Monday”.",
     )
     assert load(epub_file(body), "a.epub").pages[0].text == "103 euros. Monday Tuesday. x y"
+
+
+def test_a_note_that_begins_with_a_number_of_its_own_keeps_it() -> None:
+    body = (
+        '<p>Leave is 27<a href="#n1"><sup>1</sup></a> days. Pay is monthly<a href="#n2"><sup>2</sup></a>.</p>'
+        '<aside id="n1"><p>28 days from 2027.</p></aside><aside id="n2"><p>2. On the 27th.</p></aside>'
+    )
+    text = load(epub_file(body), "a.epub").pages[0].text
+    assert text == "Leave is 27 days (¹ 28 days from 2027). Pay is monthly (² On the 27th)."

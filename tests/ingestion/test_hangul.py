@@ -157,3 +157,16 @@ def test_it_is_told_by_its_bytes_and_read_in_the_sandbox(sandbox: Sandbox, tmp_p
         assert kind_of(content, "export") == kind
         read = sandbox.load(content, file_name=f"a.{kind}")
         assert read.pages[0].text == "연차는 15일이다."
+
+
+def test_footnotes_are_read_beside_their_sentences() -> None:
+    def note(kind: str, text: str) -> str:
+        return f'<hp:ctrl><hp:{kind} number="1"><hp:subList>{paragraph(text)}</hp:subList></hp:{kind}></hp:ctrl>'
+
+    content = hwpx(
+        paragraph("연차휴가는 17일이다", run(note("footNote", "신입은 11일.")), run(" 그리고 유급이다.")),
+        paragraph("수당은 매월 지급한다.", run(note("endNote", "25일에."))),
+    )
+    page = load_hwp(content).pages[0]
+    assert page.text == "연차휴가는 17일이다 (¹ 신입은 11일.) 그리고 유급이다.\n\n수당은 매월 지급한다. (¹ 25일에.)"
+    assert page.warnings == ()

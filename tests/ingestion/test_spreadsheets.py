@@ -22,7 +22,7 @@ from rag.storage.database import Database
 from rag.text.tables import tables_in
 from rag.types import Citation, Collection
 from rag.ui.sources import shown_path
-from tests.ingestion.sheet_files import SCHEMAS, cell, odf_file, rows_of, xls_file, xlsx_file
+from tests.ingestion.sheet_files import SCHEMAS, cell, odf_file, rows_of, xls_file, xls_file_of_parts, xlsx_file
 
 BANDS = rows_of(["Grade", "Low", "High"], ["G1", 30000, 45000], ["G2", 35000, 50000])
 
@@ -315,6 +315,17 @@ def test_a_workbook_of_before_2007_is_read_as_it_is_shown() -> None:
         "Sheet “Gehälter”: 1 hidden row was not read.",
     ]
     assert document.metadata["sheet_rows"] == {"1": [[0, 1, "A", "D"], [3, 5, "A", "D"]]}
+
+
+def test_parts_of_a_cell_before_2007_are_raised_lowered_and_struck() -> None:
+    document = read(xls_file_of_parts(), "a.xls")
+    assert document.pages[0].text.split("\n") == [
+        "Rule | Value",
+        "Limit | 30 ¹ days",
+        "Pay | pays 45 euros",
+        "Gas | CO₂ in 10³ g",
+    ]
+    assert warnings_of(document) == ["Sheet “Pay”: Struck text was left out of 1 cell."]
 
 
 def ods_cell(text: str, attributes: str = "", style: str = "") -> str:

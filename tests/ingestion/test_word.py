@@ -493,3 +493,12 @@ def test_a_document_of_python_docx_gives_all_its_words() -> None:
     extracted = read(buffer.getvalue())
     assert extracted.pages[0].text.split("\n") == ["HR-117", "Notice", "1. First", "2. Second", "- Point"]
     assert extracted.author == "python-docx"
+
+
+def test_text_moved_up_or_down_by_hand_is_raised_or_lowered() -> None:
+    up, down, hardly = (f'<w:position w:val="{points}"/><w:sz w:val="14"/>' for points in (8, -8, 2))
+    content = word_file(
+        paragraph("Leave is 30", run("1", up), " days. CO", run("2", down), " and 4", run("0", hardly), ".")
+    )
+    text = read(content).pages[0].text
+    assert text == "Leave is 30 days ¹. CO₂ and 40."

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from charset_normalizer import from_bytes
+import chardet
 
 from rag.ingestion.loaders.east_asian import east_asian_encoding
 
@@ -23,13 +24,17 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-#: Encodings of European and Middle Eastern documents.
-GUESSED = [
-    "cp949", "shift_jis", "cp932", "euc_jp", "gb18030", "big5", "utf_16_le", "utf_16_be",
-    "cp1252", "cp1254", "cp1250", "cp1251", "cp1253", "cp1255", "cp1256",
-]  # fmt: skip
-#: Turkish letters as cp1252 has them, and letters that are in Icelandic, which has these too, but not in Turkish.
-TURKISH, ICELANDIC = re.compile("[ðýþÐÝÞ]"), re.compile("[áéíóúæÁÉÍÓÚÆ]")
+#: Encodings of European and Middle Eastern documents, and of Thai.
+GUESSED = (
+    "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r", "koi8_u", "cp866",
+    "iso8859_2", "iso8859_5", "iso8859_6", "mac_cyrillic", "mac_roman", "cp850", "cp852", "cp874",
+)  # fmt: skip
+#: Preferred encodings, if their confidence is at most this much lower.
+USUAL, NEARLY_AS_SURE = ("cp1252", "cp1251", "cp1250"), 0.02
+BEYOND_ASCII = re.compile(r"\S{0,40}[^\x00-\x7f\s]\S{0,40}")
+SIGNS = frozenset("€–—…“”„‘’•™§°²³·©®½¼ ")
+SMALL, CAPITAL, SIGN = "a-zà-öø-ÿа-я", "À-ÖØ-ÞŠŽА-Я", "¡-©«-¶¸¹»-¿×÷ƒˆ˜†‡•…‰€™„‚"
+ODD = re.compile(rf"[{SMALL}][{CAPITAL}]|[^\W\d_][{SIGN}][^\W\d_]|[©®±¬¦¹²³¼½¾†‡‰][^\W\d_]|[\x80-\x9f\ufffd]")
 #: An encoding is guessed by so many bytes from the start.
 LOOKED_AT = 65_536
 DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
@@ -95,7 +100,7 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
         return Decoded(content.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as exc:
         # Cut off in the middle of its last letter it is still UTF-8.
-        if exc.start >= len(content) - 3 and exc.start > 0:
+        if exc.reason == "unexpected end of data" and not content[: exc.start].isascii():
             return Decoded(content.decode("utf-8", "replace"), "utf-8")
     text = content.decode("utf-8", "replace")
     broken = text.count(UNDECODED)
@@ -160,20 +165,23 @@ def _guessed(content: bytes) -> str:
         sample = sample[: max(sample.rfind(b"\n"), LOOKED_AT // 2) & ~1]
     if (eastern := east_asian_encoding(sample)) is not None:
         return eastern
-    name = _of_letters(sample)
-    if name == "cp1252":
-        western = sample.decode("cp1252", "replace")
-        return "cp1254" if TURKISH.search(western) and not ICELANDIC.search(western) else name
-    return name
-
-
-def _of_letters(sample: bytes) -> str:
-    found = from_bytes(sample, cp_isolation=GUESSED)
-    best = found.best()
-    if best is None:
+    western = sample.decode("cp1252", "replace")
+    if SIGNS.issuperset(letter for letter in western if letter > "\x7f") and not _odd_words(western):
         return "cp1252"
-    if best.encoding != "cp1250":
-        return best.encoding
-    # Italian and Spanish are also good Slovene, a language that few of our readers write.
-    alike = [match for match in found if match.chaos <= best.chaos + 0.01 and match.coherence >= best.coherence]
-    return "cp1252" if any("cp1252" in match.could_be_from_charset for match in alike) else "cp1250"
+    found = chardet.detect_all(
+        sample, ignore_threshold=True, include_encodings=GUESSED, compat_names=False, prefer_superset=False
+    )
+    guesses = [(one["encoding"], one["confidence"]) for one in found if one["encoding"]]
+    odd = {name: _odd_words(sample.decode(name, "replace")) for name, _ in guesses}
+    guesses = [guess for guess in guesses if odd[guess[0]] == min(odd.values())]
+    likely = [name for name, confidence in guesses if confidence + NEARLY_AS_SURE >= guesses[0][1]]
+    return next((name for name in USUAL if name in likely), likely[0] if likely else "cp1252")
+
+
+def _odd_words(text: str) -> int:
+    """Count words of two scripts, with a sign between letters, or with a capital behind a small letter beyond ASCII."""
+    return sum(ODD.search(word) is not None or _scripts(word) > 1 for word in BEYOND_ASCII.findall(text))
+
+
+def _scripts(word: str) -> int:
+    return len({unicodedata.name(letter, " ").split()[0] for letter in word if letter.isalpha() and letter not in "ªº"})

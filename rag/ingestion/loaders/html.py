@@ -23,7 +23,7 @@ from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.html_styles import StyleRules, is_hidden, is_machine_data, is_struck, shift_of, style_rules
 from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
-from rag.ingestion.loaders.raised import FOREIGN, Notes, lowered_part, notes_below, raised_part, small
+from rag.ingestion.loaders.raised import FOREIGN, Notes, bare, lowered_part, notes_below, raised_part, small
 from rag.ingestion.loaders.word.numbering import formatted
 from rag.text.tables import lines_of, rows_in_words
 from rag.types import Page, Section
@@ -372,7 +372,10 @@ def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
             target = target.getparent()
         if target is None or target in around or target in walk.written_apart or not is_note(target, walk.rules):
             continue
-        text = MARK_BEFORE.sub("", SPACES.sub(" ", "".join(_note_text(target))).strip())
+        text = SPACES.sub(" ", "".join(_note_text(target))).strip()
+        # The note's text may begin with a number, too.
+        if (own := MARK_BEFORE.match(text)) and bare(own[0]) == bare(link.text_content()):
+            text = text[own.end() :]
         if 0 < len(text) <= LONGEST_NOTE:
             walk.notes_by_id[name] = text
             walk.written_apart.add(target)

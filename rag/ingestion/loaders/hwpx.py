@@ -15,6 +15,7 @@ from rag.ingestion.loaders.drawing import local_name
 from rag.ingestion.loaders.epub import PICTURES
 from rag.ingestion.loaders.office_package import OfficePackage
 from rag.ingestion.loaders.page_text import UNREAD_TEXT
+from rag.ingestion.loaders.raised import RAISED
 
 UNREAD = {
     "comments": ("1 comment was not read.", "{count} comments were not read."),
@@ -27,6 +28,7 @@ SECTION = re.compile(r"contents/section\d+\.xml")
 LEFT_OUT = {"hiddenComment": "comments", "ole": "embedded", "chart": "embedded", "video": "embedded", "pic": "pictures"}
 #: Read below the text of the section.
 MARGINS = frozenset({"header", "footer"})
+NOTES = ("footNote", "endNote")
 
 
 def _ticked(button: Any) -> str:
@@ -73,6 +75,7 @@ def flattened(content: bytes) -> tuple[bytes, str, Counter[str]]:
 
 def _flatten(root: Any, unread: Counter[str]) -> None:
     _drop_deleted(root)
+    _write_notes(root)
     for element in list(root.iter()):
         name, parent = local_name(element), element.getparent()
         if name in LEFT_OUT or (name == "fieldBegin" and element.get("type") == "MEMO"):
@@ -95,6 +98,24 @@ def _flatten(root: Any, unread: Counter[str]) -> None:
     for run in [element for element in root.iter() if local_name(element) == "run"]:
         for shape in filter(_is_shape, list(run)):
             run.remove(shape)
+
+
+def _write_notes(root: Any) -> None:
+    """Write footnotes and endnotes in brackets behind their marks."""
+    notes = [element for element in root.iter() if local_name(element) in NOTES]
+    for number, note in enumerate(notes, 1):
+        said = " ".join(" ".join(_letters(paragraph).split()) for paragraph in _paragraphs(note))
+        place = note.getparent()
+        if local_name(place) != "ctrl":
+            place = note
+        text = etree.Element(note.tag.replace(local_name(note), "t"))
+        text.text = f" ({str(note.get('number') or number).translate(RAISED)} {said.strip()})"
+        text.tail = place.tail
+        place.getparent().replace(place, text)
+
+
+def _letters(element: Any) -> str:
+    return "".join("".join(found.itertext()) for found in element.iter() if local_name(found) == "t")
 
 
 def _drop_deleted(root: Any) -> None:

@@ -156,7 +156,7 @@ class Notes:
 
     def add_line(self, mark: str, text: str) -> None:
         """Take a line of the document that begins with a mark."""
-        self._lines[_bare(mark)].append(text)
+        self._lines[bare(mark)].append(text)
 
     def placed(self, text: str, *, is_apart: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
         """Return the text with its notes beside their sentences, and the lines that go below it.
@@ -198,7 +198,7 @@ class Notes:
         return PLACE.sub(shown, text).strip()
 
     def _by_hand(self, note: Note) -> Note:
-        lines = self._lines.get(_bare(note.mark), ())
+        lines = self._lines.get(bare(note.mark), ())
         # Two lines with this mark: which one is meant cannot be told.
         if len(lines) != 1 or len(lines[0]) > LONGEST_WITHIN or self._repeated[note.mark] >= MOST_REPEATED:
             return note
@@ -206,7 +206,8 @@ class Notes:
         return Note(note.mark, lines[0])
 
 
-def _bare(mark: str) -> str:
+def bare(mark: str) -> str:
+    """Return the mark of a note without brackets and full stop."""
     return mark.strip("()[].⁽⁾ ")
 
 

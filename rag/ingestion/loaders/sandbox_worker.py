@@ -23,6 +23,7 @@ from rag.ingestion.loaders import (
     load,
     server_answers,
 )
+from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.picture_file import drawn_picture, pictures_as_pdf
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
@@ -57,6 +58,8 @@ def load_libraries() -> None:
         # Encodings of other systems, and codecs that are no text encodings.
         if module.name not in ("mbcs", "oem", "bz2_codec", "zlib_codec"):
             importlib.import_module(f"encodings.{module.name}")
+    # chardet reads the files of its models with the first guess.
+    decoded("Щорічна відпустка становить 24 дні. Заява подається за два тижні до її початку.".encode("koi8_u"))
     Image.init()
     server_answers.load_libraries()
 

@@ -1,7 +1,7 @@
 """Load plain text and tables of text (.csv, .tsv), in any encoding. Form feeds begin pages.
 
 Byte order marks, UTF-8 and what a file declares decide first. Else the letters of the text tell the encoding: those of
-East Asia in `east_asian`, others in charset-normalizer.
+East Asia in `east_asian`, others in chardet.
 """
 
 from __future__ import annotations
@@ -45,14 +45,17 @@ def _cleaned(text: str) -> str:
 DELIMITERS = ",;\t|"
 #: The delimiter is guessed by so many characters from the start.
 DELIMITER_CHARACTERS = 20_000
+#: A first line that tells Excel the delimiter and is not shown.
+NAMED_DELIMITER = re.compile(r"\ufeff?sep=([^\r\n])\r?\n", re.IGNORECASE)
 
 
 def load_csv(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load the rows on one page, their cells separated by `|`. A file with one column is loaded as plain text."""
     found = decoded(content)
-    text = found.text
+    named = NAMED_DELIMITER.match(found.text)
+    text = found.text[named.end() :] if named else found.text
     try:
-        dialect = csv.Sniffer().sniff(text[:DELIMITER_CHARACTERS], DELIMITERS)
+        dialect = csv.Sniffer().sniff(text[:DELIMITER_CHARACTERS], named[1] if named else DELIMITERS)
         rows = [[_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""), dialect)]
     except csv.Error:
         return load_text(content, options)

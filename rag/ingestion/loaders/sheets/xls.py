@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import xlrd
 
 from rag.errors import FileProtected
 from rag.ingestion.loaders.office_package import require_unprotected
+from rag.ingestion.loaders.raised import placed_in_cell
 from rag.ingestion.loaders.sheets.languages import LANGUAGES, Language
 from rag.ingestion.loaders.sheets.numbers import BUILT_IN, shown, shown_text
 from rag.ingestion.loaders.sheets.sheet import Sheet, Span
@@ -18,6 +20,8 @@ from rag.ingestion.loaders.sheets.sheet import Sheet, Span
 #: In 256ths of a character: a column so wide, or less, only keeps others apart.
 NARROW = 900
 LEAST_BOLD = 600
+#: Where a font places its letters.
+PLACES = {1: "superscript", 2: "subscript"}
 #: Languages by the country, as its telephone code, that a workbook says its program was made for.
 COUNTRIES = {
     49: "de", 43: "de", 33: "fr", 34: "es", 39: "it", 31: "nl", 351: "pt", 55: "pt", 48: "pl", 90: "tr", 81: "ja",
@@ -137,6 +141,9 @@ class _Reading:
             look = self._book.xf_list[found.cell_xf_index(row, column)]
             font = self._book.font_list[look.font_index]
             value = found.cell_value(row, column)
+            if kind == xlrd.XL_CELL_TEXT and (runs := found.rich_text_runlist_map.get((row, column))):
+                value, has_struck = self._shown_runs(value, runs, font)
+                sheet.unread["struck parts"] += has_struck
             text = self._text(kind, value, look.format_key)
             met += 1
             if row + 1 in sheet.hidden_rows or column + 1 in sheet.hidden_columns:
@@ -153,6 +160,19 @@ class _Reading:
         if met and not filled and row + 1 not in sheet.hidden_rows:
             sheet.emptied_rows.add(row + 1)
         return filled > 1 and bold == filled
+
+    def _shown_runs(self, value: str, runs: Sequence[tuple[int, int]], first: Any) -> tuple[str, bool]:
+        """Return a text in several fonts without its struck parts, and whether it has any."""
+        fonts = [first, *(self._book.font_list[index] for _, index in runs)]
+        starts = [0, *(start for start, _ in runs), len(value)]
+        kept, has_struck = "", False
+        for font, (start, end) in zip(fonts, pairwise(starts), strict=True):
+            said = value[start:end]
+            if font.struck_out:
+                has_struck = has_struck or bool(said.strip())
+                continue
+            kept += placed_in_cell(kept, said, PLACES.get(font.escapement, ""))
+        return (kept, True) if has_struck and kept.strip() else (value, False) if has_struck else (kept, False)
 
     def _text(self, kind: int, value: Any, key: int) -> str:
         form = self._book.format_map.get(key)

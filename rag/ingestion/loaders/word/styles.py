@@ -18,6 +18,8 @@ TITLES = frozenset({"title", "제목", "titel", "titre", "título", "titolo", "t
 TOGGLES = ("vanish", "strike")
 #: A style is based on others at most so often.
 DEEPEST = 30
+#: In half-points: text moved by less is in its line.
+LEAST_MOVED = 4
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Styles:
         return Look(
             is_hidden=toggled("vanish"),
             is_struck=toggled("strike") or bool(nearest("dstrike")),
-            position=nearest("vertAlign"),
+            position=nearest("vertAlign") or _position(nearest("position") or 0),
             font=nearest("font"),
         )
 
@@ -136,6 +138,13 @@ class Styles:
         return int(style.name.casefold() in TITLES)
 
 
+def _position(half_points: int) -> str:
+    """Return the position of text moved up or down by hand, as LibreOffice writes raised text."""
+    if abs(half_points) < LEAST_MOVED:
+        return ""
+    return "superscript" if half_points > 0 else "subscript"
+
+
 def run_properties(properties: Any) -> dict[str, Any]:
     """Return the run's properties that matter for reading."""
     found: dict[str, Any] = {}
@@ -146,6 +155,8 @@ def run_properties(properties: Any) -> dict[str, Any]:
         elif name == "w:vertAlign":
             position = value(element) or ""
             found["vertAlign"] = position if position in ("superscript", "subscript") else ""
+        elif name == "w:position":
+            found["position"] = number(element) or 0
         elif name == "w:rFonts":
             font = value(element, "ascii") or value(element, "hAnsi")
             if font:
