@@ -1,1 +1,1 @@
-"""Draw the parts that the pages share."""
+"""Shared parts of the pages."""

@@ -22,7 +22,7 @@ Kept = TypeVar("Kept")
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
-    """Run a change and return whether it succeeded. Keep the error's sentence in `st.session_state[problem]`."""
+    """Run a change and return whether it succeeded. An error's message goes to `st.session_state[problem]`."""
     st.session_state[problem] = ""
     try:
         action(*arguments, **changes)
@@ -36,7 +36,7 @@ def attempt(problem: str, action: Callable[..., object], *arguments: object, **c
 
 
 def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
-    """Keep the way back from what was just done on a page, until it is taken or the next act takes its place."""
+    """Keep the undo for a page's last action until it is used or replaced by the next action."""
     st.session_state[f"{page}_way_back"] = (sentence, undo)
 
 
@@ -49,7 +49,9 @@ def remove(
     problem: str,
     on_gone: Callable[[], object] | None = None,
 ) -> None:
-    """Remove something, and offer the way back: `put_back` is given what `take` returned. Then `on_gone` is called."""
+    """Remove an item and offer to undo: `put_back` gets the value returned by `take`. `on_gone` is called
+    afterwards.
+    """
     kept: list[Kept] = []
     if attempt(problem, lambda: kept.append(take())):
         offer_undo(page, sentence, partial(put_back, kept[0]))
@@ -58,7 +60,7 @@ def remove(
 
 
 def draw_undo(page: str, *, problem: str) -> None:
-    """Draw what was just done with its way back. What undoing it raises is kept in `st.session_state[problem]`."""
+    """Draw the page's last action with an undo button. Errors from undoing go to `st.session_state[problem]`."""
     state, key = st.session_state, f"{page}_way_back"
     if key not in state:
         return
@@ -91,9 +93,9 @@ def draw_export(
     key: str,
     media_type: str = "text/csv",
 ) -> None:
-    """Draw a button that saves a file written by `make`; after a long time without sign-in, one that asks for it.
+    """Draw a button to save a file written by `make`. If the sign-in is too old, the button asks for a new sign-in.
 
-    The check that counts is in what `make` calls: the time may run out while the page is open.
+    The decisive check is inside the functions called by `make`: the sign-in may expire while the page is open.
     """
     if rag.services.services().sessions.is_recent(identity):
         late = partial(_note_if_late, identity)
@@ -103,7 +105,7 @@ def draw_export(
 
 
 def _note_if_late(identity: Identity) -> None:
-    # If `make` refuses, Streamlit only says that there is no file.
+    # If `make` refuses, Streamlit only says the file is missing.
     if not rag.services.services().sessions.is_recent(identity):
         note_refused()
 
@@ -120,24 +122,24 @@ def ask() -> None:
 def draw_link() -> None:
     """Draw the link to the confirmation, which leads back to this page."""
     path = urlsplit(st.context.url or "/").path or "/"
-    # The query parameters say what is open on a page; `st.context.url` leaves them out.
+    # The query parameters hold the page's open items; `st.context.url` leaves them out.
     opened = urlencode(st.query_params.to_dict())
     st.html(link_here(_("Confirm that it is you"), confirm_address(f"{path}?{opened}" if opened else path)))
 
 
 def draw_error(error: RagError) -> None:
-    """Show in a dialog why it was refused; add the link where the sign-in became too old meanwhile."""
+    """Show in a dialog why an action was refused, with a sign-in link if the sign-in expired meanwhile."""
     st.error(plain(error.message), icon=":material/error:")
     if isinstance(error, SignInAgain):
         draw_link()
 
 
 def ask_where_refused() -> None:
-    """Open the dialog after a click that was refused for lack of a recent sign-in."""
+    """Open the dialog after a click refused for lack of a recent sign-in."""
     if st.session_state.pop("frame_sign_in_again", False):
         ask()
 
 
 def note_refused() -> None:
-    """Open the dialog with the next full run of the page."""
+    """Open the dialog on the page's next full run."""
     st.session_state.frame_sign_in_again = True

@@ -1,4 +1,4 @@
-"""Draw the tabs of analytics: key metrics, outcomes of questions, costs, and durations."""
+"""Draw the analytics tabs: key metrics, outcomes, costs, and durations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import name_labels, table_key, time_column, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
-#: Takes the filter that a row of a table names, by the filter's name in `Filters`, and what it is.
+#: Takes a filter from a table row: the name in `Filters`, and the value.
 Choose = Callable[[str, str | UUID], None]
 #: Draws one question in full.
 DrawDetails = Callable[[UUID], None]
@@ -77,17 +77,17 @@ PURPOSE_NAMES = {
 }
 
 
-#: Ratings to look for, as the list of questions names them.
+#: Ratings to filter by, as named in the list of questions.
 RATINGS = {0: N_("Rated not helpful"), 1: N_("Rated helpful")}
 
 
 def show_gaps() -> None:
-    """Open the tab of gaps in the next run."""
+    """Open the tab with gaps on the next run."""
     st.session_state["analytics_view"] = _("Gaps")
 
 
 def show_questions(*, outcome: str | None = None, rating: int | None = None) -> None:
-    """Open the list of questions in the next run, filtered by outcome or rating."""
+    """Open the list of questions on the next run, filtered by outcome or rating."""
     st.session_state["analytics_view"] = _("Questions")
     st.session_state["analytics_text"] = ""
     for key, choice, words in (
@@ -95,7 +95,7 @@ def show_questions(*, outcome: str | None = None, rating: int | None = None) -> 
         ("analytics_rating", rating, RATINGS[rating] if rating is not None else ""),
     ):
         st.session_state[key] = choice
-        # A widget that is not drawn yet writes no address, and of one that is drawn the address cannot be written.
+        # Query parameters bound to a drawn widget cannot be changed; a widget not drawn yet does not set them.
         with suppress(StreamlitAPIException):
             st.query_params.pop(key, None)
             if words:
@@ -103,16 +103,16 @@ def show_questions(*, outcome: str | None = None, rating: int | None = None) -> 
 
 
 class Change(NamedTuple):
-    """Change of a metric against the period before; None without one. Only a notable change has a colour."""
+    """A metric's change against the previous period, `None` without one. Only notable changes have a colour."""
 
     shown: str | int | None
     is_notable: bool = False
 
 
 def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool = False) -> None:
-    """Draw the figures of the period, each against the one before."""
+    """Draw the period's figures, each compared with the previous period."""
     now, before, days = summary.current, summary.previous, summary.by_day
-    # Three beside each other on a narrow screen would leave two alone; four, two or one leave none.
+    # Three in a row on a narrow screen would leave two alone; four, two or one leave none.
     with st.grid(4, min_column_width=150):
         draw_metric(
             _("Questions"), number(now.questions), grown(now.questions, before.questions), "off",
@@ -155,7 +155,7 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
 
 
 def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool) -> None:
-    """Explain the comparison, and what to expect while there is little to count."""
+    """Explain the comparison, and what to expect with little data."""
     now, before = summary.current, summary.previous
     words = ""
     if before.questions:
@@ -212,9 +212,9 @@ def draw_metric(
     beside: str | None = None,
 ) -> None:
     """Draw a figure with the change and, given values, a line."""
-    # A line of one or two points, or along zero, says nothing.
+    # A line with one or two points, or along zero, says nothing.
     shows = len(trend) >= LEAST_POINTS and sum(1 for point in trend if point) >= LEAST_POINTS
-    # A bare zero below a figure reads as another figure.
+    # A bare zero below a figure looks like another figure.
     shown = "±0" if change.shown == 0 else change.shown
     st.metric(
         label,
@@ -241,7 +241,7 @@ def grown(now: float | Decimal | None, before: float | Decimal | None) -> Change
 
 
 def moved(now: float | None, before: float | None) -> Change:
-    """Return the change of a rate in percentage points; notable from one point."""
+    """Return a rate's change in percentage points; notable from one point."""
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
@@ -250,14 +250,14 @@ def moved(now: float | None, before: float | None) -> Change:
 
 
 def signed(change: float, size: str) -> str:
-    """Return a change with its sign in front, from which the arrow beside it takes its direction."""
+    """Write a change with a leading sign; the metric's arrow takes its direction from the sign."""
     return f"{'-' if change < 0 else '+'}{size}"
 
 
 def draw_overview(
     analytics: Analytics, who: Identity, period: Period, filters: Filters, summary: Summary, choose: Choose
 ) -> None:
-    """Draw the outcomes of questions, the most frequent ones, and their origins. `choose` gets a chosen row."""
+    """Draw outcomes, the most frequent questions, and where questions come from. `choose` gets a chosen row."""
     left, right = st.columns(2)
     days = summary.by_day
     with left.container(border=True, height="stretch"):
@@ -281,7 +281,7 @@ def draw_overview(
 
 
 def _draw_ways_on(now: Totals) -> None:
-    """Draw buttons from what did not go well to its questions, and to what can be done about them."""
+    """Draw buttons from poor results to the questions and to remedies."""
     not_helpful = now.rated - now.helpful
     ways: list[tuple[int, str, str, Callable[..., None]]] = [
         (now.no_context, ngettext("{count} was not in the documents", "{count} were not in the documents",
@@ -303,7 +303,7 @@ def _draw_ways_on(now: Totals) -> None:
 def draw_costs(
     analytics: Analytics, who: Identity, period: Period, filters: Filters, own_prices: Mapping[str, Any]
 ) -> None:
-    """Draw the costs by kind, the forecast of the month, and the price with another model."""
+    """Draw costs by kind, the month's forecast, and the price with a different model."""
     with st.container(border=True):
         _draw_costs(analytics, who, period, filters)
     models = analytics.cost_by_model(who, period, filters)
@@ -322,7 +322,7 @@ def draw_times(
     drawn: set[UUID] = set()
 
     def draw_once(question: UUID) -> None:
-        """Draw a question that is chosen in two tables in the first of them: its widgets have their keys of it."""
+        """Draw a question chosen in two tables only in the first: its widget keys contain its id."""
         if question in drawn:
             st.caption(_("This question is open above."))
             return
@@ -341,7 +341,7 @@ def draw_times(
 
 
 def _head(title: str) -> DeltaGenerator:
-    """Draw the heading of a card, and return the place beside it for a choice."""
+    """Draw a card's heading and return the row, with room for a choice beside the heading."""
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     row.header(title, anchor=False, width="content")
     return row
@@ -542,7 +542,7 @@ def _draw_slowest(
         hide_index=True,
         height="content",
         placeholder="–",
-        # A selection is a row number; with other rows it would open another question.
+        # A selection is a row number; after the rows change, it would open a different question.
         key=table_key("analytics_slowest", (row.id for row in rows)),
         on_select="rerun",
         selection_mode="single-row",
@@ -564,7 +564,7 @@ def _draw_slowest(
 
 
 def draw_chosen(table: Any, questions: Sequence[UUID | None], draw_details: DrawDetails) -> None:
-    """Draw the question of the row that was chosen in a table."""
+    """Draw the question for a table's selected row."""
     rows = table.selection.rows
     if rows and rows[0] < len(questions) and (question := questions[rows[0]]) is not None:
         with st.container(border=True):
@@ -616,7 +616,7 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
 
 
 def _pass_on_row(key: str, values: Sequence[Any], choose: Callable[[Any], None]) -> None:
-    """Pass on the value of the row that was chosen in a table."""
+    """Pass the selected row's value to `choose`."""
     rows = st.session_state[key].selection.rows
     if rows and rows[0] < len(values) and values[rows[0]]:
         choose(values[rows[0]])
@@ -665,7 +665,7 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
 
 
 def open_document(who: Identity, document_id: UUID) -> None:
-    """Turn to the page with this document: where it can be changed for administrators, else where it is read."""
+    """Open a document's page: the page to edit it for administrators, else the page to read it."""
     page = "documents.py" if who.may(Role.ADMIN) else "library.py"
     st.switch_page(page, query_params={"document": str(document_id)})
 

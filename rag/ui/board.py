@@ -1,4 +1,4 @@
-"""Draw a notice board: a table of posts, a post as read and cited, and the syncs."""
+"""Draw a notice board: the posts, a single post with its cited passage, and the syncs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, s
 from rag.ui.text import marked, plain
 from rag.ui.widgets import table_key
 
-#: Excerpts of this length go on in the post.
+#: Excerpts with this length are cut; the post has the rest.
 EXCERPT_SHOWN = 200
 MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important")}
 
@@ -25,8 +25,8 @@ MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important")}
 def draw_posts(
     posts: Sequence[Document], opened: str | None, *, with_costs: bool, on_open: Callable[[str | None], None]
 ) -> None:
-    """Draw the posts as a table; call `on_open` with the id of the selected one, or None."""
-    import pandas as pd  # here: cards of sources need this module, and no start waits for tables
+    """Draw the posts as a table; call `on_open` with the selected post's id, or `None`."""
+    import pandas as pd  # Imported here: source cards need this module, and startup should not wait for pandas.
 
     ids = [str(post.id) for post in posts]
     table = pd.DataFrame(
@@ -85,7 +85,7 @@ def _marks(post: Document) -> list[str]:
 
 
 def draw_cards(posts: Sequence[Document], *, on_open: Callable[[str | None], None]) -> None:
-    """Draw the posts as cards: title, category, date, marks, how it begins, its files; `on_open` opens one."""
+    """Draw the posts as cards: title, category, date, marks, excerpt, files; `on_open` opens a post."""
     for post in posts:
         metadata = post.metadata
         with st.container(border=True, gap="small"):
@@ -119,12 +119,12 @@ def is_post(document: Document) -> bool:
 
 
 def post_day(document: Document) -> date:
-    """Return the day a post gives itself, else the day it was added."""
+    """Return the date in a post's metadata, else the day it was added."""
     return written_on(document.metadata) or document.created_at.date()
 
 
 def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) -> str:
-    """Return category, date and marks as a line in Markdown."""
+    """Format category, date and marks as a line in Markdown."""
     badges = [f":blue-badge[{plain(category)}]"] if category else []
     badges += [_(":orange-badge[:material/keep: Pinned]")] if is_pinned else []
     badges += [_(":red-badge[:material/priority_high: Important]")] if is_important else []
@@ -132,7 +132,7 @@ def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) 
 
 
 def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequence[str] = ()) -> None:
-    """Draw one post: marks, text, attachments. A cited `passage` comes first, with `terms` marked."""
+    """Draw a post: marks, text, attachments. A cited `passage` comes first, with `terms` marked."""
     metadata = document.metadata
     st.markdown(
         marks_line(
@@ -154,13 +154,13 @@ def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequen
 
 
 def paragraphs(text: str) -> str:
-    """Return a post's text as Markdown with all line breaks, for example in lists."""
+    """Format a post's text as Markdown with all line breaks, for example in lists."""
     blocks = (block.strip("\n").split("\n") for block in text.split("\n\n"))
     return "\n\n".join("  \n".join(plain(line) for line in lines if line.strip()) for lines in blocks)
 
 
 def draw_attachments(document: Document) -> None:
-    """Draw the attachments of a post with their descriptions."""
+    """Draw a post's attachments with their descriptions."""
     found = attachments_of(document.metadata)
     if not found:
         return
@@ -184,7 +184,7 @@ RUN_COLORS = {"waiting": "gray", "running": "blue", "done": "green", "failed": "
 
 
 def draw_run(run: SyncRun) -> None:
-    """Draw a sync in one line, with a bar while it is under way and its error."""
+    """Draw a sync on a single line: a progress bar while it runs, and its error."""
     if run.is_open:
         st.progress(
             min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,
@@ -212,7 +212,7 @@ def run_words(run: SyncRun) -> str:
 
 
 def changed_words(run: SyncRun) -> str:
-    """Return what a sync found: "2 added, 1 changed, 8 unchanged"."""
+    """Describe a sync's results: "2 added, 1 changed, 8 unchanged"."""
     counted = [
         (run.added, N_("{number} added")),
         (run.updated, N_("{number} changed")),
@@ -224,5 +224,5 @@ def changed_words(run: SyncRun) -> str:
 
 
 def cost_words(run: SyncRun) -> str:
-    """Return what the documents that a sync changed have cost."""
+    """Write the cost for the documents changed by a sync."""
     return money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")

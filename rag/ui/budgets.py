@@ -1,4 +1,4 @@
-"""Draw monthly budgets: the amount spent of each, and the dialog that sets one."""
+"""Draw monthly budgets with the amounts spent, and the dialog to set a budget."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def draw_question_to_go_on(identity: Identity) -> None:
 
 
 def draw_broken_by(who: Who, cost: Decimal | None) -> None:
-    """Say, before anything is confirmed, that its cost would go beyond the company's budget."""
+    """Warn before confirmation if the cost exceeds the company's budget."""
     if not cost:
         return
     budget = services().budgets.broken_by(who, cost)

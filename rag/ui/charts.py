@@ -1,4 +1,4 @@
-"""Draw the figures of analytics with Plotly: money, outcomes and times by day, distributions, one question's stages."""
+"""Draw analytics with Plotly: costs, outcomes and times by day, distributions, a question's stages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rag.ui.formats import duration, money
 from rag.ui.text import in_chart
 from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG
 
-#: Outcomes as they are stacked, with their colours: good ones at the bottom.
+#: Outcomes in stacking order, with their colours: good outcomes at the bottom.
 OUTCOME_COLORS = {"answered": 1, "perhaps": 0, "no_context": 2, "refused": 4, "stopped": 7, "failed": 3, "aside": 8}
-#: Bars of a whole unit of similarity.
+#: Number of bars per unit of similarity.
 SCORE_STEPS = 25
 #: The first series have separate colours; the rest are drawn together.
 MOST_SERIES = 8
@@ -29,13 +29,13 @@ OTHERS = "others"
 
 
 def draw_chart(figure: Any, table: pd.DataFrame, *, key: str, alt: str) -> None:
-    """Draw a figure, and its numbers as a table below for those who want to read or copy them."""
+    """Draw a figure, with its numbers in a table below for reading or copying."""
     st.plotly_chart(figure, config=PLOTLY_CONFIG, key=key, alt=alt)
     with st.expander(_("As a table"), icon=":material/table_rows:"):
         st.dataframe(table, hide_index=True, key=f"{key}_table", alt=alt)
 
 
-#: The same stage has the colour of the operation it pays for; search pays for nothing.
+#: A stage has the same colour as the operation it pays for; search has no cost.
 STAGE_COLOR_INDEX = {"translation": 3, "embedding": 1, "search": 6, "reranking": 2, "model": 0, "other": 7}
 
 
@@ -62,23 +62,22 @@ OPERATION_NAMES = {
 
 #: Days with a label below a chart; few enough for a phone.
 MOST_DAYS_NAMED = 4
-#: The letters of a date for tables, and what Plotly writes for them.
+#: Letters in table date formats, with Plotly's format codes.
 PLOTLY_LETTERS = {"YYYY": "%Y", "MMM": "%b", "MM": "%m", "M": "%-m", "DD": "%d", "D": "%-d"}
 LETTERS = re.compile("YYYY|MMM|MM?|DD?")
-#: Up to so many questions, the axis of their number has a line for each.
+#: Up to this many questions, the axis has a line for each number.
 FEW = 5
 
 
-#: Ticks of a logarithmic axis of milliseconds.
+#: Ticks on a logarithmic axis in milliseconds.
 TIME_TICKS = (1, 10, 100, 1_000, 10_000, 60_000)
 FINE_TICKS = (1, 10, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000)
 
 
 def chart_color(index: int) -> str:
-    """Return the colour at this place of the theme's `chartCategoricalColors`.
+    """Return a colour from the theme's `chartCategoricalColors` by index.
 
-    Streamlit's browser side replaces these placeholders by the theme's colours, light or dark, as it does for its own
-    Plotly template.
+    Streamlit's frontend replaces these placeholders by the theme's colours, light or dark, like in its Plotly template.
     """
     return f"#0000{index % 10 + 1:02d}"
 
@@ -97,7 +96,7 @@ def outcome_names() -> dict[str, str]:
 
 
 def outcomes_of(day: Day) -> dict[str, int]:
-    """Return how the questions of a day ended, by the keys of `outcome_names`."""
+    """Count a day's questions by outcome, with the keys from `outcome_names`."""
     counted = {name: int(getattr(day, name)) for name in OUTCOME_COLORS if name != "aside"}
     return counted | {"aside": day.small_talk + day.asked_back}
 
@@ -122,7 +121,7 @@ def outcome_figure(days: Sequence[Day], period: Period) -> Any:
 
 
 def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
-    """Draw how many questions took how long, with the median and the 95th percentile as lines."""
+    """Draw a histogram of durations, with lines for the median and the 95th percentile."""
     figure = go.Figure()
     figure.add_bar(
         x=[bucket.ms for bucket in buckets],
@@ -135,7 +134,7 @@ def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
     for ms, words, side in ((times.p50_ms, _("median"), "right"), (times.p95_ms, "p95", "left")):
         figure.add_vline(x=ms, line={"dash": "dot", "width": 1.5, "color": chart_color(2)})
         figure.add_annotation(
-            # Of a logarithmic axis, annotations take the logarithm and lines the value.
+            # On a logarithmic axis, annotations take the logarithm and lines the value.
             x=math.log10(ms),
             y=1,
             yref="paper",
@@ -205,7 +204,7 @@ def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
 
 
 def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
-    """Draw `p50` or `p95` of each stage by day on a logarithmic axis: stages differ by a factor of a hundred."""
+    """Draw `p50` or `p95` for each stage by day on a logarithmic axis: stages differ by a factor of 100."""
     figure = go.Figure()
     for stage in STAGES:
         rows = [row for row in times if row.stage == stage]
@@ -228,7 +227,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
 
 
 def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
-    """Return the stages of one question with when each began and how long it took, from the logged `timing`."""
+    """Return a question's stages with start and duration in milliseconds, from the logged `timing`."""
     taken = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
     rest = float(timing.get("totalMs") or 0) - sum(ms for _, ms in taken)
     taken = [part for part in taken if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
@@ -281,7 +280,7 @@ def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: b
         height=height,
         margin={"l": 8, "r": 8, "t": 32 if legend else 8, "b": 8},
         showlegend=legend,
-        # On a phone its entries are in one column: all of them are shown, never a part with a bar to scroll.
+        # On a phone the legend is a single column: show all entries instead of a scrolled part.
         legend={
             "orientation": "h",
             "yanchor": "bottom",
@@ -293,7 +292,7 @@ def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: b
         },
         hovermode="x unified",
         bargap=0.25,
-        # The decimal mark and the one of thousands.
+        # The decimal separator and the thousands separator.
         separators="".join(re.findall(r"\D", number(12345.6)))[::-1],
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
@@ -307,7 +306,7 @@ def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: b
 
 
 def _by_day(figure: Any, period: Period) -> Any:
-    # Plotly knows the months of English alone.
+    # Plotly only knows English month names.
     apart = max(1, -(-period.days // MOST_DAYS_NAMED))
     days = [period.last - timedelta(days=ago) for ago in range(0, period.days, apart)]
     figure.update_xaxes(
@@ -323,13 +322,13 @@ def _by_day(figure: Any, period: Period) -> Any:
 
 
 def _count_upwards(figure: Any, most: int) -> None:
-    """Keep halves of questions off the axis of a number."""
+    """Show only whole numbers on an axis with few questions."""
     if most <= FEW:
         figure.update_yaxes(dtick=1)
 
 
 def _close_below(figure: Any) -> Any:
-    """Remove the room that Plotly keeps for an axis title, which there is none of."""
+    """Remove the space Plotly reserves for an axis title, because there is no title."""
     figure.update_xaxes(automargin=False)
     figure.update_layout(margin_b=30)
     return figure

@@ -1,7 +1,7 @@
-"""Draw the scope of a question: its collection, and the documents, categories, years and fields that narrow it.
+"""Draw a question's scope: its collection, and filters by document, category, year and field.
 
-The choices are widgets of the chat page, so they live in `st.session_state`; choices that the current collection does
-not have are ignored.
+The choices are widgets on the chat page and live in `st.session_state`. Choices missing from the current collection are
+ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rag.ui.formats import count, field_label
 from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels
 
-#: The parameter of the address with the scope of the next question.
+#: The query parameter with the next question's scope.
 ADDRESS = "scope"
 #: Up to this many collections are offered side by side; more are in a list.
 SIDE_BY_SIDE = 4
@@ -44,17 +44,17 @@ SIDE_BY_SIDE = 4
 ALL = UUID(int=0)
 #: Whether a conversation is asked in all collections from now on.
 ALL_OF = "chat_all_{}"
-#: How the keys of the fields begin that a search is narrowed by.
+#: Prefix for the keys of filter fields.
 FIELDS = "chat_narrow_"
 #: Most documents in the list to choose from; more are searched for.
 MOST_OFFERED = 50
-#: Height of a field that a search is narrowed by, of the switch and of the sentence above them.
+#: Heights of a filter field, the switch and the sentence above them.
 FIELD_PIXELS, SWITCH_PIXELS, SENTENCE_PIXELS, LAST_GAP_PIXELS = 80, 40, 58, 12
 
 
 @dataclass(frozen=True)
 class ChatScope:
-    """The collections a person can ask in one run of the page, and the chosen scope."""
+    """The collections a person can ask in a page run, and the chosen scope."""
 
     library: DocumentLibrary
     identity: Identity
@@ -63,7 +63,7 @@ class ChatScope:
 
     @cached_property
     def collection(self) -> Collection:
-        """Return the open conversation's collection, else the one chosen for a new one, else the default.
+        """Return the open conversation's collection, else the chosen collection, else the default.
 
         Raises `NotFound`.
         """
@@ -79,7 +79,7 @@ class ChatScope:
 
     @property
     def asks_all(self) -> bool:
-        """Return whether all collections are asked: as chosen, else as the conversation was asked last."""
+        """Whether to ask all collections: as chosen, else as last asked in the conversation."""
         if len(self.collections) < 2:
             return False
         if self.conversation is None:
@@ -88,7 +88,7 @@ class ChatScope:
 
     @property
     def others(self) -> tuple[Collection, ...]:
-        """Return the collections to ask beside the one whose profile answers."""
+        """Return the further collections to ask; the first one's profile answers."""
         return self.library.others_to_ask(self.identity, self.collection) if self.asks_all else ()
 
     @property
@@ -97,7 +97,7 @@ class ChatScope:
 
     @property
     def collection_name(self) -> str:
-        """Return the collection's name where a person can ask several, else an empty string."""
+        """Return the collection's name if a person can ask several, else ""."""
         return self.collection.name if len(self.collections) > 1 else ""
 
     @cached_property
@@ -106,19 +106,19 @@ class ChatScope:
 
     @property
     def document_ids(self) -> tuple[UUID, ...]:
-        """Return the chosen documents that are in the collection; none means all."""
+        """Return the chosen documents present in the collection; empty means all."""
         wanted = () if self.asks_all else self._chosen
         here = {name.id for name in self._named(document_ids=wanted)} if wanted else set()
         return tuple(document_id for document_id in wanted if document_id in here)
 
     @property
     def is_narrowed(self) -> bool:
-        """Return whether only a part of the collection is asked."""
+        """Whether only a part of the collection is asked."""
         return bool(self.document_ids) or self.options.filters is not None
 
     @property
     def options(self) -> Options:
-        """Return the filters of the search that the collection supports."""
+        """Return the search filters supported by the collection."""
         if self.asks_all:
             return Options()  # other collections have other fields
         wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.search.metadata_filters}
@@ -132,20 +132,20 @@ class ChatScope:
 
     @property
     def _categories(self) -> tuple[str, ...]:
-        """Return the categories of a notice board to ask in, none for all."""
+        """Return the chosen categories on a notice board; empty means all."""
         wanted = st.session_state.get("chat_categories") or ()
         known = self._category_names if wanted else {}
         return tuple(slug for slug in wanted if slug in known)
 
     @property
     def _years(self) -> tuple[int, ...]:
-        """Return the years to ask in, none for all."""
+        """Return the chosen years; empty means all."""
         wanted = st.session_state.get("chat_years") or ()
         return tuple(year for year in wanted if year in self._known_years) if wanted else ()
 
     @cached_property
     def _known_years(self) -> tuple[int, ...]:
-        """Years of the documents, if the profile searches by year. A field named so has a separate choice."""
+        """Return the documents' years if the profile searches by year, unless a year field has a separate choice."""
         profile = self.profile
         by_year = profile.understanding.filter_by_year or profile.understanding.filter_by_date or self._is_board
         if not by_year or "year" in profile.search.metadata_filters:
@@ -154,19 +154,19 @@ class ChatScope:
 
     @cached_property
     def _category_names(self) -> dict[str, str]:
-        """Names of post categories by slug; empty unless the collection is a notice board."""
+        """Return post category names by slug; empty unless the collection is a notice board."""
         return self.library.categories(self.identity, self.collection.id) if self._is_board else {}
 
     @property
     def _chosen(self) -> tuple[UUID, ...]:
-        """Return the documents that were chosen, whether they are there or not."""
+        """Return the chosen documents, present or not."""
         wanted = st.session_state.get("chat_documents") or ()
         return tuple(document_id for document_id in wanted if isinstance(document_id, UUID))
 
     def _named(
         self, *, document_ids: tuple[UUID, ...] | None = None, text: str = "", limit: int | None = None
     ) -> list[DocumentName]:
-        """Searchable documents of the collection by their names, newest first."""
+        """List searchable documents in the collection by name, newest first."""
         filters = DocumentFilters(
             statuses=(DocumentStatus.COMPLETED,),
             collection_id=self.collection.id,
@@ -183,7 +183,7 @@ class ChatScope:
         return f"{FIELDS}{self.collection.id}_{field}"
 
     def keep_chosen_in_address(self) -> None:
-        """Keep the scope of the next question in the address until it is asked, for a reload."""
+        """Keep the next question's scope in the query parameters until it is asked, to survive a reload."""
         kept: dict[str, Any] = {}
         if self.collections:
             kept = narrowing(self.document_ids, self.options.filters or SearchFilters())
@@ -200,7 +200,7 @@ class ChatScope:
             del st.query_params[ADDRESS]
 
     def draw_choice(self) -> None:
-        """Return where the first question goes: to the default collection, unless another or all are chosen."""
+        """Draw the choice of a collection for the first question: the default, another, or all."""
         named = {ALL: _("All collections")} | {c.id: c.name for c in self.collections}
         names = name_labels(named, gone=_("Deleted collection"))
         if st.session_state.get("chat_collection") not in names:
@@ -228,13 +228,13 @@ class ChatScope:
         # A conversation has the switch for all collections; before it, they are among the collections to choose from.
         has_switch = len(self.collections) > 1 and self.conversation is not None
         fields = 1 + self._is_board + len(self.profile.search.metadata_filters)
-        # Years and "only important" are read once it is open.
+        # Years and "only important" are read after it opens.
         fields += chooser.open is True and self._is_board
         fields += chooser.open is True and bool(self._known_years)
         fields += chooser.open is True and len(self._named(limit=MOST_OFFERED + 1)) > MOST_OFFERED
         if self.asks_all:
             fields = 0  # a sentence instead
-        # The place is made before its content: a popover that grew after it opened would go below the window.
+        # Reserve the height before adding content: a popover growing after it opened would reach below the window.
         with chooser:
             height = SWITCH_PIXELS * has_switch + FIELD_PIXELS * fields + SENTENCE_PIXELS * (is_bound or self.asks_all)
             inside = st.container(height=height - LAST_GAP_PIXELS, border=False)
@@ -255,7 +255,7 @@ class ChatScope:
                     self._draw_fields()
 
     def _draw_all(self) -> None:
-        """Ask in all collections at once, or only in the one."""
+        """Draw the switch between all collections and the conversation's collection."""
         if self._all_key not in st.session_state:
             st.session_state[self._all_key] = self.asks_all
         keep_chosen(self._all_key)
@@ -275,7 +275,7 @@ class ChatScope:
             narrowed += [_("Important ones")] * filters.important_only
         everything = _("All posts") if self._is_board else _("All documents")
         if self.collection_name:
-            # In a conversation nothing else says which collection it asks.
+            # In a conversation, this is the only label showing the collection.
             everything = _("All of {collection_name}", collection_name=self.collection_name)
         label = everything
         if len(chosen) == 1 and (named := self._named(document_ids=tuple(chosen))):
@@ -285,7 +285,7 @@ class ChatScope:
         return plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
 
     def _draw_fields(self) -> None:
-        """Categories, years, importance, documents, and a choice for each field of the metadata with values here."""
+        """Draw categories, years, importance, documents, and a choice for each metadata field with values."""
         if self._category_names:
             names = name_labels(self._category_names)
             keep_chosen("chat_categories")
@@ -328,7 +328,7 @@ class ChatScope:
                 )
 
     def _draw_documents(self) -> None:
-        """Return the documents to ask in; where there are more than a list can hold, those that a search finds."""
+        """Draw the choice of documents; with too many for a list, only those found by a search."""
         offered = self._named(limit=MOST_OFFERED + 1)
         if len(offered) > MOST_OFFERED:
             text = st.text_input(
@@ -355,7 +355,7 @@ class ChatScope:
 
 
 def take_up_narrowing(conversation: Conversation | None) -> None:
-    """Choose what the open conversation was narrowed to last, once for each time it is opened, also by a reload.
+    """Restore the open conversation's last filters each time it is opened, including after a reload.
 
     Call it before the widgets are drawn.
     """
@@ -374,7 +374,7 @@ def take_up_narrowing(conversation: Conversation | None) -> None:
 
 
 def _take_up_chosen(kept: dict[str, Any], conversation: Conversation | None) -> None:
-    """Take up what `ChatScope.keep_chosen_in_address` kept. Raises errors of Python for anything else."""
+    """Restore the scope kept by `ChatScope.keep_chosen_in_address`. Raises Python errors for other values."""
     collection_id = UUID(kept["in"])
     _take_up(kept, collection_id)
     if conversation is None:
@@ -402,7 +402,7 @@ def _choose() -> None:
 
 
 def forget_narrowing() -> None:
-    """Ask in all documents again: another collection has others, and another conversation is about something else."""
+    """Reset to all documents: other collections and conversations need different filters."""
     st.session_state.chat_documents = []
     st.session_state.chat_categories = []
     st.session_state.chat_years = []

@@ -1,4 +1,4 @@
-"""Show what other settings of a collection do before they are saved: presets, and recent questions asked both ways."""
+"""Preview changed settings before they are saved: presets, and recent questions asked both ways."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag.types import Citation, Collection, Identity
 from rag.ui.formats import money
 from rag.ui.text import plain
 
-#: Parts of a profile that decide which passages are found; of the others, these settings do.
+#: Profile parts which decide which passages are found; from the other parts, only these settings do.
 SEARCHED_BY = ("search", "understanding", "ranking", "language")
 ALSO = ("context_tokens", "context_characters")
 VERDICTS = {
@@ -118,7 +118,7 @@ def changes_of(preset: Preset, profile: Profile, collection: Collection) -> dict
 
 
 def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[[str], None]) -> None:
-    """Draw each preset with its effect, and whether the collection has it."""
+    """Draw each preset with its effect, and whether the collection uses it."""
     now = profile.with_overrides(collection.overrides)
     with st.container(border=True, gap="small", key="collections_presets"):
         st.markdown(_("**Set it for a purpose**"))
@@ -144,16 +144,16 @@ def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[
 
 
 def is_previewed(names: Sequence[str]) -> bool:
-    """Return whether any of these settings decides which passages are found."""
+    """Whether any of these settings affects which passages are found."""
     return any(SETTINGS[name].part in SEARCHED_BY or name in ALSO for name in names)
 
 
 def draw_preview(
     previews: Previews, identity: Identity, collection: Collection, before: Profile, changes: Mapping[str, Any]
 ) -> None:
-    """Draw the questions to try, what trying them costs, and what each finds with either set of settings.
+    """Draw the questions to try, the cost, and the passages each finds with either settings.
 
-    `before` has the collection's own values.
+    `before` has the collection's values.
     """
     if not is_previewed(list(changes)):
         if not all(SETTINGS[name].new_documents_only for name in changes):
@@ -192,7 +192,7 @@ def draw_preview(
 def _ask_for_models(
     previews: Previews, collection: Collection, before: Profile, after: Profile, questions: int, key: str
 ) -> bool:
-    """Return whether paid models may be asked, which costs what the box says; nothing is asked about where none is."""
+    """Ask whether paid models may be used, showing the cost; without a paid model there is no question."""
     estimate = previews.estimate(collection, before, after, questions=questions)
     if estimate == 0:
         st.caption(_("It costs nothing: only the search is run, and no model is asked."))
@@ -268,9 +268,9 @@ def _line(passage: Citation) -> str:
 
 
 def preset_by_name(name: str) -> Preset | None:
-    """Return the preset with this name, else None."""
+    """Find a preset by name, else `None`."""
     return next((preset for preset in PRESETS if preset.name == name), None)
 
 
-#: A function that saves several settings at once.
+#: Saves several settings together.
 Save = Callable[[UUID, dict[str, Any]], None]

@@ -1,4 +1,4 @@
-"""Draw who answers in a portfolio: the person's name and facts, how answers will speak, and where others may ask."""
+"""Draw who answers in a portfolio: the person's name and facts, tone, and where others may ask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag.types import Collection
 from rag.ui.actions import attempt
 from rag.ui.text import code, plain
 
-#: The key of the session state that holds an error until it is drawn.
+#: Session state key for an error until it is drawn.
 PROBLEM = "collections_persona_problem"
 
 

@@ -1,4 +1,4 @@
-"""Explain a collection's profile and its measured threshold in sentences for administrators."""
+"""Explain a collection's profile and measured threshold in sentences for administrators."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def profile_title(name: str) -> str:
 
 
 def sentences_on(profile: Profile, providers: Providers, embedding_model: str = "") -> list[tuple[str, str]]:
-    """Return pairs of an icon and a sentence on reading, searching, ranking, language and answering.
+    """Return pairs (icon, sentence) on reading, searching, ranking, language and answering.
 
-    `embedding_model` is the collection's; without one it is that which a new collection gets.
+    `embedding_model` is the collection's model; by default, a new collection's model.
     """
     has_meaning = providers.has_meaning(embedding_model or providers.default_embedder_id(profile))
     return [
@@ -54,14 +54,14 @@ def sentences_on(profile: Profile, providers: Providers, embedding_model: str = 
 
 
 def means(profile: Profile, providers: Providers, embedding_model: str = "") -> str:
-    """Return the sentences and the shortcomings as Markdown, a line each; `embedding_model` as in `sentences_on`."""
+    """Return the sentences and missing features as Markdown, a line each; `embedding_model` as in `sentences_on`."""
     lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers, embedding_model)]
     lines += [f":orange[:material/key:] {plain(sentence)}" for sentence in shortcomings(profile, providers)]
     return "  \n".join(lines)
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
-    """Return what this profile wants and this installation lacks, each with what adds it."""
+    """List features the profile wants but this installation lacks, each with its remedy."""
     found = []
     wanted, _slash, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(wanted):
@@ -108,7 +108,7 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
 
 
 def embedder_line(option: EmbedderOption) -> str:
-    """Return an embedding model on one line, with its dimensions and price."""
+    """Describe an embedding model on a single line, with its dimensions and price."""
     name = option.model
     if option.provider == "builtin":
         name = (
@@ -148,7 +148,7 @@ def embedder_name(identifier: str) -> str:
 
 
 def added_by(provider: str) -> str:
-    """Return what adds a provider: its key on a page, or the address that whoever runs the server sets."""
+    """Describe how to add a provider: paste its key on a page, or set its address on the server."""
     if provider in PASTED:
         return _("a key of {provider}, pasted on the page Set-up, adds it", provider=provider_name(provider))
     return _("{setting} adds it, set where the product is started", setting=variable_of(provider) or provider)
@@ -279,7 +279,7 @@ def _listed(items: list[str]) -> str:
 def threshold_sentences(
     collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo, *, has_meaning: bool
 ) -> list[str]:
-    """Explain which threshold counts and how it was measured; `profile` has the collection's own values."""
+    """Explain which threshold applies and how it was measured; `profile` has the collection's values."""
     name = embedder_name(collection.embedding_model)
     if profile.search.strict_threshold:
         used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
@@ -341,7 +341,7 @@ def draw_threshold(
     zone: tzinfo,
     on_measure: Callable[[], None],
 ) -> None:
-    """Draw the sentences in a box with a button that measures."""
+    """Draw the sentences in a box, with a button to measure."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(_("**How near a passage has to be**"), width="content")

@@ -1,4 +1,4 @@
-"""Draw the settings form of a collection: every value, how it differs from the profile, and a dialog to change it."""
+"""Draw a collection's settings form: each value, changes against the profile, and a dialog to edit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rag.ui.text import code, plain
 from rag.ui.widgets import name_labels
 
 CHANGED = N_("Changed")
-#: Values of choices, in words that an administrator uses.
+#: Choice values, in an administrator's words.
 CHOICES = {
     "chunking_method": CUTS,
     "pdf_type": {
@@ -55,7 +55,7 @@ Reset = Callable[[UUID, list[str]], None]
 def draw_settings(
     identity: Identity, collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
-    """Draw presets, then the settings by group, changed ones apart; one group at a time."""
+    """Draw presets, then a single group of settings at a time; changed settings form a separate group."""
     draw_presets(collection, profile, on_open=_open_preset)
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
@@ -77,7 +77,7 @@ def draw_settings(
         default=CHANGED if different else GROUPS[0],
         required=True,
         format_func=names.of,
-        # With the first change the choices are others, and so is the widget.
+        # The first change adds a choice, so the widget needs a new key.
         key=f"collections_group_{collection.id}_{bool(different)}",
         label_visibility="collapsed",
     )
@@ -141,7 +141,7 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
 
 
 def _note(field: Setting, profile: Profile) -> str:
-    """Return a setting's help, and the value another setting needs for an effect."""
+    """Return a setting's help; if it depends on another setting, name the value it needs."""
     if field.only_with is None or field.has_effect(profile):
         return _(field.help)
     other, values = field.only_with
@@ -193,7 +193,7 @@ def _choose(
 
 
 def _draw_ending(key: str, save: Callable[[], None]) -> None:
-    """Draw the buttons that end a dialog, and above them why it could not be saved."""
+    """Draw a dialog's final buttons, and above them why saving failed."""
     error = st.empty()
     with st.container(horizontal=True, horizontal_alignment="right"):
         if st.button(_("Cancel"), key=f"{key}_cancel"):
@@ -227,7 +227,7 @@ def _change(
 
 
 def _draw_trial(field: Setting, value: Any, identity: Identity, collection: Collection, changed: Profile) -> None:
-    """Draw the preview of a value that differs from the present one and can be taken."""
+    """Draw a preview for a valid value different from the current value."""
     try:
         typed = _typed(field, value)
         is_other = changed.with_overrides({field.name: typed}).value(field.name) != changed.value(field.name)
@@ -276,7 +276,7 @@ def _short(field: Setting, value: Any) -> str:
 
 
 def choice_name(field: Setting, value: str) -> str:
-    """Return a value of a choice in plain words."""
+    """Return a choice value in plain words."""
     if words := CHOICES.get(field.name, {}).get(value):
         return _(words)
     return provider_name(value) if value in BY_NAME else value
@@ -289,7 +289,7 @@ EMPTY = N_("None")
 
 
 def shown_value(field: Setting, value: Any) -> str:
-    """Return a value on one line; `None` for an empty one."""
+    """Format a value on a single line; an empty value is `None`."""
     if isinstance(value, bool):
         return _("On") if value else _("Off")
     if value is None or value in ("", ()):
@@ -302,12 +302,12 @@ def shown_value(field: Setting, value: Any) -> str:
 
 
 def text_of(field: Setting, value: Any) -> str:
-    """Return a text or a list as it is edited."""
+    """Return a text or list in its editable form."""
     return "\n".join(_lines(field, value)) if field.kind in LISTS else str(value)
 
 
 def value_from(field: Setting, text: str) -> Any:
-    """Return the typed text as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
+    """Parse typed text into a value. Raises `InvalidInput` naming an unreadable line."""
     if field.kind not in LISTS:
         return text
     return [_item(field, line) for line in text.splitlines() if line.strip()]
@@ -338,7 +338,7 @@ def _item(field: Setting, line: str) -> Any:
     try:
         if field.kind == "factors":
             return float(line)
-        # A pattern may hold the sign itself, and so may a text.
+        # The text may contain the separator, and so may a pattern.
         name, sign, item = line.rpartition("=") if field.kind == "patterns" else line.partition("=")
         if not sign:
             raise ValueError

@@ -1,4 +1,4 @@
-"""Draw the sources that a collection is synced from, such as a folder on the server, and how often each is."""
+"""Draw a collection's sync sources, such as a folder on the server, with their schedules."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from rag.ui.source_forms import SourceForm
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, name_labels, red, time_column
 
-#: The key of the session state that holds an error until it is drawn.
+#: Session state key for an error until it is drawn.
 PROBLEM = "collections_source_problem"
-#: The kind of source whose form is open.
+#: The kind of source with an open form.
 CHOSEN = "collections_source_kind"
 
-#: How often a source can be synced by itself, in minutes; 0 is only on request.
+#: Minutes between automatic syncs; 0 means only on request.
 SCHEDULES = (0, 5, 15, 30, 60, 120, 360, 720, 1440, 2880, 10080)
-#: Syncs that a page looks back on.
+#: The most past syncs shown on a page.
 MOST_RUNS = 200
 
 Forms = Mapping[str, SourceForm]
@@ -115,9 +115,9 @@ def _stop_following(
 def draw_schedule(
     syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings, *, problem: str
 ) -> None:
-    """Draw the choice of how often a source is synced; errors are kept in `st.session_state[problem]`."""
+    """Draw the choice of a source's schedule; errors go to `st.session_state[problem]`."""
     key, now = f"schedule_{collection.id}_{source.kind}", source.every_minutes or 0
-    # A source set by another window or program since is preselected.
+    # Show a schedule set meanwhile by another window or program.
     if st.session_state.get(f"{key}_was") != now:
         st.session_state[key] = st.session_state[f"{key}_was"] = now
 
@@ -165,7 +165,7 @@ def until(moment: datetime, now: datetime | None = None) -> str:
 
 
 def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: Forms) -> None:
-    """Draw the last sync of each source and those before it, and follow what is under way."""
+    """Draw each source's last sync and the earlier syncs, and follow running syncs."""
     runs = [run for run in syncs.runs(identity, collection.id, limit=MOST_RUNS) if run.kind in forms]
     if not runs:
         st.caption(_("Not synced yet."))
@@ -181,12 +181,12 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: 
     is_open = any(run.is_open for run in runs)
     if st.session_state.get("collections_was_syncing") and not is_open:
         st.session_state.collections_was_syncing = False
-        st.rerun()  # the figures of the collection show what came
+        st.rerun()  # Update the collection's figures.
     st.session_state.collections_was_syncing = is_open
 
 
 def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
-    """Draw syncs that have ended as a table, the latest first."""
+    """Draw finished syncs as a table, latest first."""
     st.dataframe(
         pd.DataFrame(
             {

@@ -1,4 +1,4 @@
-"""Draw the conversations in the sidebar, where people open, find, rename and delete them."""
+"""Draw the conversations in the sidebar; people open, find, rename and delete them here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import red
 
 SHOWN = 10
-#: The only line of CSS: Streamlit centres labels in wide buttons.
+#: The only line with CSS: Streamlit centres labels in wide buttons.
 LEFT_ALIGNED = "<style>.st-key-chat_recent button>div{justify-content:flex-start}</style>"
 
 #: How many days ago a conversation was used at most, and the heading it is under then.
@@ -50,7 +50,7 @@ def draw_recent(
         args=(None,),
     )
     if is_clicked and opened is not None:
-        # The first run of a session has no callback yet, and its next question is not for the old conversation.
+        # A session's first run has no callback yet, and the next question is not for the old conversation.
         on_open(None)
         st.rerun()
     if not found:
@@ -140,9 +140,9 @@ def _draw_title(conversation: Conversation, label: str, on_open: Open) -> None:
 def draw_dialog(
     conversations: Conversations, identity: Identity, opened: Conversation | None, on_open: Open, *, address: str
 ) -> bool:
-    """Draw the dialog chosen for a conversation, else for the open one; whether there is one. Only one can be open.
+    """Draw the chosen dialog for a conversation, by default the open one; return whether there is a dialog.
 
-    `address` is where people reach the product, for links.
+    Only a single dialog can be open. `address` is the product's public address, for links.
     """
     target: Conversation | None = st.session_state.get("chat_dialog_of") or opened
     chosen = st.session_state.get("chat_dialog")
@@ -177,7 +177,7 @@ def _rename(conversations: Conversations, identity: Identity, target: Conversati
 
 
 def _delete(conversations: Conversations, identity: Identity, target: Conversation, on_open: Open | None) -> None:
-    """Ask whether to delete it. `on_open` is given where it is the open one, and opens an empty page."""
+    """Ask whether to delete a conversation. `on_open` is given for the open conversation and opens an empty page."""
 
     def take_away() -> None:
         sentence = _("“{title}” is deleted.", title=target.title)
@@ -244,7 +244,7 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
 
 
 def _export(conversations: Conversations, identity: Identity, target: Conversation, address: str) -> None:
-    # Imports for a fifth of a second, only needed here.
+    # These imports take a fifth of a second and are only needed here.
     from rag.records.transcript import to_docx, to_markdown, to_pdf
 
     messages = conversations.messages(identity, target.id)
@@ -253,7 +253,7 @@ def _export(conversations: Conversations, identity: Identity, target: Conversati
     def export() -> None:
         st.markdown(_("Questions, answers and sources, with links to the pages."))
         name = re.sub(r"[^\w -]", "", target.title).strip()[:60] or "conversation"
-        # A click that draws the dialog again may take away the file that it asks for.
+        # A click which redraws the dialog may remove the file it asks for.
         with st.container(horizontal=True):
             st.download_button(
                 _("PDF"),

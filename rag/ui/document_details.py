@@ -46,14 +46,14 @@ def _cost_steps() -> dict[str, str]:
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
-    """Return cost per step and in total as one line of Markdown, of an estimate with the range of the bill."""
+    """Format cost per step and in total as a Markdown line; an estimate adds the bill's range."""
     steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in _cost_steps().items()]
     total = _("**Total {cost}**", cost=plain(money(known_cost(values, "total"))))
     return " · ".join([*steps, total, *cost_range(known_cost(values, "low"), known_cost(values, "high"))])
 
 
 def cost_range(low: Decimal | None, high: Decimal | None) -> list[str]:
-    """Return between which sums a bill is expected, as Markdown; nothing where they are written alike."""
+    """Format the expected range for a bill as Markdown; empty if both ends look equal."""
     least, most = money(low), money(high)
     return [] if least == most else [_("between {low} and {high}", low=plain(least), high=plain(most))]
 
@@ -70,7 +70,7 @@ def page_ranges(numbers: Sequence[int]) -> str:
 
 
 class DetailTabs(NamedTuple):
-    """What the tabs of an opened document draw besides its own rows; each reads only when its tab is in front."""
+    """Draws the further tabs in an opened document; each tab reads only when it is in front."""
 
     details: Callable[[], None]
     ask: Callable[[], None]
@@ -88,7 +88,7 @@ def draw_document(
     on_restore: Callable[[Document], None],
     on_open: Callable[[str], None],
 ) -> None:
-    """Draw the tabs of an opened document. Only the tab in front reads from the database."""
+    """Draw the tabs for an opened document. Only the tab in front reads from the database."""
     names = [
         _("Pages"),
         _("Details"),
@@ -227,7 +227,7 @@ def _draw_costs(document: Document) -> None:
 
 
 def has_shared_requests(document: Document) -> bool:
-    """Whether a paid embedding of this document is charged to its collection (`share_requests`)."""
+    """Whether a paid embedding for this document is charged to its collection (`share_requests`)."""
     costs, estimate = (known_cost(amounts, "embedding") for amounts in (document.costs, document.estimate))
     is_whole = document.status in (DocumentStatus.COMPLETED, DocumentStatus.SUPERSEDED)
     return document.is_synced and is_whole and bool(estimate) and costs == 0
@@ -265,7 +265,7 @@ def _draw_about(document: Document, model: str) -> None:
 
 
 def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the author and the dates that the file gives."""
+    """Return author and dates from the file's metadata."""
     said = {
         _("Author"): str(metadata.get("author") or ""),
         _("Written"): file_date(str(metadata.get("file_created_at") or "")),
@@ -275,7 +275,7 @@ def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def file_date(text: str) -> str:
-    """Return an ISO date as written, with its time and UTC offset where the file has them."""
+    """Format an ISO date as written, with time and UTC offset if the file has them."""
     if not text:
         return ""
     value = datetime.fromisoformat(text)
@@ -285,7 +285,7 @@ def file_date(text: str) -> str:
 
 
 def _model_of(document: Document, documents: DocumentLibrary) -> str:
-    """Return the embedding model of a document: the collection's, unless it is a version that no longer answers."""
+    """Return a document's embedding model: the collection's, except for a superseded version."""
     if not document.chunk_count:
         return ""
     if document.status is DocumentStatus.COMPLETED:
@@ -294,7 +294,7 @@ def _model_of(document: Document, documents: DocumentLibrary) -> str:
 
 
 def draw_repository(document: Document) -> None:
-    """Draw a repository's description, language, stars and topics; nothing for other documents."""
+    """Draw a repository's description, language, stars and topics; other documents have none."""
     known = document.metadata.get("repository")
     if not isinstance(known, dict):
         return

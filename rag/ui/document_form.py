@@ -1,4 +1,4 @@
-"""Draw what people write about a document, its test box, and the questions that were answered from it."""
+"""Draw a document's editable fields, its test box, and the questions answered from it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rag.ui.formats import language_name, pages
 from rag.ui.text import answer_markdown, plain
 from rag.ui.widgets import document_labels, name_labels, time_column
 
-#: What an answer is called in the list of a document's questions.
+#: Outcome names in a document's list of questions.
 OUTCOMES: Mapping[str, str] = {
     "answered": N_("Answered"),
     "perhaps": N_("Answered in part"),
@@ -46,9 +46,9 @@ def draw_form(
     *,
     today: date,
 ) -> None:
-    """Draw title, language, folder, tags, owner and dates of a document to change, for all its versions.
+    """Draw a form for a document's title, language, folder, tags, owner and dates, for all its versions.
 
-    What was changed and not saved is kept in the session until it is saved or discarded, also when the panel is closed.
+    Unsaved changes stay in the session until they are saved or discarded, even after the panel closes.
     """
     state = st.session_state
     edits: dict[str, Any] = unsaved_edits(document.id)
@@ -77,7 +77,7 @@ def draw_form(
         return options.index(chosen) if chosen in options else None
 
     folders = list(dict.fromkeys([*all_folders(shelves.folders), *filter(None, [document.folder, at_first("folder")])]))
-    # No form: its fields would tell the server nothing until they are saved, and the key Escape would lose them.
+    # Not a Streamlit form: its fields would reach the server only when saved, and Escape would lose them.
     with st.container(key=f"documents_form_{key}"):
         title = st.text_input(
             _("Title"),
@@ -153,7 +153,7 @@ def draw_form(
                 on_change=note,
                 args=("review_on",),
             )
-        # As high with a remark as without: the button does not move away from a click that also ends the typing.
+        # The same height with and without a remark: the button must not move away from a click which also ends typing.
         with st.container(horizontal=True, vertical_alignment="center"):
             is_saved = st.button(
                 _("Save"), icon=":material/check:", type="primary", key=f"documents_form_save_{document.id}"
@@ -194,14 +194,14 @@ def draw_form(
 
 
 class UnsavedEdits(NamedTuple):
-    """What somebody changed about a document without saving it."""
+    """A person's unsaved changes to a document."""
 
     title: str
     edits: dict[str, Any]
 
 
 def all_unsaved_edits() -> dict[UUID, UnsavedEdits]:
-    """Return what was changed and not saved in this session, by document."""
+    """Return this session's unsaved changes, by document."""
     kept: dict[UUID, UnsavedEdits] = st.session_state.setdefault("documents_edits", {})
     return kept
 
@@ -212,7 +212,7 @@ def unsaved_edits(document_id: UUID) -> dict[str, Any]:
 
 
 def keep_edits(document: Document, edits: dict[str, Any]) -> None:
-    """Keep what was changed about a document, until it is saved or discarded."""
+    """Keep a document's changes until they are saved or discarded."""
     if edits:
         all_unsaved_edits()[document.id] = UnsavedEdits(document.title, dict(edits))
     else:
@@ -220,13 +220,13 @@ def keep_edits(document: Document, edits: dict[str, Any]) -> None:
 
 
 def discard_edits(document_id: UUID) -> None:
-    """Forget what was changed about a document; its fields begin with what is stored."""
+    """Discard a document's changes; its fields show the stored values again."""
     all_unsaved_edits().pop(document_id, None)
     st.session_state.documents_form_turn = st.session_state.get("documents_form_turn", 0) + 1
 
 
 def _stored(document: Document, field: str) -> Any:
-    """Return what is stored of a document in a field of the form."""
+    """Return a document's stored value for a form field."""
     return {
         "title": document.title,
         "language": document.language,
@@ -244,7 +244,7 @@ def _day(value: Any) -> date | None:
 
 
 def date_remark(document: Document, today: date) -> str:
-    """Return what the document's dates ask for; nothing when all is well."""
+    """Return a remark on the document's dates; "" if all is well."""
     if document.valid_until is not None and document.valid_until < today:
         return _("No longer valid since {day}. Answers from it say so.", day=day(document.valid_until))
     if document.valid_from is not None and document.valid_from > today:
@@ -255,7 +255,7 @@ def date_remark(document: Document, today: date) -> str:
 
 
 def draw_ask(identity: Identity, document: Document, collection: Collection, answerer: Answerer) -> None:
-    """Draw a box that answers from this document alone, to try what it is good for."""
+    """Draw a box for test questions to this document alone."""
     if document.status is not DocumentStatus.COMPLETED:
         st.caption(_("It can be asked as soon as it is ready."))
         return
@@ -302,7 +302,7 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
 
 
 def draw_questions(asked: Sequence[AnsweredQuestion]) -> None:
-    """Draw the questions that were answered from a document."""
+    """Draw the questions answered from a document."""
     if not asked:
         st.caption(_("No question has been answered from this document yet."))
         return
@@ -328,7 +328,7 @@ OnFile = Callable[[Document, str, bytes], None]
 
 
 def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> None:
-    """Draw a box that takes the file for the next version of a document, whatever its name."""
+    """Draw a box to upload the next version of a document, whatever its file name."""
     turn = st.session_state.setdefault("documents_replace_turn", 0)
     file = st.file_uploader(
         _("New file for {title}", title=plain(document.title)),
@@ -346,7 +346,7 @@ OnFiles = Callable[[list[tuple[UUID, str, bytes]]], None]
 
 
 def letters_of(name: str) -> str:
-    """Return what names of files and titles are compared by: no ending, no digits, no signs, no single letters."""
+    """Reduce a file name or title for comparison: no extension, digits, signs or single letters."""
     return "".join(re.findall(r"[^\W\d_]{2,}", PurePath(name).stem.casefold()))
 
 
@@ -367,9 +367,9 @@ def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID |
 
 
 def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int, on_files: OnFiles) -> None:
-    """Draw a box that takes new files for several documents, and which file is meant for which of them.
+    """Draw a box to upload new files for several documents, and the assignment from files to documents.
 
-    `on_files` is called with a document's id, the file's name and its bytes for each that is not left out.
+    `on_files` is called with a document's id, the file's name and its bytes, for each file not left out.
     """
     turn = st.session_state.setdefault("documents_replace_turn", 0)
     files = st.file_uploader(

@@ -1,4 +1,4 @@
-"""Draw the library: what it holds, the filters and views, the table, actions on the selected documents, and the bin."""
+"""Draw the library: totals, filters and views, the table, bulk actions, and the bin."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ SORTS: Mapping[DocumentSort, str] = {
     "size": N_("Largest first"),
     "cost": N_("Most expensive first"),
 }
-#: Most documents that the table holds; a filter finds the others.
+#: The most documents in the table; a filter finds the rest.
 MOST_ROWS = 20_000
-#: Rows that are seen at once: with them the page itself does not scroll on a laptop.
+#: Visible rows: the page does not scroll on a laptop.
 ROWS_SEEN = 13
 DUE: Mapping[str, str] = {"": N_("Any date"), "expired": N_("No longer valid"), "review": N_("To be reviewed")}
-#: The views that everybody has, with the filters they set.
+#: Views available to everyone, with their filters.
 VIEWS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "all": (N_("All documents"), {}),
     "attention": (N_("Needs attention"), {"statuses": ["failed", "needs_ocr", "estimated"]}),
@@ -89,7 +89,7 @@ def draw_empty_library() -> None:
 
 
 def totals(figures: Sequence[DocumentFigures]) -> str:
-    """Return the library's counts and costs, as a line in Markdown."""
+    """Format the library's counts and costs as a line in Markdown."""
     ready = [f for f in figures if f.status is DocumentStatus.COMPLETED]
     unpriced = sum(f.unpriced for f in figures)
     cost = plain(money(sum((f.cost for f in figures), Decimal(0))))
@@ -107,7 +107,7 @@ def totals(figures: Sequence[DocumentFigures]) -> str:
 # Filters
 
 
-#: Choices that are seen only where the filters are opened: how many are set is said on the button.
+#: Choices hidden inside the filters: the button says how many are set.
 WITHIN_FILTERS = (
     "documents_wanted",
     "documents_language",
@@ -127,7 +127,7 @@ class Looking(NamedTuple):
 
 
 def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
-    """Return the state of the toolbar's widgets that shows what a view keeps."""
+    """Return the toolbar's widget state for a saved view."""
     owner = filters.get("owner_id") or None
     collection = filters.get("collection_id") or None
     return {
@@ -155,7 +155,7 @@ def draw_toolbar(
     on_save: Callable[[str, DocumentFilters], None],
     on_drop: Callable[[SavedView], None],
 ) -> Looking:
-    """Draw the search, the views, and what narrows the table. Ids travel, never names."""
+    """Draw the search box, the views and the filters. Widgets exchange ids, never names."""
     saved = {str(view.id): view for view in views}
     names = {key: _(words) for key, (words, _filters) in VIEWS.items()}
     names |= {key: view.name for key, view in saved.items()}
@@ -233,7 +233,7 @@ def draw_toolbar(
 
 
 def all_folders(folders: Mapping[str, int]) -> dict[str, int]:
-    """Return every folder with those it is in, each with how many documents it holds in all."""
+    """Return every folder and its parent folders, each with its total number of documents."""
     counted: dict[str, int] = {}
     for name, number in folders.items():
         parts = name.split("/")
@@ -273,7 +273,7 @@ def _draw_saving(
 
 
 def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
-    """Return the states of documents, with how many documents have each."""
+    """Label document states with the number of documents in each."""
     counted = {status: sum(f.documents for f in figures if f.status is status) for status in DocumentStatus}
     return name_labels({status: f"{status_badge(status)[0]} {number}" for status, number in counted.items() if number})
 
@@ -281,7 +281,7 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
 def _choice(
     label: str, names: Mapping[str, str], key: str, *, width: int | None = None, is_labelled: bool = False
 ) -> str:
-    """Draw a choice of values. A chosen value that is gone counts as no choice."""
+    """Draw a choice. A chosen value which no longer exists counts as no choice."""
     if st.session_state.get(key, "") not in names:
         st.session_state[key] = ""
     labels = name_labels(names)
@@ -310,7 +310,7 @@ def _id_choice(label: str, everything: str, names: Mapping[UUID, str], key: str)
 
 
 def status_words(document: Document | DocumentRow) -> str:
-    """Return the words of a document's badge."""
+    """Return the words on a document's badge."""
     if not document.is_waiting:
         return status_badge(document.status)[0]
     return _((TAGS_WAITING if document.status is DocumentStatus.COMPLETED else WAITING)[0])
@@ -324,12 +324,11 @@ def draw_table(
     on_open: Callable[[UUID], None],
     on_select: Callable[[list[UUID]], None],
 ) -> None:
-    """Draw the documents as a table. Only the rows in view are read.
+    """Draw the documents as a table. Only the visible rows are read.
 
-    A click on a row counts as one on its title, by a script of `index_html`, and calls `on_open` with the document's
-    id. The title is a button: a selected cell opens nothing, or each arrow key would. `on_select` is called with the
-    ids of the rows that are ticked. The table has another key with other rows, so that a click is never read with
-    another table's rows.
+    A script in `index_html` turns a click on a row into a click on its title, which calls `on_open` with the document's
+    id. The title is a button: if cells opened documents, every arrow key would. `on_select` is called with the ids of
+    the ticked rows. The table's key changes with its rows, so a click never refers to a different table's rows.
     """
     ids = [row.id for row in shown]
     state = st.session_state
@@ -388,7 +387,7 @@ def draw_table(
     )
 
 
-#: As many fit a page of 1280 pixels.
+#: The number of columns a page with 1280 pixels has room for.
 COLUMNS_SEEN = 8
 #: The badge for a document in use after its last day.
 EXPIRED = (N_("Expired"), "red")
@@ -400,7 +399,7 @@ def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today:
         return [_(EXPIRED[0]) if is_over else status_words(row)]
 
     columns: dict[str, Iterable[Any]] = {
-        # The label of a button draws icons by their names; a name that somebody gave is text.
+        # A button's label draws icons by name; a name typed by a person must stay text.
         _("Title"): [title.replace(":material/", ":\u200bmaterial/") for title in titles(shown, _title)],
         _("File name"): [row.file_name for row in shown],
         _("Status"): [status(row) for row in shown],
@@ -420,7 +419,7 @@ def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today:
 
 
 def titles(shown: Sequence[Listed], title: Callable[[Listed], str] = attrgetter("title")) -> list[str]:
-    """Return the titles of a table's rows; equal ones also with the name of the file, then with the day."""
+    """Return the rows' titles; equal titles get the file name, then the day."""
     labels = distinct_labels(
         shown,
         lambda row: row.id,
@@ -452,9 +451,9 @@ class BulkActions(NamedTuple):
 
 
 def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
-    """Draw what can be done with the selected documents."""
-    # One row in every language, which ends before the tools that the table shows on its right: a row that breaks would
-    # move the boxes away from under the mouse.
+    """Draw the actions for the selected documents."""
+    # A single row in every language, ending before the table's tools on the right. A wrapped row would move the boxes
+    # away from the mouse.
     with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.button(
             _("**{number} selected**", number=thousands(number)),
@@ -546,7 +545,7 @@ def draw_bin(
     on_delete: Callable[[list[UUID]], None],
     is_confirmed_needed: Callable[[], bool],
 ) -> None:
-    """Draw the deleted documents, with a button that restores them."""
+    """Draw the deleted documents, with a button to restore them."""
     st.caption(
         _("Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS)
     )
@@ -619,7 +618,7 @@ def draw_bin(
 
 
 def draw_cost_table(documents: Sequence[Document]) -> None:
-    """Draw what processing cost, a row per document and a column per step."""
+    """Draw processing costs, a row per document and a column per step."""
     steps = {**{step: _(label) for step, label in COST_STEPS.items()}, "total": _("Total")}
     st.dataframe(
         pd.DataFrame(

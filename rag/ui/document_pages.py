@@ -1,4 +1,4 @@
-"""Draw the text of a document page by page beside its pictures, and its chunks."""
+"""Draw a document's text page by page beside its pictures, and its chunks."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
 READ_BY = {"text": N_("Text"), "ocr": N_("Recognised text"), "none": N_("Nothing")}
-#: The separator between the cells of a table row.
+#: The separator between cells in a table row.
 CELL_EDGE = " | "
 CELL = "border:1px solid rgba(128,138,165,.4);padding:.15rem .5rem;vertical-align:top;white-space:normal"
 #: The beginning of the warning for pages with pictures read besides the text.
 TEXT_AND_PICTURES = N_("Text + recognised")
-#: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
+#: Two alternating tints for chunks, and a tint for overlaps; visible in the light and the dark theme.
 TINTS = ("rgba(64,132,255,.20)", "rgba(255,170,40,.22)")
 OVERLAP_TINT = "rgba(190,80,220,.38)"
 SCROLLED = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-height:1.6;max-height:640px;overflow:auto"
 
 
 def read_by(page: DocumentPage) -> str:
-    """Describe how the text of a page was read."""
+    """Describe how a page's text was read."""
     if any(warning.startswith(TEXT_AND_PICTURES) for warning in page.warnings):
         return _(TEXT_AND_PICTURES)
     return _(READ_BY.get(page.method, page.method))
 
 
 def draw_pages(document: Document, documents: DocumentLibrary, correcting: Correcting) -> None:
-    """Draw each page as read: the picture beside the text, with tables as tables. The text can be corrected."""
+    """Draw each page as read: its picture beside the text, with tables as tables. The text can be corrected."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption(_("No page has been read yet."))
@@ -114,7 +114,7 @@ def _draw_picture(document: Document, page: DocumentPage, *, shows_marks: bool) 
 
 
 def page_html(text: str) -> str:
-    """Return a page's text as HTML, with table rows as a table."""
+    """Convert a page's text to HTML, with table rows as a table."""
     pieces, rows = [], list[list[str]]()
 
     def end_table() -> None:
@@ -141,7 +141,7 @@ def page_html(text: str) -> str:
 
 
 def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, differing: Sequence[int]) -> None:
-    """Draw the pages of two versions that differ, side by side; of files without pages their text."""
+    """Draw the differing pages in two versions side by side; for files without pages, their text."""
     place = 1
     if len(differing) > 1:
         place = st.pagination(len(differing), key=f"documents_differing_{new.id}")
@@ -162,9 +162,9 @@ def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, di
 
 
 def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
-    """Return a page's text as HTML: chunks tinted in turn, numbered where they begin, overlaps in a third tint.
+    """Convert a page's text to HTML: chunks in alternating tints, numbered at their start, overlaps in a third tint.
 
-    `start` is where the page begins in the joined text, which the chunks' spans count in.
+    `start` is the page's offset in the joined text; the chunks' spans count from the joined text's beginning.
     """
     here = [c for c in chunks if c.start_character < start + len(text) and c.end_character > start]
     edges = {0, len(text)}
@@ -234,7 +234,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
 
 
 def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
-    """Draw the chunks as a table; a selected one in full, with the text it shares with its neighbours."""
+    """Draw the chunks as a table; a selected chunk in full, with the text shared with its neighbours."""
     chunks = documents.chunks(document.tenant_id, document.id)
     if not chunks:
         st.caption(_("There are no passages until the document is processed."))
@@ -279,7 +279,7 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
 
 
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
-    """Draw one chunk with shared text tinted; of a PDF, with its page and the chunk marked on it."""
+    """Draw a chunk with shared text tinted; for a PDF, with its page and the chunk marked there."""
     chunk = chunks[index]
     vector = (
         _("vector of {embedding_model}", embedding_model=chunk.embedding_model)
@@ -310,10 +310,10 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
 
 
 def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
-    """Return a chunk as HTML, tinted where it overlaps the chunk before and the next one.
+    """Convert a chunk to HTML, tinted where it overlaps the previous and the next chunk.
 
-    `before` and `after` are characters of the document. A repository's particulars, which some chunks have in front,
-    are no part of it.
+    `before` and `after` are character offsets in the document. Some chunks start with a repository's details, which are
+    not counted.
     """
     content = chunk.content
     front = len(content) - (chunk.end_character - chunk.start_character)
@@ -329,7 +329,7 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
 
 
 def _scrolled(label: str, pieces: Sequence[str]) -> str:
-    """Return HTML in a frame of its own height, which keys reach and scroll."""
+    """Wrap HTML in a fixed-height frame scrollable by keyboard."""
     named = escape(label, quote=True)
     return f'<div dir="auto" style="{SCROLLED}" tabindex="0" role="region" aria-label="{named}">{"".join(pieces)}</div>'
 

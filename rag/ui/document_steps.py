@@ -1,4 +1,4 @@
-"""Draw what administrators do with documents: run a step again, repair, delete."""
+"""Draw an administrator's actions on documents: run a step again, repair, delete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 def draw_steps(
     document: Document, *, engine: str | None, on_run: RunStep, on_read: Callable[[Document, PdfType], None]
 ) -> None:
-    """Draw the menu of a ready document: read, chunk, embed or tag again."""
+    """Draw the menu for a ready document: read, chunk, embed or tag again."""
     with st.popover(_("Run again"), icon=":material/replay:", key=f"documents_steps_{document.id}"):
         st.caption(
             _("The document stays searchable. Steps that cost money are estimated first and wait for you to confirm.")
@@ -98,7 +98,7 @@ def draw_queue_state(state: QueueState) -> None:
 
 
 def draw_meaning(done: int, passages: int) -> None:
-    """Draw a line about passages without a vector of meaning, if any."""
+    """Draw a line about passages without a meaning vector, if any."""
     if done < passages:
         st.caption(
             ":material/translate: "
@@ -122,7 +122,7 @@ def draw_reference_steps(
     on_tag: OnOne,
     on_embed: OnOne,
 ) -> None:
-    """Draw how far a reference document is, and its next step: text into chunks, tags, vectors."""
+    """Draw a reference document's progress and its next step: chunks, tags, vectors."""
     chunks = reference.chunks
     with st.container(border=True, key=f"documents_reference_{document.id}", gap="small"):
         st.markdown(_("**Steps of this reference document**"))
@@ -179,7 +179,7 @@ def _draw_step(label: str, words: str, *, is_done: bool) -> None:
     st.markdown(f"{icon} **{label}** :gray[{words}]", width="content")
 
 
-#: What helps, by the step that failed.
+#: Advice by failed step.
 ADVICE = {
     Step.EXTRACT: N_("Export the file again from its source and upload it under the same name, or try again."),
     Step.RECOGNISE: N_("Try again. Pages whose text was recognised are kept and not paid for twice."),
@@ -190,7 +190,7 @@ ADVICE = {
 }
 
 
-#: Where no engine is there to recognise text with.
+#: Shown if no engine for text recognition is available.
 NO_ENGINE = N_(
     "Text recognition is not set up here: a key of Upstage, pasted on the page Set-up, adds it, and so does Tesseract "
     "on the server. Read it again then, or upload the document as it was before it was printed."
@@ -200,7 +200,7 @@ NO_ENGINE = N_(
 def draw_trouble(
     document: Document, *, engine: str | None, on_retry: Callable[..., None], retry: tuple[Any, ...]
 ) -> bool:
-    """Draw a document that failed. Return True when it is to be deleted. `engine` recognises text."""
+    """Draw a failed document. Return True if a person asks to delete it. `engine` recognises text."""
     words, color = status_badge(document.status)
     with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
         version = _(" (version {version})", version=document.version) if document.version > 1 else ""

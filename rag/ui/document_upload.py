@@ -45,31 +45,30 @@ from rag.ui.widgets import choose_collection, red, words_of
 
 
 class UploadOptions(NamedTuple):
-    """Options chosen for a file before its upload."""
+    """Options chosen before a file's upload."""
 
     collection: Collection
     chunking_method: ChunkingMethod
     generate_metadata: bool
     pdf_type: PdfType = "auto"
-    #: What searches may be narrowed by.
+    #: Values for search filters.
     metadata: Mapping[str, str] = MappingProxyType({})
 
 
 class Locked(NamedTuple):
-    """A file that waits for its password, in the page's memory."""
+    """A file waiting for its password, in the page's memory."""
 
     key: str
     name: str
     sentence: str
     content: bytes
     options: UploadOptions
-    #: Whether the right password was given. Its card keeps its place, so that the next one does not move under the
-    #: pointer.
+    #: Whether the right password was given. Its card stays in place, so the next card does not move under the pointer.
     is_open: bool = False
 
 
 class WaitingFile(NamedTuple):
-    """A file that waits for a decision, or has waited for one since the page was opened."""
+    """A file waiting for a decision, now or earlier since the page was opened."""
 
     document: Document
     #: The document to be replaced, and the pages with differences.
@@ -77,12 +76,12 @@ class WaitingFile(NamedTuple):
     differing: Sequence[int] = ()
     #: The decision, empty while the file waits. The card keeps place and height.
     decision: str = ""
-    #: Whether it was removed here and can be had back.
+    #: Whether it was removed here and can be restored.
     is_removed: bool = False
 
 
 class Refused(NamedTuple):
-    """A file that was not accepted."""
+    """A refused file."""
 
     name: str
     size_bytes: int
@@ -93,8 +92,8 @@ class Refused(NamedTuple):
 Take = Callable[[str, bytes, UploadOptions, str], None]
 
 
-#: A drop anywhere on the page is handed to the uploader, which then does what it does with its own: to that of an open
-#: dialog or panel where one takes files. Of a folder every file is, named with its path below the folder.
+#: Hands a drop anywhere on the page to the uploader, which handles it like its usual drops; an uploader in an open
+#: dialog or panel comes first. A folder gives all its files, named by their path below the folder.
 DROP_ANYWHERE = """
 <script>
 if (!window.hrAssistantDrop) {
@@ -218,7 +217,7 @@ def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) ->
 
 
 def _options(collections: Sequence[Collection], collection: Collection) -> UploadOptions:
-    """Draw the options of the upload; the collection's own settings are chosen beforehand."""
+    """Draw the upload options; the collection's settings are preselected."""
     if len(collections) > 1:
         chosen = choose_collection(
             {c.id: c.name for c in collections}, key="documents_collection", chosen=collection.id
@@ -231,7 +230,7 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
         methods,
         index=methods.index(profile.chunking.chunking_method),
         format_func=words_of(METHODS),
-        # The key has the collection, because each has a default of its own.
+        # The key includes the collection, because each has a different default.
         key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
         help=_("How a document is cut into the passages that answers quote."),
     )
@@ -260,7 +259,7 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
 
 
 def _after_colon(text: str) -> str:
-    """Return a sentence as it goes on after a colon: in English with a small letter."""
+    """Return a sentence for use after a colon: English starts with a small letter."""
     return text[0].lower() + text[1:] if language.current() == language.ENGLISH else text
 
 
@@ -271,7 +270,7 @@ def _hand_over(
     on_take: Take,
     on_refuse: Callable[[Refused], None],
 ) -> None:
-    """Hand over every file, then give the uploader a new key: that frees the memory its files took."""
+    """Hand over every file, then give the uploader a new key to free the files' memory."""
     handled: set[str] = st.session_state.documents_handled
     bar = st.progress(0.0)
     for position, file in enumerate(files):
@@ -300,7 +299,7 @@ def _hand_over(
 def _from_archive(
     file: UploadedFile, options: UploadOptions, limits: ExtractionLimits, on_take: Take
 ) -> Iterator[Refused]:
-    """Hand over the readable files of an archive; yield those that may not be unpacked."""
+    """Hand over an archive's readable files; yield files which must not be unpacked."""
     handled: set[str] = st.session_state.documents_handled
     content = file.getvalue()
     found_any = False
@@ -336,7 +335,7 @@ STEP_NAMES = {
 
 
 def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock: Callable[[Locked], None]) -> None:
-    """Ask for the password of a file beside its name."""
+    """Ask for a file's password beside its name."""
     with st.container(border=True, key=f"documents_refused_{locked.key}", gap="xsmall"):
         _draw_head(
             f":orange[:material/lock:] **{plain(locked.name)}** :gray[{file_size(len(locked.content))}]",
@@ -369,7 +368,7 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
 
 
 def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
-    """Draw what a document holds and what processing it would cost, to confirm or discard."""
+    """Draw a document's content and its processing cost, to confirm or discard."""
     document = file.document
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
@@ -424,7 +423,7 @@ def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
 
 
 def draw_progress(document: Document) -> None:
-    """Draw the progress of the current step, and the steps that are done."""
+    """Draw the current step's progress and the finished steps."""
     has_recognition = document.step is Step.RECOGNISE or document.ocr_pages
     steps = [
         *([Step.RECOGNISE] if has_recognition else []),
@@ -446,7 +445,7 @@ def draw_progress(document: Document) -> None:
 
 
 def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> None:
-    """Draw a document that became ready while this page was open, with its cost."""
+    """Draw a document which became ready while this page was open, with its cost."""
     with st.container(border=True, key=f"documents_finished_{document.id}", gap="xsmall"):
         facts = [count(document.page_count, "page"), count(document.chunk_count, "passage")]
         facts.append(_("processed in {time}", time=plain(duration(document.processing_ms))))
@@ -503,7 +502,7 @@ OnOne = Callable[[Document], None]
 
 
 class EstimateActions(NamedTuple):
-    """The actions on documents that wait for a decision."""
+    """Actions on documents waiting for a decision."""
 
     on_confirm: OnOne
     on_confirm_all: Callable[[datetime], None]
@@ -519,7 +518,7 @@ def draw_estimates(
     documents: DocumentLibrary,
     actions: EstimateActions,
 ) -> None:
-    """Draw what waits for a decision: one summary with the sum of all, then each file that replaces a document."""
+    """Draw what waits for a decision: a summary with the total, then each file replacing a document."""
     waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
     # Documents estimated after this total was read are neither drawn nor confirmed with it.
     until = max(f.updated_at for f in waiting) if waiting else max(file.document.updated_at for file in files)
@@ -611,7 +610,7 @@ def _words_of_all(number: int, replaced: int, cost: str) -> str:
 def _draw_replacement(
     file: WaitingFile, replaced: Document, documents: DocumentLibrary, actions: EstimateActions
 ) -> None:
-    """Draw what a file would change about a document before it does: the pages that differ, side by side."""
+    """Draw a replacement before it happens: the differing pages side by side."""
     document, differing = file.document, file.differing
     with st.container(border=True, key=f"documents_replaces_{document.id}", gap="small"):
         changes = ngettext("{count} page differs", "{count} pages differ", len(differing))
@@ -683,7 +682,7 @@ def _draw_replacement(
 
 
 def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[UUID | None], None]) -> None:
-    """List the files that were not accepted, each with its reason, until they are dismissed."""
+    """List refused files, each with its reason, until they are dismissed."""
     if not refused:
         return
     with st.container(border=True, key="documents_not_added", gap="xsmall"):
@@ -715,7 +714,7 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
 
 
 def draw_rest(number: int, status: DocumentStatus) -> None:
-    """Say how many more documents there are than cards, and where to find them."""
+    """Say how many documents have no card, and where to find them."""
     if number <= 0:
         return
     if status is DocumentStatus.ESTIMATED:
@@ -728,7 +727,7 @@ def draw_rest(number: int, status: DocumentStatus) -> None:
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
-    """Draw one card for the `number` that became ready while this page was open, the latest as a table."""
+    """Draw a single card for `number` documents which became ready while this page was open, the latest in a table."""
     with st.container(border=True, key="documents_finished", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(
@@ -754,7 +753,7 @@ FOUND_BY_CUTTING = frozenset({"category", "year"})
 
 
 def fields_to_say(profile: Profile) -> list[str]:
-    """Return the metadata that people have to enter, because neither a model nor chunking finds it."""
+    """Return the metadata fields people must enter, because neither a model nor chunking fills them."""
     return [
         field
         for field in profile.search.metadata_filters
@@ -763,7 +762,7 @@ def fields_to_say(profile: Profile) -> list[str]:
 
 
 def draw_fields(profile: Profile, key: str) -> dict[str, str]:
-    """Draw inputs for the metadata of the files to come; return the values by field."""
+    """Draw inputs for the next files' metadata; return the values by field."""
     said = {}
     for field in fields_to_say(profile):
         said[field] = st.text_input(

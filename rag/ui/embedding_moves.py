@@ -24,7 +24,7 @@ from rag.ui.widgets import ask_to_confirm, name_labels, red
 
 
 def better_models(collection: Collection) -> list[EmbedderOption]:
-    """Return the models that a collection on the built-in one could be moved to; none for others."""
+    """Return the models a collection with a built-in model could move to; empty for other collections."""
     return _models(collection, paid_only=True) if collection.embedding_model.startswith("builtin/") else []
 
 
@@ -39,15 +39,15 @@ def _models(collection: Collection, *, paid_only: bool = False) -> list[Embedder
 
 
 def draw_moves(identity: Identity, collections: Sequence[Collection], *, problem: str) -> None:
-    """Draw the model of each collection and its move to another one, redrawn while vectors are made.
+    """Draw each collection's model and its move to another model, redrawn while vectors are made.
 
-    What cannot be done is kept in `st.session_state[problem]`.
+    Errors go to `st.session_state[problem]`.
     """
     moves = services().documents.reembeddings.find(identity)
     for collection in collections:
         latest = _latest(moves, collection)
         is_running = latest is not None and latest.status == "running"
-        # Each by itself: what is moved is read again every second, and what others would cost is not reckoned again.
+        # Separate fragments: a running move is read every second, without recomputing the others' costs.
         st.fragment(_draw, run_every="1s" if is_running else None)(identity, collection, problem, is_running)
 
 
@@ -61,7 +61,7 @@ def _draw(identity: Identity, collection: Collection, problem: str, was_running:
     latest = _latest(moves, collection)
     is_running = latest is not None and latest.status == "running"
     if st.session_state.pop("moves_changed", False) or is_running != was_running:
-        st.rerun()  # the collection has another model, the page an error, or it follows something else
+        st.rerun()  # The collection has a new model, the page has an error, or it follows a different move.
     with st.container(border=True, gap="small", key=f"moves_{collection.id}"):
         _draw_collection(identity, collection, latest, problem)
 
@@ -132,7 +132,7 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
 
 
 def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Callable[[], object]], None]) -> None:
-    """Draw the models to move to, with what each costs, and the button that begins it."""
+    """Draw the models to move to, with each model's cost, and the button to begin."""
     options = {option.id: option for option in _models(collection)}
     if not options:
         st.caption(_("There is no other model: paste a key on the page Set-up first."))
@@ -155,7 +155,7 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
 
     def begin() -> None:
         move = reembeddings.estimate(identity, collection.id, str(model))
-        # What came in meanwhile and costs more than was shown is asked about.
+        # Ask again if documents added meanwhile raise the cost shown.
         if move.estimated_cost == shown.cost or (
             shown.cost is not None and move.estimated_cost is not None and move.estimated_cost < shown.cost
         ):
@@ -179,7 +179,7 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
 
 
 def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: Callable[[], None]) -> None:
-    """Draw a move that waits for a yes, runs, or stopped with a reason."""
+    """Draw a move waiting for confirmation, running, or stopped with a reason."""
     words = _(
         "To {to_model}: {chunks_total}, about {estimated_cost}",
         to_model=plain(embedder_name(move.to_model)),

@@ -16,12 +16,12 @@ from rag.ui.page_view import turn_to
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, document_labels
 
-#: Most of each kind that are listed.
+#: The most results per kind.
 MOST_FOUND = 8
-#: Height of the list: the dialog does not grow and shrink while somebody types.
+#: Fixed list height: the dialog does not resize while a person types.
 LIST_PIXELS = 380
 
-#: Keys, and what they do. `Ctrl` is ⌘ on a Mac.
+#: Keys and their actions. `Ctrl` is ⌘ on a Mac.
 SHORTCUTS = (
     ("Ctrl+K", N_("Find conversations and documents")),
     ("Ctrl+Shift+O", N_("New chat")),
@@ -34,8 +34,8 @@ SHORTCUTS = (
     ("?", N_("Show this list")),
 )
 
-#: Runs in the browser once per page load. Streamlit knows no shortcut of `?` and `/`, and gives the question no focus.
-#: On a touch screen a focus would open the keyboard over the page, so there it is left to the reader.
+#: Runs in the browser, one time per page load. Streamlit lacks shortcuts for `?` and `/`, and does not focus the
+#: question. On a touch screen a focus would open the keyboard over the page, so the script leaves it to the reader.
 KEYS = """
 <script>
 window.hrAssistantToQuestion = TO_QUESTION;
@@ -168,12 +168,12 @@ if (!window.hrAssistantKeys) {
 
 
 def key_scripts() -> str:
-    """Return the scripts that make keys do what `SHORTCUTS` says."""
+    """Return the scripts for the keys in `SHORTCUTS`."""
     return KEYS.replace("TO_QUESTION", json.dumps(_("Go to the question")).replace("<", "\\u003c"))
 
 
 def draw_finder(running: Services, identity: Identity) -> None:
-    """Draw the two buttons that open what finds things, and the list of shortcuts."""
+    """Draw two buttons: one opens the search, the other the list of shortcuts."""
     with st.container(horizontal=True, wrap=False, gap="small"):
         is_finding = st.button(
             _("Find"),
@@ -252,7 +252,7 @@ def _result(label: str, icon: str, found_id: UUID) -> bool:
 
 
 def documents_found(running: Services, identity: Identity, text: str) -> list[DocumentName]:
-    """List documents open to this person that are named so or hold the words, the newest first."""
+    """Find documents open to this person by name or content, newest first."""
     filters = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), text=text)
     if text:
         filters = replace(filters, found_ids=running.documents.with_words(identity, text))

@@ -1,4 +1,4 @@
-"""Write numbers, sizes, times and the states of documents. An unknown price is "unpriced", never zero."""
+"""Format numbers, sizes, times and document states. An unknown price is "unpriced", never zero."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITHOUT_PAGES = tuple(ending for loader in LOADERS if not loader.has_pages for e
 
 
 def money(dollars: Decimal | float | None) -> str:
-    """Write US dollars: four decimals below one dollar, two above; None is `unpriced`."""
+    """Format US dollars: four decimals below a dollar, two above; `None` is `unpriced`."""
     if dollars is None:
         return _(UNPRICED)
     amount = Decimal(str(dollars))
@@ -37,7 +37,7 @@ duration = language.duration
 
 
 def file_size(size_bytes: int) -> str:
-    """Write `812 B`, `14 KB`, `1.4 MB`; a megabyte is 1024 × 1024 bytes, as in the upload limit."""
+    """Format `812 B`, `14 KB`, `1.4 MB`; a megabyte is 1024 × 1024 bytes, like in the upload limit."""
     if size_bytes < 1024:
         return f"{size_bytes} B"
     kilobytes = size_bytes / 1024
@@ -49,7 +49,7 @@ def file_size(size_bytes: int) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """Write `1 page`, `1,200 pages`. Callers pass the words as literals, for the catalogues."""
+    """Format `1 page`, `1,200 pages`. Callers pass the words as literals, for the catalogues."""
     return language.ngettext(f"{{count}} {one}", f"{{count}} {many or one + 's'}", number)
 
 
@@ -59,12 +59,12 @@ def thousands(number: int) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share of 0 … 1 as `77.2%`; a dash when there is nothing to divide."""
+    """Format a share, 0 … 1, as `77.2%`; a dash for `None`."""
     return "–" if share is None else language.percentage(float(f"{share:.3f}"))
 
 
 def time_zone(name: str | None) -> tzinfo:
-    """Return the visitor's zone from `st.context.timezone`; UTC when the browser gives none or nonsense."""
+    """Return the visitor's zone from `st.context.timezone`; UTC if the browser sends an invalid zone or none."""
     try:
         return ZoneInfo(name) if name else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -72,7 +72,7 @@ def time_zone(name: str | None) -> tzinfo:
 
 
 def date_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
-    """Write `21 Nov 2026, 14:05` in the given zone; a dash for None."""
+    """Format `21 Nov 2026, 14:05` in the given zone; a dash for `None`."""
     if moment is None:
         return "–"
     local = moment.astimezone(zone)
@@ -94,19 +94,19 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
 
 
 def pages(first: int, last: int) -> str:
-    """Write `p. 12`, `pp. 12–13`; nothing when the page is unknown."""
+    """Format `p. 12`, `pp. 12–13`; "" for an unknown page."""
     if first < 1:
         return ""
     return _("p. {first}", first=first) if last <= first else _("pp. {first}–{last}", first=first, last=last)
 
 
 def language_name(code: str) -> str:
-    """Write the language `nl` as "Dutch"; a dash without a language."""
+    """Format the language `nl` as "Dutch"; a dash without a language."""
     return str(language.locale().languages.get(code.split("-")[0], code)) if code else "–"
 
 
 def has_pages(file_name: str) -> bool:
-    """Return whether a file of this name has pages to turn; others are one long text."""
+    """Whether a file with this name has pages to turn; other files are one long text."""
     return not file_name.lower().endswith(WITHOUT_PAGES)
 
 
@@ -124,11 +124,11 @@ STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
 }
 
 
-#: Of a document at work whose provider refuses the key or has no money left.
+#: For a document in processing whose provider refuses the key or has no credit left.
 WAITING = (N_("Waiting"), "orange")
 
 
-#: Of a document that is found while its tags wait for the same.
+#: For a searchable document whose tags wait for the same reason.
 TAGS_WAITING = (N_("Ready, tags wait"), "orange")
 
 
@@ -179,18 +179,18 @@ KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADER
 
 
 def status_badge(status: DocumentStatus) -> tuple[str, str]:
-    """Return the words and the colour of a status."""
+    """Return the words and colour for a status."""
     words, color = STATUSES[status]
     return _(words), color
 
 
 def method_name(method: str) -> str:
-    """Return what a way of chunking is called."""
+    """Return a chunking method's name."""
     return next((_(words) for name, words in METHODS.items() if name == method), method)
 
 
 def kind_name(media_type: str, otherwise: str = "") -> str:
-    """Return what a kind of file is called."""
+    """Return a file type's name."""
     return _(KINDS.get(media_type, otherwise or media_type))
 
 
@@ -200,6 +200,6 @@ def field_label(field: str) -> str:
 
 
 def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
-    """Return a stored cost; None when its price is unknown, and zero when nothing was spent yet."""
+    """Return a stored cost; `None` for an unknown price, zero before any spending."""
     value = (values or {}).get(step, 0)
     return None if value is None else Decimal(str(value))

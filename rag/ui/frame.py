@@ -1,4 +1,4 @@
-"""Make the HTML and scripts of the frame: sign out, notice the end of a session, follow answers."""
+"""Build the frame's HTML and scripts: sign out, notice a session's end, follow answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rag.ui.text import ANSWER_TAGS
 
 
 def reader_address(settings: Settings) -> str:
-    """Return the address for links that a person passes on: the public one, else the one that they came by."""
+    """Return the address for shared links: the public address, else the address in the browser."""
     seen = urlsplit(st.context.url or "")
     came_by = f"{seen.scheme}://{seen.netloc}" if seen.netloc else settings.own_address
     return settings.public_url.rstrip("/") or came_by
 
 
-#: Runs in the browser once per page load. A session ended elsewhere (signed out in another tab, account disabled) is
-#: noticed within 15 s. Streamlit has no live region, so `chat_now` is turned into one for screen readers.
+#: Runs in the browser, one time per page load. If a session ends elsewhere (signed out in another tab, account
+#: disabled), the page notices within 15 s. Streamlit has no live region, so `chat_now` becomes one for screen readers.
 KEEP_SIGNED_IN = """
 <script>
 if (!window.hrAssistantFrame) {
@@ -54,8 +54,9 @@ if (!window.hrAssistantFrame) {
 </script>
 """
 
-#: Runs in the browser once per page load. Only the tags of an answer are taken, without attributes, though nothing else
-#: is sent. Its look is copied from the question above, so that nothing moves when the stored answer takes its place.
+#: Runs in the browser, one time per page load. Only an answer's tags are accepted, without attributes, although the
+#: server sends nothing else. The style is copied from the question above, so nothing moves when the stored answer
+#: replaces the growing one.
 FOLLOW_ANSWERS = """
 <script>
 if (!window.hrAssistantAnswers) {
@@ -99,9 +100,9 @@ if (!window.hrAssistantAnswers) {
 </script>
 """.replace("TAGS", json.dumps(sorted(ANSWER_TAGS)))
 
-#: Runs in the browser once per page load. Streamlit keeps the end of a conversation in view: an answer would be
-#: scrolled away by its own sources. Here it goes no farther than to where the latest question is at the top; people go
-#: anywhere.
+#: Runs in the browser, one time per page load. Streamlit keeps the end of a conversation in view, so an answer's
+#: sources would scroll its beginning away. This script stops scrolling when the latest question reaches the top; people
+#: still scroll anywhere.
 KEEP_BEGINNING = """
 <script>
 if (!window.hrAssistantBeginning) {
@@ -158,9 +159,9 @@ if (!window.hrAssistantBeginning) {
 </script>
 """
 
-#: Runs in the browser once per page load. A question that was typed and not sent outlives the end of the session: it is
-#: kept in this tab for this account, and put into the field again after a sign-in. Nobody else's is kept beside it, and
-#: who signs out leaves none. It is dropped once its question is in the conversation, or the field was emptied.
+#: Runs in the browser, one time per page load. A typed but unsent question survives the end of the session: this tab
+#: keeps it for this account, and restores it after the next sign-in. Only a single account's draft is kept, and signing
+#: out deletes it. The draft is dropped when its question is in the conversation, or the field is emptied.
 KEEP_DRAFT = """
 <script>
 if (!window.hrAssistantDraft) {
@@ -215,8 +216,8 @@ if (!window.hrAssistantDraft) {
 </script>
 """
 
-#: Runs in the browser once per page load. In place of what Streamlit tells developers: while the server cannot be
-#: reached, a line at the top that goes by itself; where a page is not open to somebody, the page says so itself.
+#: Runs in the browser, one time per page load. Replaces Streamlit's messages for developers: while the server is out of
+#: reach, a line at the top appears and disappears; if a page is closed to a person, the page explains it.
 OWN_WORDS = """
 <script>
 window.hrAssistantLost = LOST;
@@ -263,7 +264,7 @@ if (!window.hrAssistantOwnWords) {
 
 
 def frame_scripts(account_id: UUID) -> str:
-    """Return the scripts of every page, in the reader's language, for the account that is signed in."""
+    """Return every page's scripts, in the reader's language, for the signed-in account."""
     sentence = _("The connection is lost. It comes back by itself; what you have written stays.")
     own_words = OWN_WORDS.replace("LOST", json.dumps(sentence).replace("<", "\\u003c"))
     latest = json.dumps(_("Latest answer")).replace("<", "\\u003c")
@@ -273,12 +274,12 @@ def frame_scripts(account_id: UUID) -> str:
 
 
 def put_off_sidebar(draw: Callable[[], None]) -> None:
-    """Leave the sidebar to the page, which draws it with `draw_sidebar` once the rest has no more need of the time."""
+    """Let the page draw the sidebar later with `draw_sidebar`, after its urgent parts."""
     st.session_state.frame_put_off = draw
 
 
 def draw_sidebar() -> None:
-    """Draw the content of the sidebar, unless this run has drawn it already."""
+    """Draw the sidebar's content, unless this run has drawn it already."""
     draw = st.session_state.get("frame_put_off")
     if draw is not None:
         st.session_state.frame_put_off = None
@@ -286,7 +287,7 @@ def draw_sidebar() -> None:
 
 
 def unseen_heading(text: str) -> str:
-    """Return the heading of a page that shows none, for screen readers."""
+    """Return a hidden page heading for screen readers."""
     return f'<h1 class="hr-unseen">{escape(text)}</h1>'
 
 
@@ -305,15 +306,15 @@ LOOK = (
 
 
 def link_here(words: str, address: str) -> str:
-    """Return a link that looks like a button and opens in this tab: a link button of Streamlit opens another one."""
+    """Build a link styled like a button which opens in this tab; Streamlit's link buttons open a new tab."""
     return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">{escape(words)}</a>'
 
 
 def account_actions(csrf_token: str) -> str:
-    """Return the links to change the password and to sign out, in this tab.
+    """Build the links to change the password and to sign out, in this tab.
 
-    Signing out is a real form and not a button of Streamlit: it is a request of its own, and its answer clears the
-    cookie. Without the token, which an old tab may lack, it is a link to the page that asks once more.
+    Signing out is an HTML form, not a Streamlit button: it sends a request, and the response clears the cookie. Without
+    the token, which an old tab may lack, it is a link to a page asking for confirmation.
     """
     change = link_here(_("Change password"), "/account/password")
     change += link_here(_("Second factor"), "/account/second-factor")

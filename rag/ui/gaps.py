@@ -1,4 +1,4 @@
-"""Draw the questions that the documents do not answer, and the ways to handle them."""
+"""Draw the questions the documents do not answer, and the ways to handle them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import dialog, document_labels, name_labels, table_key, time_column, words_of
 
 PROBLEM = "analytics_gap_problem"
-#: How many people got the message that their question is answered now.
+#: Number of people notified about the answer to their question.
 TOLD = "analytics_gap_told"
 STATES: dict[State, str] = {
     "open": N_("Unsolved"),
@@ -40,15 +40,15 @@ NONE: dict[State, str] = {
 }
 NEAREST = 3
 FOLLOWED_EVERY_SECONDS = 2
-#: A written answer is due for review after a year, unless its author says otherwise.
+#: A written answer is due for review after a year, unless its author chooses a different date.
 REVIEW_DAYS = 365
 MOST_DOCUMENTS = 200
 
 
 def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details: Callable[[UUID], None]) -> None:
-    """Draw the gaps of a period, and the chosen one with what can be done; `draw_details` draws its latest question."""
+    """Draw the gaps in a period, and the selected gap with its actions; `draw_details` draws its latest question."""
     gaps = services().gaps
-    gaps.group_soon(identity.tenant_id)  # what was asked before questions were grouped at once
+    gaps.group_soon(identity.tenant_id)  # Group questions asked before grouping became immediate.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(
             _("Questions that the documents do not answer, or whose answers were rated as not helpful, grouped by "
@@ -89,7 +89,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 _("Wordings"): [gap.wordings for gap in found],
             }
         ),
-        # A selection is a row number; with other rows it would open another gap.
+        # A selection is a row number; after the rows change, it would open a different gap.
         key=table_key("analytics_gaps", (gap.id for gap in found)),
         on_select="rerun",
         selection_mode="single-row",
@@ -251,7 +251,7 @@ def _write_answer(identity: Identity, gap: Gap) -> None:
 def publish_answer(
     identity: Identity, gap: Gap, *, question: str, answer: str, owner: str, review_on: date | None
 ) -> UUID:
-    """Make an answer a document of the gap's collection, and note the gap as solved by it."""
+    """Store an answer as a document in the gap's collection, and mark the gap as solved."""
     require_admin(identity)
     running = services()
     running.gaps.check_open(identity, gap.id)
@@ -288,7 +288,7 @@ def _upload_document(identity: Identity, gap: Gap) -> None:
 
 
 def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: str, content: bytes) -> Document:
-    """Upload a document that is to answer a gap, and note that the gap awaits it."""
+    """Upload a document meant to answer a gap, and note the gap is waiting for it."""
     require_admin(identity)
     running = services()
     running.gaps.check_open(identity, gap.id)
@@ -300,7 +300,7 @@ def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: 
 
 
 def _draw_awaited(identity: Identity, gap: Gap, document_id: UUID) -> None:
-    """Follow the document that was uploaded to answer a gap until it is ready."""
+    """Follow a gap's uploaded document until it is ready."""
 
     @st.fragment(run_every=FOLLOWED_EVERY_SECONDS)
     def follow() -> None:

@@ -1,7 +1,7 @@
-"""Adapt the HTML file that every page of Streamlit begins with: our name, and the look of the first paint.
+"""Adapt Streamlit's index HTML file: our name, and the style for the first paint.
 
-Styles and scripts drawn by a page come with its first run, too late for the first paint: the sidebar would push the
-page aside, and grey bars would fill places that stay empty.
+Styles and scripts drawn by a page arrive with its first run, too late for the first paint: the sidebar would push the
+page aside, and grey bars would fill empty places.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rag.ui.theme import PRODUCT
 
 INDEX = Path(streamlit.__file__).parent / "static" / "index.html"
-#: The keyboard of a phone makes the page smaller, so that the question stays above it.
+#: A phone's keyboard resizes the page, so the question stays above it.
 VIEWPORT = "width=device-width, initial-scale=1, interactive-widget=resizes-content"
 #: Streamlit's default width for an open sidebar.
 SIDEBAR_WIDTH = "281px"
 
-#: Streamlit's modules that a page needs, by the beginnings of their file names. Without this, the browser loads them
-#: one after the other, and the first only when the page's script has run.
+#: Streamlit modules a page needs, by file name prefix. Otherwise the browser loads them one by one, and only after the
+#: page's script has run.
 NEEDED_SOON = {
     "/analytics": ("Metric.", "loadVegaEmbed.", "embed.", "PlotlyChart."),
     "/documents": ("DataFrame.", "arrowFormatUtils."),
 }
 
-#: Rules that begin with `.stApp` win against Streamlit's rules, which come later.
+#: Rules starting with `.stApp` override Streamlit's later rules.
 LOOK = """
 <style>
 /* Nothing jumps: the place of the sidebar is kept, and nothing grey stands for what is still loaded. */
@@ -156,7 +156,7 @@ body > [data-st-overlay-root]:has(~ .stDialog) [data-testid=stPopoverBody] { vis
 </style>
 """.replace("SIDEBAR_WIDTH", SIDEBAR_WIDTH)
 
-#: Roles that Streamlit's markup lacks: its navigation has headings within a list, and lists that are none.
+#: ARIA roles missing in Streamlit's markup: its navigation has headings inside a list, and lists without list items.
 ROLES = """
 <script>
 (() => {
@@ -192,9 +192,9 @@ ROLES = """
 """
 
 
-#: An answer is read from its beginning. Streamlit follows what is appended to a conversation down to its end, so the
-#: beginning of a long answer leaves a small screen while it is being read. Here the last question goes up to the top
-#: and no further, until the reader scrolls. Streamlit's own following ends with a wheel, so it is sent one.
+#: People read an answer from its beginning. Streamlit scrolls down with each addition, so the beginning of a long
+#: answer leaves a small screen too early. This script moves the last question to the top and no further, until the
+#: reader scrolls. A wheel event ends Streamlit's scrolling, so the script sends one.
 READING = """
 <script>
 (() => {
@@ -255,9 +255,8 @@ READING = """
 </script>
 """
 
-#: In a panel, the key Escape closes the calendar or the list that is open, not the panel with all that was typed. The
-#: panel hears of the key before all others but this. A list closes when its field is left, a calendar when something
-#: else is pressed.
+#: In a panel, Escape closes the open calendar or list, not the panel with all typed text. The panel gets the key before
+#: every other listener except this one. A list closes when its field loses focus, a calendar on a click elsewhere.
 ESCAPE = """
 <script>
 addEventListener("keydown", (event) => {
@@ -277,9 +276,9 @@ addEventListener("keydown", (event) => {
 </script>
 """
 
-#: In the library a click anywhere on a row opens its document. A table knows a click on the words of a title alone, so
-#: what the pointer does further right is moved to where the first letter is. A ticked box, the heads, the scrollbars
-#: and the keys are left as they are. A table that was scrolled sideways shows the title for the moment of the click.
+#: In the library a click anywhere on a row opens its document. A table only reacts to clicks on a title's words, so
+#: pointer events further right are moved to the first letter. Tick boxes, headers, scrollbars and keys stay unchanged.
+#: A table scrolled sideways shows the title during the click.
 ROWS = """
 <script>
 (() => {
@@ -313,16 +312,16 @@ ROWS = """
 </script>
 """
 
-#: Loaded before anything is drawn: text that changes its font changes its lines.
+#: Loaded before the first paint: a late font change would reflow the text.
 FONT = "./app/static/inter-latin-wght-normal.woff2"
 PRELOADED = re.compile(r'href="\./static/media/[^"]+\.woff2"')
 
 
 def shell(index: str) -> str:
-    """Return Streamlit's HTML file with our name, our mark and what counts from the first paint."""
+    """Return Streamlit's HTML file with our name, icon and first-paint styles."""
     changed = index.replace("<title>Streamlit</title>", f"<title>{PRODUCT}</title>")
-    # Streamlit looks for a "shortcut icon": what it does not find stays ours. Else it tries, at each page, the icon of
-    # the menu at fonts.gstatic.com before it is told of another.
+    # Streamlit looks for a "shortcut icon"; without one, ours stays. Otherwise every page would first try the menu's
+    # icon at fonts.gstatic.com.
     changed = changed.replace('rel="shortcut icon" href="./favicon.png"', 'rel="icon" href="./app/static/mark.svg"')
     changed = PRELOADED.sub(f'href="{FONT}"', changed, count=1)
     before, _, after = changed.partition('name="viewport"')
@@ -332,13 +331,13 @@ def shell(index: str) -> str:
 
 
 def preloads(names: tuple[str, ...], folder: Path) -> str:
-    """Return the links that have a browser load and compile these parts while it waits for the page."""
+    """Return links telling the browser to load and compile these modules while it waits for the page."""
     files = sorted(path.name for name in names for path in (folder / "static" / "js").glob(f"{name}*.js"))
     return "".join(f'<link rel="modulepreload" href="/static/js/{file}">' for file in files)
 
 
 class Shell:
-    """Sends the changed HTML file for every page in place of Streamlit's."""
+    """Send the changed HTML file for every page instead of Streamlit's."""
 
     def __init__(self, app: ASGIApp, index: Path = INDEX) -> None:
         self._app = app
@@ -354,7 +353,7 @@ class Shell:
         if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
             await self._app(scope, receive, send)
             return
-        # Whole and as it is in the file: a browser may hold it from before an upgrade of ours.
+        # Request the file whole and unconditionally: a browser may have cached it before our upgrade.
         unwanted = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
         scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name not in unwanted]}
         start: Message | None = None

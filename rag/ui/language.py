@@ -1,7 +1,7 @@
-"""Speak the reader's language on the pages, and let them choose it.
+"""Show pages in the reader's language, and let people choose it.
 
-A page has no context of its own from one click to the next, and what a click calls runs before the page. So the
-language is kept in the session of the page, where `rag.language` asks for it.
+A page has no context which survives from a click to the next, and callbacks run before the page. The language is
+therefore kept in the page's session, from which `rag.language` reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag.types import Identity
 KEY = "frame_language"
 
 
-#: What the run of this thread found: a page asks for its language some fifty times.
+#: The language found in this thread's run: a page asks for it some fifty times.
 _run = threading.local()
 
 
@@ -37,8 +37,8 @@ language.ask_also(_of_this_page)
 
 
 def begin(identity: Identity | None) -> None:
-    """Speak this person's language from here on: the one they chose, else their browser's."""
-    # Some browsers leave the header out of the handshake of a websocket, such as Chromium 150 without a window.
+    """Set the language for this person: their choice, else the browser's."""
+    # Some browsers omit the header in the websocket handshake, such as headless Chromium 150.
     browser = language.accepted(st.context.headers.get("Accept-Language") or st.context.locale or "")
     cookies = st.context.cookies
     chosen = cookies.get("__Host-hr_language") or cookies.get("hr_language", "")
@@ -46,7 +46,7 @@ def begin(identity: Identity | None) -> None:
 
 
 def draw_choice(identity: Identity, *, key: str) -> None:
-    """Draw the choice of the language. It counts at once, here and wherever this person signs in."""
+    """Draw the language choice. It applies at once, here and wherever this person signs in."""
     st.session_state[key] = language.current()
     st.selectbox(
         _("Language"),
@@ -64,7 +64,7 @@ def _choose(identity: Identity, key: str) -> None:
     st.session_state[KEY] = _run.language = chosen
 
 
-#: What Streamlit itself says on these pages, in English alone: the browser puts our words in its place.
+#: Streamlit's English texts on these pages: the browser replaces them by ours.
 STREAMLIT_WORDS = (
     N_("Upload"),
     N_("Drag and drop files here"),
@@ -139,7 +139,7 @@ STREAMLIT_WORDS = (
     N_("Navigate to home page"),
     N_("File size is too small."),
 )
-#: Sentences with a number: the English pattern and the translated one.
+#: Sentences with a number: the English pattern and its translation.
 STREAMLIT_SENTENCES = {
     r"^(.+) per file(?: • (.+))?$": N_("$1 per file"),
     r"^(\d+)/(\d+)$": "$1/$2",
@@ -156,7 +156,7 @@ STREAMLIT_SENTENCES = {
     ),
     r"^Shortcut (.+)$": N_("Shortcut $1"),
 }
-#: Icons that say what no word beside them does.
+#: Icons without a word beside them.
 ICONS = {"radio_button_unchecked": N_("Not done yet")}
 SPEAK = """
 <script>
@@ -222,7 +222,7 @@ if (!window.hrAssistantSpeaks) {
 
 
 def page_script() -> str:
-    """Return the script that sets the page's language and direction, and what Streamlit says in our words."""
+    """Return the script to set the page's language and direction, and to replace Streamlit's texts."""
     spoken = language.current()
     is_english = spoken == language.ENGLISH
     words = {

@@ -1,8 +1,8 @@
-"""Stream the text of an answer, while it is written, to the pages that show it.
+"""Stream an answer's text, while it is written, to the pages showing it.
 
-The page draws a place (`place_of`); the script of the frame (`frame.FOLLOW_ANSWERS`) finds it and follows `ROUTE` with
-the cookie of its session. Each event has the blocks that were finished since the one before, and the block that still
-grows, as HTML that cannot act. They are written once for all who follow. An answer goes on when nobody does.
+The page draws a placeholder (`place_of`). The frame's script (`frame.FOLLOW_ANSWERS`) finds it and follows `ROUTE` with
+the session's cookie. Each event has the blocks finished since the previous event, and the growing block, as inert HTML.
+The HTML is written a single time for all followers. An answer continues without followers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADERS = {
 }
 #: How often the session of a follower is looked up again, and a comment keeps proxies from closing the line.
 RECHECK_SECONDS = 5.0
-#: How often an answer that another process writes is looked up.
+#: Seconds between look-ups for an answer another process is writing.
 LOOK_UP_SECONDS = 0.5
 HEARTBEAT = ": heartbeat\n\n"
 END = "event: end\ndata: {}\n\n"
@@ -42,7 +42,7 @@ _growing: WeakKeyDictionary[LiveAnswer, _Shared] = WeakKeyDictionary()
 
 
 def place_of(message_id: UUID) -> str:
-    """Return the place in a page where the text of an answer grows."""
+    """Return the placeholder in a page for an answer's growing text."""
     return f'<div data-answer="{message_id}"></div>'
 
 
@@ -61,7 +61,7 @@ ROUTE = Route(PATH, _follow, methods=["GET"], include_in_schema=False)
 
 
 class _Shared:
-    """The HTML of an answer, written once for all who follow it. Used on the event loop alone."""
+    """An answer's HTML, written a single time for all followers. Used only on the event loop."""
 
     def __init__(self) -> None:
         self.restarts = 0
@@ -80,12 +80,12 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def note() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # The loop is closed: nobody is waiting.
             loop.call_soon_threadsafe(changed.set)
 
     shared = _growing.setdefault(live, _Shared())
     restarts = blocks = characters = 0
-    # One timer for many pieces: a timeout around each wait took a twentieth of the event loop's time.
+    # A single timer for many pieces: a timeout around each wait took 5 % of the event loop's time.
     pause = RECHECK_SECONDS if live.is_here else LOOK_UP_SECONDS
     checked, timer = loop.time(), loop.call_later(pause, changed.set)
     try:
@@ -117,7 +117,7 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
 
 
 async def _is_signed_in(identity: Identity) -> bool:
-    """Tell whether the session has not ended since. What it shows is seen by nobody who signed out."""
+    """Check the session is still open: a person who signed out must not see the text."""
     sessions = services().sessions
     if sessions.kept(identity.session_id) is not None:
         return True

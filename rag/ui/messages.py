@@ -1,4 +1,4 @@
-"""Draw the questions and answers of a conversation, and an answer while it is being written."""
+"""Draw a conversation's questions and answers, and an answer in progress."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STEP_LABELS = {
 }
 
 OpenSource = Callable[[Citation], None]
-#: What can be wrong with an answer, in the words of a reader.
+#: Reasons an answer may be bad, in a reader's words.
 REASONS: Mapping[str, str] = {
     "wrong": N_("It is wrong"),
     "incomplete": N_("Something is missing"),
@@ -43,41 +43,41 @@ REASONS: Mapping[str, str] = {
     "wrong_source": N_("The source does not say this"),
 }
 ASK_HELP = N_("Sends your question to the people in charge. Their answer comes back into this conversation.")
-#: How long the rest of a page waits at most for the first words of its answer.
+#: The longest delay for the rest of a page while its answer has no first words.
 HOLD_SECONDS = 2.0
-#: Height of the field for a comment: what is below it is in sight where an answer is rated near the lower edge.
+#: Height of the comment field: the parts below stay in sight when an answer near the lower edge is rated.
 COMMENT_PIXELS = 72
-#: Height of the form for a comment, without and with the reasons of a thumb down.
+#: Height of the comment form, without and with the reasons for a thumbs-down.
 FORM_PIXELS, REASONS_PIXELS = 170, 220
-#: Answers that leave a question open.
+#: Outcomes which leave a question open.
 OPEN_ENDED = frozenset({Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Viewer:
-    """What the reader of a conversation sees and can do."""
+    """A reader's view of a conversation, and the allowed actions."""
 
-    #: Called with the citation whose page is wanted.
+    #: Called with the citation whose page to open.
     on_open: OpenSource
-    #: Called with the id of an answer whose widgets `chat_rating_…`, `chat_reason_…` or `chat_comment_…` changed.
+    #: Called with an answer's id when its widgets `chat_rating_…`, `chat_reason_…` or `chat_comment_…` change.
     on_rate: Callable[[UUID], None] | None = None
-    #: Passes a question on to the people in charge: the id of the answer, and whether it was answered at all.
+    #: Passes a question to the people in charge: the answer's id, and whether there was an answer.
     on_ask_person: Callable[[UUID, bool], None] | None = None
-    #: Called with a question, to ask it again or to change it first.
+    #: Called with a question, to ask it again or to edit it first.
     on_again: Callable[[str], None] | None = None
     on_edit: Callable[[str], None] | None = None
-    #: Called with a question that the chosen documents did not answer, to ask all of them.
+    #: Called with a question the chosen documents did not answer, to ask all documents.
     on_everywhere: Callable[[str], None] | None = None
     #: Returns the searched wordings when called.
     searched_as: Callable[[Message], str] | None = None
-    #: Whether cost and time are shown: they are for those who look after the answers.
+    #: Whether to show cost and time; only for people managing the answers.
     with_figures: bool = False
 
 
 def asked_again(messages: Sequence[Message]) -> set[UUID]:
-    """Return the answers whose question was asked again right after them: a newer answer takes their place.
+    """Return the answers whose question was immediately asked again: a newer answer replaces them.
 
-    One that was passed on to a person stays in sight: their answer comes to it.
+    An answer passed on to a person stays in sight, because the person's reply appears there.
     """
     return {
         answer.id
@@ -92,9 +92,9 @@ def asked_again(messages: Sequence[Message]) -> set[UUID]:
 def draw_message(
     message: Message, reading: Viewer, *, is_last: bool, question: str = "", is_replaced: bool = False
 ) -> DeltaGenerator | None:
-    """Draw a message; return the place of its figures. The last answer has its sources open, older ones on demand.
+    """Draw a message and return the place for its figures. The last answer's sources are open, older ones on demand.
 
-    `question` is the one that a message answers. One that is replaced is folded up with its sources and actions.
+    `question` is the question a message answers. A replaced message is collapsed with its sources and actions.
     """
     if is_replaced:
         folded = st.expander(
@@ -110,7 +110,7 @@ def draw_message(
         return None
     if message.role == "user":
         with st.chat_message("user", avatar=":material/person:"):
-            # Line breaks stay as they were typed.
+            # Keep line breaks as typed.
             st.markdown(lines(message.content))
         return None
     citations = [citation_from_json(stored) for stored in message.citations]
@@ -127,7 +127,7 @@ def draw_message(
 
 
 def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
-    """Draw what a colleague shared, to be read."""
+    """Draw a colleague's shared conversation, read-only."""
     by = plain(shared.shared_by) or _("a colleague")
     st.markdown(f"**{plain(shared.conversation.title)}**")
     st.caption(f":material/share: {_('Shared by {by}. Ask below to begin a conversation of your own.', by=by)}")
@@ -138,7 +138,7 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
-    """Return a message whose answer is written but not stored: next questions are still being thought of."""
+    """Return a message whose answer is written but not stored yet: follow-up questions are still missing."""
     written = live.written
     if written is None:
         return message
@@ -153,10 +153,10 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
 
 
 def draw_place(live: LiveAnswer) -> DeltaGenerator:
-    """Draw the place where the text of an answer grows; return the one for its steps.
+    """Draw the placeholder for an answer's growing text; return the place for its steps.
 
-    The browser follows the text itself (`live_text.py`): as messages of Streamlit's elements, the pieces of a hundred
-    answers are more than one process can draw.
+    The browser follows the text itself (`live_text.py`): sent as Streamlit elements, the pieces for 100 answers are
+    more than a process can draw.
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         st.html(place_of(live.message_id))
@@ -166,10 +166,10 @@ def draw_place(live: LiveAnswer) -> DeltaGenerator:
 
 
 def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds: float) -> None:
-    """Delay the rest of the page until this answer has its first words, if many people wait for theirs.
+    """Delay the rest of the page until this answer has its first words, if many people are waiting.
 
-    The price: Streamlit fades parts that a run has not redrawn after half a second. When fifty people ask within a
-    second, drawing the list, the menu and the rest would be a quarter of the work before their first words.
+    The price: after half a second, Streamlit fades parts a run has not redrawn. When fifty people ask within a second,
+    drawing the list, the menu and the rest would be a quarter of the work before their first words.
     """
     until = time.monotonic() + HOLD_SECONDS
     while is_rushed() and time.monotonic() < until and not live.wait_until_begun(min(pulse_seconds, HOLD_SECONDS)):
@@ -177,7 +177,7 @@ def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds:
 
 
 def follow(live: LiveAnswer, steps: DeltaGenerator, *, pulse_seconds: float) -> None:
-    """Say what an answer is doing until it is written. Every pulse gives a click the chance to end the run."""
+    """Show an answer's steps until it is written. Every pulse lets a click end the run."""
     for step in live.follow_steps(pulse_seconds):
         if step is None:
             be_interrupted()
@@ -185,12 +185,12 @@ def follow(live: LiveAnswer, steps: DeltaGenerator, *, pulse_seconds: float) -> 
             steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
     while not live.wait_until_written(pulse_seconds):
         be_interrupted()
-    # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
+    # The stored answer is drawn over this one in the same run; parts without a replacement would stay.
     steps.empty()
 
 
 def be_interrupted() -> None:
-    """Let a click end this run here. Streamlit looks for one at each use of its session state; nothing is sent."""
+    """Let a click end this run here. Streamlit checks for clicks at each use of its session state; nothing is sent."""
     _ = "chat_now" in st.session_state
 
 
@@ -263,7 +263,7 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, read
 
 
 def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:
-    """Draw what can be done with an answer and what came of a question passed on; return the place of its figures."""
+    """Draw an answer's actions and the state of a question passed on; return the place for the figures."""
     figures = None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if reading.on_rate is not None:
@@ -300,13 +300,13 @@ def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: 
 
 
 def draw_figures(place: DeltaGenerator, message: Message) -> None:
-    """Draw an answer's time and cost, once complete: next questions cost money, too."""
+    """Draw an answer's time and cost when complete: follow-up questions cost money, too."""
     if message.total_ms is not None or message.cost is not None:
         place.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
 
 
 def with_sources(message: Message) -> str:
-    """Return an answer with a line for each of its sources, as it is copied and exported."""
+    """Return an answer with a line for each source, for copying and exporting."""
     citations = [citation_from_json(stored) for stored in message.citations]
     return "\n\n".join(filter(None, [message.content.strip(), "\n".join(source_lines(citations))]))
 
@@ -322,7 +322,7 @@ def _draw_rating(message: Message, reading: Viewer) -> None:
         st.popover(
             label, type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}", on_change="rerun"
         ),
-        # Its place is made before its content: a form that grew after it opened would go below the window.
+        # Reserve the height before adding content: a form growing after it opened would reach below the window.
         st.container(height=FORM_PIXELS if rating else REASONS_PIXELS, border=False),
         st.form(f"chat_form_{message.id}", border=False),
     ):
@@ -395,7 +395,7 @@ def _draw_help(message: Message) -> None:
 
 
 def _figures(message: Message) -> list[str]:
-    """Return what an answer took and cost."""
+    """Format an answer's duration, sources and cost."""
     parts = [duration(message.total_ms)] if message.total_ms is not None else []
     if message.citations and not _is_nearest_only(message):
         parts.append(count(len(message.citations), "source"))

@@ -1,6 +1,6 @@
-"""Draw the corrections of a page, and let an administrator correct its text.
+"""Draw a page's corrections, and let an administrator correct its text.
 
-A typed text is kept in the session until somebody saves or cancels it.
+Typed text stays in the session until it is saved or cancelled.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Correcting(NamedTuple):
 
 @dataclass
 class Draft:
-    """A text being typed. `seen` is the fingerprint of the page before."""
+    """A text being typed. `seen` is the original page's fingerprint."""
 
     document: Document
     page: int
@@ -66,7 +66,7 @@ class Draft:
 def draw_waiting(
     document: Document, pages: Sequence[DocumentPage], history: Sequence[PageCorrection], correcting: Correcting
 ) -> None:
-    """Draw the corrections left out of this version, each with its text and the ways on."""
+    """Draw the corrections left out in this version, each with its text and possible actions."""
     if st.session_state.pop("documents_correction_saved", False):
         st.rerun()  # the panel opens the new version
     texts = {page.number: page.text for page in pages}
@@ -143,7 +143,7 @@ def _dismiss(document: Document, correction: PageCorrection, correcting: Correct
     except RagError as error:
         st.session_state.documents_correction_problem = error.message
     else:
-        st.session_state.documents_correction_saved = True  # the message of the document is drawn above
+        st.session_state.documents_correction_saved = True  # The document's message is drawn above.
 
 
 def corrected_words(page: DocumentPage, pages: Sequence[DocumentPage], history: Sequence[PageCorrection]) -> str:
@@ -163,7 +163,7 @@ def may_correct(document: Document) -> bool:
 
 
 def draw_corrector(document: Document, page: DocumentPage, correcting: Correcting) -> bool:
-    """Draw the buttons of a page, or the editor. Return whether the editor is open."""
+    """Draw a page's buttons, or the editor. Return whether the editor is open."""
     key = _key(document, page)
     draft = st.session_state.get(key)
     if isinstance(draft, Draft):  # also in a superseded version: the typed text is kept
@@ -196,7 +196,7 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
 def draw_history(
     document: Document, page: DocumentPage, pages: Sequence[DocumentPage], history: Sequence[PageCorrection]
 ) -> None:
-    """Draw the history of a page, the latest correction first, each with the way back."""
+    """Draw a page's corrections, latest first, each with an undo."""
     own, _holding = of_page(page.number, pages, history)
     if not own:
         return
@@ -223,7 +223,7 @@ def draw_history(
 
 
 def drafts() -> dict[str, Draft]:
-    """Return the typed texts that are not saved yet, by their keys."""
+    """Return the unsaved drafts, by key."""
     return {str(key): value for key, value in st.session_state.items() if isinstance(value, Draft)}
 
 
@@ -234,7 +234,7 @@ def _begin(document: Document, page: DocumentPage, text: str) -> None:
 
 
 def _keep(key: str, draft: Draft) -> None:
-    """Keep the typed text, also when the panel closes before it is drawn again."""
+    """Keep the typed text, even if the panel closes before the next run."""
     draft.text, draft.plan, draft.problem = str(st.session_state[f"{key}_text"]), None, ""
 
 
@@ -314,12 +314,12 @@ def give_up(key: str) -> None:
 
 
 def _key(document: Document, page: DocumentPage) -> str:
-    # The same for all versions: a typed text outlives its version.
+    # The same key for all versions: a draft outlives its version.
     return f"documents_correcting_{document.original_id}_{page.number}"
 
 
 def cost_words(plan: CorrectionPlan) -> str:
-    """Return the cost in words, as Markdown."""
+    """Describe the cost in Markdown."""
     cost = known_cost(plan.estimate, "total")
     passages = count(plan.passages, "passage")
     if cost == 0:
@@ -330,7 +330,7 @@ def cost_words(plan: CorrectionPlan) -> str:
 
 
 def changes_html(before: str, after: str) -> str:
-    """Return the changes between two texts as HTML: removed words struck out, added words tinted."""
+    """Mark the changes between two texts in HTML: removed words struck out, added words tinted."""
     old, new = PIECES.findall(before), PIECES.findall(after)
     pieces: list[str] = []
     groups = SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(2 * WORDS_AROUND)

@@ -1,4 +1,4 @@
-"""Draw marks on the picture of a page: tables, headings, notes, and text that was left out."""
+"""Draw marks on a page's picture: tables, headings, notes, and omitted text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag.ui.formats import thousands
 
 @dataclass(frozen=True)
 class MarkLook:
-    """The names, sign, line and colour of a kind of mark. A page is white in the dark theme too."""
+    """Names, sign, line and colour for a kind of mark. A page is white in the dark theme too."""
 
     one: str
     all: str
@@ -32,15 +32,15 @@ LOOKS: dict[MarkKind, MarkLook] = {
     "line": MarkLook(N_("Recognised line"), N_("Recognised lines"), "≡", "1px solid", "#0f766e"),
     "unsure": MarkLook(N_("Not certain"), N_("Not certain"), "?", "2px dashed", "#b45309"),
 }
-#: Only pages whose text was recognised have these.
+#: Only pages with recognised text have these.
 OF_RECOGNITION = frozenset({"line", "unsure"})
 SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 sans-serif"
 
 
 def marks_of(page: DocumentPage) -> list[PageMark] | None:
-    """Return the marks of a page; None where they are not known.
+    """Return a page's marks; `None` if they are unknown.
 
-    A picture counts as left out until text recognition has read it.
+    A picture counts as omitted until text recognition has read it.
     """
     if page.marks is None:
         return None
@@ -56,13 +56,13 @@ def marks_of(page: DocumentPage) -> list[PageMark] | None:
 
 
 def marks_html(marks: Sequence[PageMark]) -> str:
-    """Return frames with signs, to put over the picture of the page at any size."""
+    """Build frames with signs, to overlay on the page's picture at any size."""
     frames = "".join(_frame(mark, LOOKS[mark.kind]) for mark in marks)
     return f'<div aria-hidden="true">{frames}</div>' if frames else ""
 
 
 def legend_html(marks: Sequence[PageMark]) -> str:
-    """Return the legend: each kind with its sign and count."""
+    """Build the legend: each kind with its sign and count."""
     entries = []
     found = Counter(mark.kind for mark in marks)
     is_recognised = found["line"] + found["unsure"] > 0
@@ -81,7 +81,7 @@ def legend_html(marks: Sequence[PageMark]) -> str:
 
 def _frame(mark: PageMark, look: MarkLook) -> str:
     width, height = mark.right - mark.left, mark.bottom - mark.top
-    # At the edge of the page there is no room outside the frame.
+    # At the page's edge there is no room outside the frame.
     offset, sign = ("-5px", "right:5px;top:5px") if mark.right > 0.95 else ("1px", "left:100%;top:-.75rem")
     # A page has many lines.
     shown = f'<span style="position:absolute;{sign};{SIGN};color:{look.colour}">{look.sign}</span>'

@@ -1,7 +1,7 @@
-"""Draw a page of a document beside the answer, with the cited passage marked; text of files without pages.
+"""Draw a document's page beside the answer, with the cited passage marked; text for files without pages.
 
-The image and the file come from our own routes, which check the reader's session each time; nothing passes through
-Streamlit's media files, whose addresses are not tied to a person.
+Image and file come from our routes, which check the reader's session each time. Streamlit's media files are not used,
+because their addresses are not tied to a person.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who, page
 from rag.ui.board import draw_post, is_post
 from rag.ui.text import marked, plain
 
-#: How large pages are drawn, in percent of the view's width.
+#: Page sizes, in percent of the view's width.
 ZOOMS = (100, 150, 200)
-#: Kinds of originals to show in the browser; others are saved.
+#: Originals shown in the browser; others are saved.
 PICTURED = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
 SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
@@ -36,7 +36,7 @@ def page_image_url(
 ) -> str:
     highlight = f"?highlight={chunk_id}" if chunk_id else ""
     if chunk_id and sentence:
-        # Its place, not its text: addresses are logged.
+        # Position instead of text: addresses are logged.
         highlight += f"&sentence_start={sentence[0]}&sentence_end={sentence[1]}"
     return f"/api/documents/{document_id}/pages/{page}.png{highlight}"
 
@@ -53,9 +53,9 @@ def open_page_view(
     terms: tuple[str, ...] = (),
     on_close: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the page view beside the answer, over it on a narrow screen. Call it in each run while it stays open.
+    """Draw the page view beside the answer, or over it on a narrow screen. Call it in each run while it stays open.
 
-    `on_close` runs when it is closed. The page turned to is kept in `st.session_state.page_view_page`.
+    `on_close` runs when it is closed. `st.session_state.page_view_page` keeps the current page.
     """
     with st.container(key="page_view", gap="small"):
         with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", wrap=False):
@@ -93,10 +93,10 @@ def open_page_view(
 
 
 def picture_html(address: str, alt: str, *, zoom_percent: int = 100, over: str = "") -> str:
-    """Return a page of a PDF as a picture from our own route, which checks the reader.
+    """Return a PDF page as a picture from our route, which checks the reader.
 
-    Its place is as high as a page before it is there, and of no colour: nothing jumps or flashes. `over` is HTML to
-    put over it.
+    Before it loads, its place is as high as a page and has no colour: nothing jumps or flashes. `over` is HTML to
+    overlay.
     """
     return (
         '<div tabindex="0" style="overflow:auto;border:1px solid rgba(128,138,165,.35);border-radius:8px">'
@@ -108,7 +108,7 @@ def picture_html(address: str, alt: str, *, zoom_percent: int = 100, over: str =
 
 
 def has_pictures(document: Document) -> bool:
-    """Return whether a document has pages to draw; other kinds of files have only text."""
+    """Whether a document has page images; other files have only text."""
     return document.mime_type in PICTURED
 
 
@@ -118,7 +118,7 @@ def is_pdf(document: Document) -> bool:
 
 
 def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
-    """Draw a link to the original: shown in a new tab where that is safe, else saved."""
+    """Draw a link to the original: opened in a new tab if safe, else saved."""
     is_shown = document.mime_type in SHOWN
     st.link_button(
         _("Open PDF") if is_pdf(document) else _("Open original") if is_shown else _("Save original"),
@@ -160,7 +160,7 @@ def _draw_picture(
 
 
 def _draw_zoom() -> None:
-    """Draw the choice of how large pages are, kept for the pages that are opened next."""
+    """Draw the zoom choice, also used for the pages opened next."""
     state = st.session_state
     state.setdefault("page_view_zoom", ZOOMS[0])
 
@@ -202,7 +202,7 @@ def _draw_text(
     mark = (max(span[0] - start, 0), min(span[1], end) - start) if span else None
     strong = None
     if span and sentence:
-        # Looked for in the text itself: before a passage its chunker may have put the header of a table.
+        # Search the text itself: the chunker may have added a table header before a passage.
         words = found[0].content[slice(*sentence)].split()
         said = re.compile(r"\s+".join(map(re.escape, words))).search(text, *span) if words else None
         strong = (said.start() - start, said.end() - start) if said else None
@@ -219,10 +219,10 @@ def _draw_text(
 
 
 def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None], draw_link: Callable[[], None]) -> None:
-    # An Arabic page begins at the right, and what comes next is at the left.
+    # An Arabic page begins on the right, and the next page is on the left.
     back, on = ("Right", "Left") if language.direction() == "rtl" else ("Left", "Right")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        # Never disabled: a button disabled while it has the focus loses it.
+        # Never disabled: a button disabled while focused loses the focus.
         st.button(
             _("Previous"),
             key="page_view_previous",
@@ -250,7 +250,7 @@ def _draw_way_back(words: str, turn: Callable[[int], None], place: int) -> None:
 
 
 def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
-    """Return the page to open for a citation: of several, the one with most of the marked words."""
+    """Return the page to open for a citation: among several, the page with most marked words."""
     if citation.first_page == citation.last_page:
         return citation.first_page
     found = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
@@ -260,11 +260,11 @@ def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
 
 
 def turn_to(page: int) -> None:
-    """Set the page to show, in the callback that opens the view."""
+    """Set the page to show, in the callback opening the view."""
     st.session_state.page_view_page = page
 
 
-#: A part is read without much scrolling and ends with a line where one ends near, in characters.
+#: Part size in characters: short enough to read without much scrolling; a part ends at a nearby line end.
 PART_CHARACTERS = 3000
 
 
@@ -293,7 +293,7 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
 
 
 def parts_of(text: str, passage: int = 0) -> list[tuple[int, int]]:
-    """Return where each part begins and ends, at least one. A part begins a little before the character `passage`."""
+    """Split text into spans, at least one. A span begins shortly before the character `passage`."""
     place = text.rfind("\n", 0, max(passage - LEAD_CHARACTERS, 0)) + 1
     before = list(_parts_between(text, 0, place)) if place else []
     return [*before, *_parts_between(text, place, len(text))]
@@ -309,7 +309,7 @@ def _parts_between(text: str, start: int, stop: int) -> Iterator[tuple[int, int]
 
 
 def part_with(parts: Sequence[tuple[int, int]], position: int) -> int:
-    """Return the index of the part that contains a position."""
+    """Return the index of the part containing a position."""
     return next((index for index, (_, end) in enumerate(parts) if position < end), len(parts) - 1)
 
 
@@ -321,7 +321,7 @@ def text_html(
     label: str = "",
     height_pixels: int = 560,
 ) -> str:
-    """Return text as HTML that scrolls by keyboard; `mark` is a span to highlight, and `strong` a part of it."""
+    """Build HTML text scrollable by keyboard; `mark` is a span to highlight, and `strong` a part within."""
     if mark is not None and mark[0] < mark[1]:
         start, end = max(mark[0], 0), min(mark[1], len(text))
         first, last = (min(max(at, start), end) for at in strong or (start, start))

@@ -41,7 +41,7 @@ OLDEST = N_("The oldest HR collection with documents")
 
 
 def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Collection], zone: tzinfo) -> None:
-    """Draw the section of API keys with its dialogs."""
+    """Draw the section on API keys with its dialogs."""
     names = {collection.id: collection.name for collection in collections}
     found = keys.list(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -210,7 +210,7 @@ def device(user_agent: str) -> str:
 def draw_sessions(
     sessions: Sequence[OpenSession], own_session_id: str, zone: tzinfo, end: Callable[[OpenSession], None]
 ) -> None:
-    """Draw a row for each session, latest first; the current one has no button."""
+    """Draw a row for each session, latest first; the current session has no button."""
     st.caption(
         _("Signed in at {sessions}.", sessions=count(len(sessions), "place"))
         if sessions
@@ -242,7 +242,7 @@ def draw_sessions(
 
 
 def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp], None]) -> None:
-    """Draw a row for each program that acts for a person, latest first, with a button that ends it."""
+    """Draw a row for each program acting for a person, latest first, with a button to disconnect it."""
     st.caption(_("They act for you: they see what you may read here, and can change nothing."))
     for app in apps:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -327,7 +327,7 @@ FIELDS: Mapping[str, str] = {
 LONGEST_VALUE = 120
 
 
-#: A point in time as the database writes it into JSON.
+#: A timestamp as the database writes it into JSON.
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*[+-]\d\d:\d\d$")
 
 
@@ -335,7 +335,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*[+-]\d\d:\d\d$")
 WORDS: Mapping[str, str] = {status.value: words for status, (words, _color) in STATUSES.items()}
 
 
-#: What the audit log calls an act, as the pages call it.
+#: Audit log actions, in the pages' words.
 ACTIONS = (
     N_("Account added"),
     N_("Account changed"),
@@ -394,7 +394,7 @@ ACTIONS = (
 )
 
 
-#: What the audit log can be narrowed to: the first word of its acts.
+#: Filters for the audit log: the first word in an action.
 AUDIT_KINDS: Mapping[str, str | None] = {
     N_("Everything"): None,
     N_("People"): "account",
@@ -425,12 +425,12 @@ AUDIT_KINDS: Mapping[str, str | None] = {
 
 
 def action_name(action: str) -> str:
-    """Write a person's action, such as "Collection changed"."""
+    """Format an action, such as "Collection changed"."""
     return _(action[:1].upper() + action[1:])
 
 
 def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> str:
-    """Describe a change in one line: `role: employee → manager; group: Sales`.
+    """Describe a change on a single line: `role: employee → manager; group: Sales`.
 
     `named` are the names of collections and people by id.
     """
@@ -452,7 +452,7 @@ def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> s
 
 
 def changed_field(field: str) -> str:
-    """Return what the audit log calls a field of a change."""
+    """Return a field's name in the audit log."""
     return _(FIELDS.get(field, field.replace("_", " ")))
 
 

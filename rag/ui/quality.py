@@ -40,9 +40,9 @@ from rag.ui.widgets import (
 )
 
 PROBLEM = "analytics_quality_problem"
-#: Figures in the list of runs; the others are in a run's own table.
+#: Figures in the list of runs; the rest are in a run's table.
 LISTED = ("document_recall", "page_recall", "answered_right", "refused_right", "grounded", "total_ms", "cost")
-#: Figures above the list, of the newest run.
+#: Figures above the list, from the newest run.
 SHOWN = (
     "document_recall",
     "answered_right",
@@ -56,7 +56,7 @@ SHOWN = (
 )
 #: Figures that are no shares.
 COUNTED = ("total_ms", "cost")
-#: What figures mean whose names do not say it. Of the others the whole name is said: on a phone it is cut off.
+#: Explanations for figures with unclear names. For other figures the help is the full name, which a phone cuts off.
 FIGURE_HELP: Mapping[str, str] = {
     "document_recall": N_("How often the wanted document is among the first five passages found."),
     "citation_precision": N_("Of the sources named, how many are the wanted document and page."),
@@ -79,7 +79,7 @@ VERDICTS = {
 
 
 def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
-    """Draw the golden questions of a collection, what runs over them measured, and how two runs differ."""
+    """Draw a collection's golden questions, the figures from their runs, and a comparison between two runs."""
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if not collections:
         st.caption(_("There is no collection yet."))
@@ -95,7 +95,7 @@ def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
     if chosen not in collections:
         return
     collection = collections[chosen]
-    with st.container(key="analytics_quality_notes"):  # keeps the place of what is below
+    with st.container(key="analytics_quality_notes"):  # Keeps the parts below in place.
         if st.session_state.get(PROBLEM):
             st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
         actions.draw_undo("analytics", problem=PROBLEM)
@@ -239,7 +239,7 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
 
 
 def _draw_newest(runs: Sequence[Run]) -> None:
-    """Draw the figures of the newest whole run against the one before it, each with its history."""
+    """Draw the newest complete run's figures against the previous run, each with its history."""
     ended = [run for run in runs if run.finished_at is not None]
     if not ended:
         return
@@ -317,7 +317,7 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
-    """Draw what both runs said to each question, those that ended differently first."""
+    """Draw both runs' answers to each question, with different outcomes first."""
     evaluations = services().evaluations
     words = outcome_names()
     told: list[dict[str, Result]] = []
@@ -358,7 +358,7 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _entry(identity: Identity, result: Result) -> ChatLogEntry | None:
-    """Find a result's log; None after its deletion."""
+    """Find a result's log entry; `None` after its deletion."""
     try:
         return services().analytics.question(identity, result.chat_log_id) if result.chat_log_id else None
     except NotFound:
@@ -389,7 +389,7 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
 
 
 def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
-    """Draw the choice of answering models, if any is set up; "" is each profile's model."""
+    """Draw the choice of answering models, if any is configured; "" means each profile's model."""
     providers = services().providers
     if not profiles or any(providers.chat_model_for(profile) is None for profile in profiles):
         return ("",)
@@ -403,7 +403,7 @@ def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
 
 
 def _draw_cost_before(identity: Identity, collection: Collection, questions: int) -> None:
-    """Say the cost of so many questions, at the latest run's cost a question."""
+    """Show the estimated cost for this many questions, based on the latest run."""
     ended = (run for run in services().evaluations.runs(identity, collection.id) if run.finished_at is not None)
     cost = next((run.figures["cost"] for run in ended if "cost" in run.figures), 0)
     if cost and questions:
@@ -411,7 +411,7 @@ def _draw_cost_before(identity: Identity, collection: Collection, questions: int
 
 
 def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int) -> bool:
-    """Draw whether a model checks the answers as well, with what that costs; return whether it does."""
+    """Draw whether a model also checks the answers, with the cost; return the choice."""
     judge = services().evaluations.judge
     models = [judge.model(profile) for profile in profiles]
     if not models or not all(models):
@@ -486,7 +486,7 @@ def _with(run: Run) -> str:
 
 
 def _difference(name: str, value: float) -> str:
-    """Write the difference of a figure with its sign: shares in percentage points."""
+    """Format a figure's difference with its sign: shares in percentage points."""
     if name == "total_ms":
         return signed(value, duration(abs(value)))
     return signed(value, money(abs(value)) if name == "cost" else _("{change} pts", change=number(abs(value) * 100, 1)))
@@ -512,7 +512,7 @@ def _change_golden(identity: Identity, collection: Collection, golden_id: UUID, 
 
 @dialog(N_("Add a golden question"), icon=":material/add:")
 def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEntry) -> None:
-    """Draw the form of a golden question with what was asked and answered, to be looked through and added."""
+    """Draw a golden question's form filled from a logged question and answer, to review and add."""
     st.caption(_("Take out what the answer should not say, and add the words that each right answer has."))
     _draw_form(identity, collection, golden_from_entry(entry), None)
 
@@ -553,7 +553,7 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
         sent = st.form_submit_button(_("Save") if golden_id else _("Add"), type="primary")
     if not sent:
         return
-    # A language that the interface does not speak cannot be chosen here, and stays.
+    # A language missing from the interface cannot be chosen here and stays unchanged.
     kept = golden.language if golden.language not in LANGUAGES else ""
     row = {
         "question": question, "document": document or "", "pages": pages, "answer": answer, "evidence": evidence,

@@ -1,6 +1,6 @@
-"""Draw one question in full: its answer, its timing, the passages found and their order, tokens and costs.
+"""Draw a question in full: its answer, timing, found passages and their order, tokens and costs.
 
-It can be asked again with another profile or other settings, and both are drawn side by side.
+It can be asked again with a different profile or settings; both answers are drawn side by side.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOT_RERANKED = (N_("Before"), N_("Document"), N_("Page"), N_("Section"), N_("Sim
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
-    """Write a question's cost; calls without a known price are named, never counted as zero."""
+    """Format a question's cost; calls without a known price are mentioned, never counted as zero."""
     if is_priced:
         return money(cost)
     return _("{cost} + unpriced", cost=money(cost)) if cost else _("unpriced")
@@ -187,7 +187,7 @@ def _draw_passages(entry: ChatLogEntry) -> None:
 
 
 def _draw_prompt(entry: ChatLogEntry) -> None:
-    """Draw the model's input: the passages, each with its fate as a source, and the prompt as sent."""
+    """Draw the model's input: the passages, each with its use as a source, and the prompt as sent."""
     prompt = entry.prompt
     if prompt is None:
         return
@@ -255,16 +255,16 @@ def _draw_charges(entry: ChatLogEntry) -> None:
 
 
 def _exact_money(cost: Any) -> str:
-    """Write a cost with all digits the ledger has: single calls cost millionths of a dollar."""
+    """Format a cost with all the ledger's digits: single calls cost millionths of a dollar."""
     return money(None) if cost is None else f"${cost.normalize():f}"
 
 
-#: The choice of the settings that the collection has now.
+#: The choice for the collection's current settings.
 OWN = "own"
 
 
 def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
-    """Draw the choice of a profile and settings, and the new answer beside the old one."""
+    """Draw the choice of profile and settings, and the new answer beside the old."""
     question = entry.question
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if question.collection_id not in collections or not question.question:
@@ -295,7 +295,7 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
 
 
 def draw_beside(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, str]) -> None:
-    """Draw two answers to one question under their titles, and where the passages of the second were in the first."""
+    """Draw two answers to a question under their titles, with each passage's rank in the first answer."""
     words = outcome_names()
     for column, title, entry in zip(st.columns(2), titles, (before, after), strict=True):
         with column:

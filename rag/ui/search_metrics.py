@@ -1,4 +1,4 @@
-"""Draw the tab of analytics about the search: scores, what reranking and translation changed, passages, and errors."""
+"""Draw the analytics tab on search: scores, effects of reranking and translation, passages, and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEARCHES_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N
 def draw_search(
     analytics: Analytics, who: Who, period: Period, filters: Filters, open_document: Callable[[UUID], None]
 ) -> None:
-    """Draw how well the searches of a period worked. A chosen passage opens its document."""
+    """Draw how well a period's searches worked. A chosen passage opens its document."""
     searches = analytics.searches(who, period, filters)
     if len(searches) >= LATEST:
         st.caption(_("Of the latest {count} questions of this period.", count=number(LATEST)))
@@ -190,7 +190,7 @@ def _draw_passages(
 def draw_errors(
     analytics: Analytics, who: Who, period: Period, filters: Filters, draw_details: Callable[[UUID], None]
 ) -> None:
-    """Draw why questions failed, what answers did without, and which calls were cut off or repeated."""
+    """Draw why questions failed, which features answers lacked, and which calls were cut off or repeated."""
     st.header(_("Errors and repeated calls"), anchor=False)
     errors, repeated = analytics.errors(who, period, filters), analytics.repeated_calls(who, period)
     notices = analytics.notices(who, period, filters)
@@ -234,7 +234,7 @@ def _draw_sentences(
     alt: str,
     draw_details: Callable[[UUID], None],
 ) -> None:
-    """Draw sentences with how often they were said and when last, and the latest question of the chosen one."""
+    """Draw sentences with their count and last date, and the selected sentence's latest question."""
     table = st.dataframe(
         pd.DataFrame(
             {
@@ -245,7 +245,7 @@ def _draw_sentences(
         ),
         hide_index=True,
         height="content" if len(rows) <= 6 else 250,
-        # A selection is a row number; with other rows it would open another question.
+        # A selection is a row number; after the rows change, it would open a different question.
         key=table_key(key, (latest for _sentence, _times, _last, latest in rows)),
         on_select="rerun",
         selection_mode="single-row",
@@ -262,12 +262,12 @@ def _draw_sentences(
 
 
 class RerankingEffect(NamedTuple):
-    """What reranking changed: shares of the reranked questions."""
+    """The effect of reranking, as shares of the reranked questions."""
 
     questions: int
     #: The first passage differs from before.
     moved: float
-    #: The median place of the passages before reranking; None without passages.
+    #: The first passage's median place before reranking, if it moved; `None` if it never did.
     place: float | None
     #: From below the fifth place.
     far: float
@@ -286,7 +286,7 @@ class SearchGroup(NamedTuple):
 
 
 def reranking_of(searches: Sequence[LoggedSearch]) -> RerankingEffect | None:
-    """Return the changes by reranking; None without reranking."""
+    """Return the effect of reranking; `None` if no search was reranked."""
     places = [search.moved_from for search in searches if search.moved_from is not None]
     if not places:
         return None
@@ -307,7 +307,7 @@ def part_name(by: PartsBy, name: str) -> str:
 
 
 def search_groups(searches: Sequence[LoggedSearch], by: PartsBy) -> list[SearchGroup]:
-    """Return the searches by what was asked for, the group with most questions first."""
+    """Group searches by language, group or collection, largest group first."""
     found: dict[str, list[LoggedSearch]] = {}
     for search in searches:
         name = {"language": search.language, "group": search.user_group, "collection": search.collection}[by]
@@ -316,7 +316,7 @@ def search_groups(searches: Sequence[LoggedSearch], by: PartsBy) -> list[SearchG
 
 
 def search_group(name: str, searches: Sequence[LoggedSearch]) -> SearchGroup:
-    """Sum up searches; there is at least one."""
+    """Summarize searches; at least one."""
     similar = [search.similarity for search in searches if search.similarity is not None]
     return SearchGroup(
         name,

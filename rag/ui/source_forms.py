@@ -1,4 +1,4 @@
-"""Define the forms of the sources that a collection can be synced from: their fields, and how a source is shown."""
+"""Forms for a collection's sync sources: their fields, and how a source is shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag.types import Collection, Identity
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A setting of a source. The value of a secret one is stored encrypted and never drawn again."""
+    """A source's setting. A secret value is stored encrypted and never drawn again."""
 
     name: str
     label: str
@@ -59,7 +59,7 @@ class SignIn:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceForm:
-    """The form of a kind of source: its name, its fields, and the settings by which people recognise a source."""
+    """The form for a kind of source: its name, its fields, and the settings by which people recognise a source."""
 
     kind: str
     name: str
@@ -75,13 +75,13 @@ class SourceForm:
     sign_in: Callable[[Identity, Collection], SignIn | None] | None = None
 
     def place(self, settings: Mapping[str, Any]) -> str:
-        """Write a source's name, such as a bucket and a folder."""
+        """Format a source's name, such as a bucket and a folder."""
         return "/".join(str(settings[name]) for name in self.shown if settings.get(name))
 
     def draw(self, key: str) -> None:
-        """Draw the fields in two columns, then multi-line fields and switches below, as wide as the form."""
+        """Draw the fields in two columns, then multi-line fields and switches at full width."""
         lines = [one for one in self.fields if not one.is_text and not one.is_switch]
-        # Row by row, so that the tabulator goes as one reads, and a phone has them in their order.
+        # Row by row: the tab key follows the reading order, and a phone keeps it too.
         for first in range(0, len(lines), 2):
             pair = lines[first : first + 2]
             columns = st.columns(2) if len(lines) > 1 else [st.container()]

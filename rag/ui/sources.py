@@ -1,7 +1,7 @@
-"""Draw where an answer comes from: its numbers as chips that open a card, and the cards under it.
+"""Draw an answer's sources: numbers as chips which open a card, and the cards below the answer.
 
-An answer's numbers are links to `#{anchor}-{number}` (`answer_markdown`). What the card says is beside the answer in
-attributes. The script shows it as text and nothing else, and opens the page by the button of the source's card.
+An answer's numbers are links to `#{anchor}-{number}` (`answer_markdown`). HTML attributes beside the answer hold each
+card's text. The script shows it strictly as text, and opens the page through the button on the source's card.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from rag.ui.board import marks_line
 from rag.ui.formats import has_pages, pages
 from rag.ui.text import EXCERPT_CHARACTERS, excerpt, marked, place_of_number, plain
 
-#: The longest sentence a card shows; one shorter than the second number is shown with the text around it.
+#: The longest sentence on a card; a sentence shorter than the second number is shown with surrounding text.
 SENTENCE_CHARACTERS, SHORT_SENTENCE_CHARACTERS = 260, 60
-#: Citations by number, for each place of the number in the answer (`rag.answering.citations.quoted`).
+#: Citations by number, for each occurrence in the answer (`rag.answering.citations.quoted`).
 Places = Mapping[int, Sequence[Citation]]
 
 
 def sentence_of(citation: Citation) -> str:
-    """Return the sentence in a passage with most of the marked words, the first among equals."""
+    """Return the passage's sentence with most marked words, the first among equals."""
     best = telling_sentence(citation.passage, citation.matched_terms)
     return excerpt(best, citation.matched_terms, SENTENCE_CHARACTERS)
 
 
 def place_of_source(citation: Citation) -> str:
-    """Return the page or the heading of a passage, whichever its kind of document has."""
+    """Return a passage's page or heading, depending on the kind of document."""
     is_paged = has_pages(citation.file_name) and not citation.category
     place = pages(citation.first_page, citation.last_page) if is_paged else citation.section
     return " · ".join(part for part in (citation.collection, place) if part)
 
 
 def shown_path(citation: Citation, *, is_wide: bool) -> str:
-    """Return the headings above a passage for a card: all in a wide one, else the nearest, of a sheet its name too."""
+    """Return the headings above a passage: all on a wide card, else the nearest, with the name for a sheet."""
     headings = citation.section.split(PATH_SEPARATOR)
     if is_wide:
         return citation.section
@@ -58,8 +58,9 @@ def shown_path(citation: Citation, *, is_wide: bool) -> str:
 
 
 def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
-    """Return what tells documents apart in an answer: the folder, and of one title in one folder the file, of equal
-    files also a number each.
+    """Return labels to distinguish an answer's documents.
+
+    The label is the folder; documents with equal titles in a folder add the file, and equal files a number.
     """
     documents = {citation.document_id: citation for citation in citations}
     folders = {key: folder_shown(c.title or c.file_name, c.folder) for key, c in documents.items()}
@@ -80,7 +81,7 @@ def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
 
 
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
-    """Return the cards over the numbers in an answer, for the script: one card for each of `places`."""
+    """Build the cards over an answer's numbers, for the script: a card for each of `places`."""
     apart, items = told_apart(citations), []
     links = [
         (place_of_number(anchor, number, place), opener, citation)
@@ -108,7 +109,7 @@ def _once_each(citations: Sequence[Citation]) -> Places:
 
 
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
-    """Return the key of the button that opens the page for each place of a number: one for the same marks."""
+    """Return the key of the button opening the page for each place of a number; equal marks share a key."""
     marks = [citation.matched_terms for citation in places]
     firsts = [marks.index(mark) + 1 for mark in marks]
     number = places[0].number
@@ -116,7 +117,7 @@ def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
 
 
 def source_lines(citations: Sequence[Citation]) -> list[str]:
-    """Return where the numbers of an answer come from, a line for each: `[1] Handbook (handbook.pdf), p. 3`."""
+    """List the sources behind an answer's numbers, a line each: `[1] Handbook (handbook.pdf), p. 3`."""
     apart = told_apart(citations)
     lines = []
     for citation in citations:
@@ -128,7 +129,7 @@ def source_lines(citations: Sequence[Citation]) -> list[str]:
 
 
 def copy_html(text: str, key: str) -> str:
-    """Return a button that copies a text to the clipboard."""
+    """Build a button to copy a text to the clipboard."""
     label, done = escape(_("Copy"), quote=True), escape(_("Copied"), quote=True)
     return (
         f'<button type="button" class="hr-copy" id="copy-{escape(key, quote=True)}" data-done="{done}" '
@@ -137,7 +138,7 @@ def copy_html(text: str, key: str) -> str:
     )
 
 
-#: Runs in the browser once per page load. What a document says is only ever set as text.
+#: Runs in the browser, one time per page load. Text from documents is only ever set as text.
 CHIPS = """
 <script>
 if (!window.hrAssistantChips) {
@@ -269,7 +270,7 @@ if (!window.hrAssistantChips) {
 </script>
 """
 
-#: The look of chips, their card, the page view and what a phone has less room for.
+#: Styles for chips, their card, the page view, and small screens.
 LOOK = """
 <style>
 [data-testid=stChatMessage] a[href^="#s"], [data-answer] sup {
@@ -322,13 +323,13 @@ LOOK = """
 """
 
 
-#: Below this width in pixels the cards take fewer columns, down to one on a phone.
+#: Below this width in pixels the cards use fewer columns, down to one on a phone.
 MINIMUM_CARD_PIXELS = 205
-#: Length of a passage on a card that has the whole width to itself.
+#: Passage length on a card spanning the full width.
 WIDE_EXCERPT_CHARACTERS = 420
-#: How much of a sentence that a passage does not bear out is repeated on its card.
+#: How much of an unsupported sentence is repeated on the passage's card.
 UNSUPPORTED_CHARACTERS = 120
-#: Files of a post named on its card; the post has all of them.
+#: The most files named on a post's card; the post lists all.
 SHOWN_FILES = 3
 
 
@@ -339,12 +340,12 @@ def draw_source_cards(
     on_open: Callable[[Citation], None],
     places: Places | None = None,
 ) -> None:
-    """Draw a card per citation; the `[n]` of an answer links to the anchor `{anchor}-n`.
+    """Draw a card per citation; the `[n]` in an answer links to the anchor `{anchor}-n`.
 
-    A card shows what the answer says at the first of the `places` of its number. The others open the page by buttons
-    that only the script presses.
+    A card shows the answer's statement at the first of its number's `places`. The other places open the page through
+    buttons pressed only by the script.
 
-    `on_open` is called back with the citation whose page to open. Scores are not shown: they measure how many of the
+    `on_open` is called with the citation whose page to open. Scores are not shown: they measure how many of the
     question's words a passage holds, and people would read "100%" as a correct answer.
     """
     columns, apart = min(len(citations), 3), told_apart(citations)
@@ -359,7 +360,7 @@ def draw_source_cards(
 
 
 def _draw_openers(places: Sequence[Citation], anchor: str, on_open: Callable[[Citation], None]) -> None:
-    """Draw the buttons of the further places of a number, which nobody sees."""
+    """Draw the hidden buttons for a number's further places."""
     others = dict(zip(_openers(anchor, places), places, strict=True))
     del others[f"{anchor}_open_{places[0].number}"]
     if others:
@@ -388,13 +389,13 @@ def _draw_card(
     section = shown_path(citation, is_wide=is_wide)
     places = [p for p in (plain(file_name), plain(citation.collection), numbers, plain(section)) if p]
     if language.direction() == "rtl":
-        # Each in its own direction: an English heading would be turned around the Arabic page before it.
+        # Isolate each direction: an English heading would be turned around the Arabic page before it.
         places = [f"\N{FIRST STRONG ISOLATE}{p}\N{POP DIRECTIONAL ISOLATE}" for p in places]
     if places:
         st.markdown(f":small[{' · '.join(places)}]")
     # Files are links below.
     passage = without_attachments(citation.passage, {}) if citation.attachments else citation.passage
-    # The same sentence as under the number; a short one says more with what is around it.
+    # The same sentence as under the number; a short sentence needs its surroundings.
     shown = sentence_of(replace(citation, passage=passage))
     if is_wide or len(shown) < SHORT_SENTENCE_CHARACTERS:
         shown = excerpt(passage, citation.matched_terms, WIDE_EXCERPT_CHARACTERS if is_wide else EXCERPT_CHARACTERS)
@@ -420,8 +421,8 @@ def _draw_card(
 
 
 def _draw_links(citation: Citation, anchor: str) -> None:
-    """Draw a post's files and its original as links, where they lead to a web page; files without one by name."""
-    # Checked again, because the values stored with an answer are as old as the answer.
+    """Draw a post's files and original as links if they lead to a web page; other files by name."""
+    # Check again: the values stored with an answer are as old as the answer.
     files = [(name, web_address(address)) for name, address in citation.attachments if name][:SHOWN_FILES]
     left = len(citation.attachments) - len(files)
     original = web_address(citation.url)
@@ -447,7 +448,7 @@ def _draw_link(label: str, address: str, icon: str) -> None:
 
 
 def _unsupported_words(citation: Citation) -> str:
-    """Return which sentence of the answer the passage does not bear out."""
+    """Name the answer's sentence this passage does not support."""
     if not citation.unsupported:
         return _("Check the figures: not all of them are on this page.")
     first = citation.unsupported[0]
@@ -457,7 +458,7 @@ def _unsupported_words(citation: Citation) -> str:
 
 
 def written_day(day: str) -> str:
-    """`2026-11-18` as `18 Nov 2026`, kept on one line; other text is returned unchanged."""
+    """Format `2026-11-18` as `18 Nov 2026` without line breaks; other text is returned unchanged."""
     try:
         return language.day(date.fromisoformat(day)).replace(" ", "\N{NO-BREAK SPACE}")
     except ValueError:

@@ -1,8 +1,8 @@
-"""Escape text of models, documents and people, so that its Markdown cannot act.
+"""Escape text from models, documents and people, so its Markdown stays inert.
 
-Streamlit's Markdown makes links of addresses, formulas of `$…$`, icons of `:material/…:`, diagrams of fenced code and
-requests to other sites of `![…](…)`. Text of others passes through `plain`, `marked` or `answer_markdown` before it is
-drawn, and only verified citations are links. `tests/ui/test_every_text.py` finds calls that draw it without them.
+Streamlit's Markdown turns addresses into links, `$…$` into formulas, `:material/…:` into icons, fenced code into
+diagrams and `![…](…)` into requests to other sites. Foreign text passes through `plain`, `marked` or `answer_markdown`
+before it is drawn, and only verified citations are links. `tests/ui/test_every_text.py` finds calls without them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from markdown_it.tree import SyntaxTreeNode
 
 #: Everything Markdown or Streamlit's extensions give a meaning to.
 SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:^=&@/])")
-#: Streamlit makes links and icons of these after it has resolved escapes; in code it does not. No bracket, bar or
-#: backtick is part of one, because that would end a badge, a cell of a table, or the code.
+#: Streamlit makes links and icons from these after resolving escapes, but not in code. Brackets, bars and backticks are
+#: excluded, because they would end a badge, a table cell, or the code.
 ACTING = re.compile(
     r"(?:https?://|www\.)(?:[^\s`|\[\]\\<>]*[^\s`|\[\]\\<>.,;:!?'\"()*_~])?"
     r"|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|:material_\w+:|:streamlit:",
     re.IGNORECASE,
 )
-#: Characters that have a meaning within a line of an answer. An underscore within a word has none.
+#: Characters with a meaning within a line. An underscore within a word has none.
 WITHIN_A_LINE = re.compile(
     r"[\\`*\[\]<$~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=[A-Za-z:-]|[\w+-]+:)|(?<=:material)/|&(?=#?\w{1,40};)|!$"
 )
-#: Beginnings that would turn a line of text into a heading, a quote or a list.
+#: Beginnings which would turn a line into a heading, a quote or a list.
 LINE_START = re.compile(r"^ *(?:(?=[#>=+-])|(\d{1,9})(?=[.)]))", re.MULTILINE)
 INDENT = re.compile(r"^ +", re.MULTILINE)
 NUMBERS = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
 BACKTICKS = re.compile(r"`+")
 LINE_BREAKS = re.compile(r"[\t\n\r]+")
 _ENDS = r"(?:p|li|ul|ol|h5|h6|blockquote)>\n?"
-#: Text that means nothing to Markdown within a line, numbers of passages included, and a line in which whatever follows
-#: is words of its block.
+#: Text without a meaning for Markdown within a line, including passage numbers; and a line whose continuation is always
+#: words in its block.
 WORDS = re.compile(r"(?:[^\W_]|[ ,.?()%€$£'’–:/、。，？-]|\[\d{1,3}(?:, ?\d{1,3}){0,20}\])+")
 LINE_OF_WORDS = re.compile(r" {0,3}(?:(?:[-*+>]|\d{1,9}[.)]|#{1,6}) )?[^\W\d_]{2,}[ ,].*(?<=[^\W_]|[ ,.\]])")
 BLOCK_END = re.compile(rf"</(?<!\n</){_ENDS}(?:</{_ENDS})*\Z")
@@ -48,7 +48,7 @@ LARGEST_HEADING = 5
 PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable("table")
 PARSER.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "lheading", "hr"])
 
-#: The parts of a growing answer.
+#: The elements of a growing answer.
 # fmt: off
 ANSWER_TAGS = frozenset({
     "p", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td",
@@ -57,23 +57,23 @@ ANSWER_TAGS = frozenset({
 # fmt: on
 
 HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
-#: Characters of a passage on a card; about five lines: the answer above stays in sight.
+#: Length of a passage on a card in characters, about five lines: the answer above stays in sight.
 EXCERPT_CHARACTERS = 160
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
 
 
 def plain(text: str) -> str:
-    """Escape text for Markdown, on one line. Addresses become code, not links."""
+    """Escape text for Markdown, on a single line. Addresses become code, not links."""
     return _kept(" ".join(text.split()))
 
 
 def in_chart(text: str) -> str:
-    """Text for a figure of Plotly, which reads a part of HTML, links too."""
+    """Escape text for a Plotly figure, which interprets some HTML, including links."""
     return escape(" ".join(text.split()), quote=False)
 
 
 def lines(text: str) -> str:
-    """Escape several lines of text for Markdown."""
+    """Escape several lines for Markdown."""
     return "  \n".join(plain(line) for line in text.strip().splitlines())
 
 
@@ -91,7 +91,7 @@ def _around_addresses(text: str, write: Callable[[str], str]) -> list[str]:
 
 
 def _joined(pieces: Iterable[str]) -> str:
-    """Pieces in a row. Backticks of two neighbours would be one longer run, which begins and ends no code."""
+    """Join pieces. Adjacent backticks would merge into a longer run, which neither begins nor ends code."""
     written: list[str] = []
     for piece in filter(None, pieces):
         if written and written[-1].endswith("`") and piece.startswith("`"):
@@ -101,40 +101,39 @@ def _joined(pieces: Iterable[str]) -> str:
 
 
 def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") -> str:
-    """Return an answer, safe to draw. `[n]` links to `#{anchor}-n` for the numbers given, and is only shown for others.
+    """Return an answer, safe to draw. `[n]` links to `#{anchor}-n` for the given numbers, and is plain text for others.
 
-    The answer is parsed, and written again from its bold, lists, tables, quotes, headings and code. Everything else is
-    text, so it makes no difference what another parser would have found in it. A number's second place links to
-    `#{anchor}-n-2`, and so on.
+    The answer is parsed and rewritten from its bold, lists, tables, quotes, headings and code. Everything else becomes
+    text, whatever a different parser would find in it. A number's second place links to `#{anchor}-n-2`, and so on.
     """
     return _Answer(set(numbers), anchor).blocks(SyntaxTreeNode(PARSER.parse(text)))
 
 
 def place_of_number(anchor: str, number: int, place: int) -> str:
-    """Return the link for a number in an answer at one of the number's places, counted from 1."""
+    """Return the link for a number in an answer at its n-th place, counted from 1."""
     return f"{anchor}-{number}" if place == 1 else f"{anchor}-{number}-{place}"
 
 
 class GrowingAnswer:
-    """Writes an answer as HTML while it grows. A block that another one follows changes no more and is written once.
+    """Write a growing answer as HTML. A block followed by another block is final and written a single time.
 
-    The HTML has the tags of `ANSWER_TAGS`, no attribute but the first number of a list, and cannot act: everything that
-    a model or a document wrote is text in it.
+    The HTML uses the tags in `ANSWER_TAGS`, with no attribute except a list's first number, and is inert: everything
+    from models or documents is text.
     """
 
     def __init__(self) -> None:
-        #: The blocks that are finished, and the last one.
+        #: The finished blocks, and the last block.
         self.finished: list[str] = []
         self.growing = ""
         self._text = ""
         self._finished_to = 0
 
     def grow(self, text: str) -> None:
-        """Take the answer as it is now; `text` begins with the text of the call before."""
+        """Take the answer's current text; `text` begins with the text from the previous call."""
         before, self._text = self._text, text
         line = before[before.rfind("\n") + 1 :]
-        # Most pieces are words of the same line, and the number of a passage. Parsed with all of its block each time,
-        # they would take a tenth of what a process does under a hundred readers.
+        # Most pieces are words on the same line, and passage numbers. Parsing the whole block for each piece would take
+        # a tenth of a process's time with a hundred readers.
         if (
             WORDS.fullmatch(text, len(before))
             and (end := BLOCK_END.search(self.growing))
@@ -146,7 +145,7 @@ class GrowingAnswer:
         rest = text.replace("\r\n", "\n").replace("\r", "\n")[self._finished_to :]
         blocks = _top_blocks(PARSER.parse(rest))
         begins = blocks[-1][0].map if len(blocks) > 1 else None
-        # A line that is not whole may still become something else: "1" a list.
+        # An incomplete line may still become a different element: "1" a list.
         if begins and len(parts := rest.split("\n", begins[0] + 1)) > begins[0] + 1:
             self._finished_to += sum(len(line) + 1 for line in parts[: begins[0]])
             self.finished += map(_html, blocks[:-1])
@@ -155,7 +154,7 @@ class GrowingAnswer:
 
 
 def _top_blocks(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Tokens by the block of the text that they are part of."""
+    """Group tokens by top-level block."""
     blocks: list[list[Token]] = []
     depth = 0
     for token in tokens:
@@ -178,7 +177,7 @@ def _html(tokens: list[Token]) -> str:
 
 
 def _with_chips(token: Token) -> Iterator[Token]:
-    """Numbers of passages in a text as chips, which the stored answer has as links."""
+    """Turn passage numbers into chips; the stored answer has links instead."""
     if token.type != "text" or "[" not in token.content:
         yield token
         return
@@ -195,7 +194,7 @@ def _chips(numbers: re.Match[str]) -> str:
 
 
 class _Answer:
-    """Writes a parsed answer as Markdown again."""
+    """Write a parsed answer as Markdown."""
 
     def __init__(self, known: set[int], anchor: str) -> None:
         self._known = known
@@ -213,7 +212,7 @@ class _Answer:
     def block(self, node: SyntaxTreeNode) -> str:
         match node.type:
             case "fence" | "code_block":
-                # Without its language: Streamlit draws mermaid as a diagram, with links.
+                # Drop the language: Streamlit draws mermaid as a diagram, with links.
                 body = node.content.removesuffix("\n")
                 fence = "`" * max(3, *(len(run) + 1 for run in BACKTICKS.findall(body)), 0)
                 return f"{fence}\n{body}\n{fence}"
@@ -253,7 +252,7 @@ class _Answer:
     def _pieces(self, node: SyntaxTreeNode) -> list[str]:
         match node.type:
             case "code_inline" if self._is_in_table and "\\" in node.content:
-                # In a cell, a backslash of code may make the bar after it end the cell, and so the code.
+                # In a table cell, a backslash in code may let the following bar end the cell, and thereby the code.
                 return self._text(node.content)
             case "code_inline":
                 written = code(node.content)
@@ -284,7 +283,7 @@ def _escaped(text: str) -> str:
 
 
 def code(content: str) -> str:
-    """Code within a line, between as many backticks as do not occur in it. Not for what comes after "[" or "|"."""
+    """Return inline code, between enough backticks. Not for use after "[" or "|" characters."""
     content = " ".join(content.split()) or " "
     runs = {len(run) for run in BACKTICKS.findall(content)}
     ticks = "`" * next(length for length in range(1, len(runs) + 2) if length not in runs)
@@ -293,7 +292,7 @@ def code(content: str) -> str:
 
 
 def _prefixed(block: str, first: str, others: str) -> str:
-    """Return a block with these characters before its first line and before the others."""
+    """Prefix a block's first line and its other lines."""
     return first + block.replace("\n", f"\n{others}")
 
 
@@ -317,8 +316,9 @@ def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
 
 
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
-    """Return the stretch of a passage that holds most of the terms, cut at words, with … where something is left
-    out. Marks of headings ("## Hotels") are no words of the passage.
+    """Return the part of a passage with most of the terms, cut at words, with … for omissions.
+
+    Heading marks ("## Hotels") are not words in the passage.
     """
     passage = " ".join(HEADING_MARK.sub("", passage).split())
     if len(passage) <= characters:
@@ -335,7 +335,7 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
 
 
 def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
-    """Return a passage as Markdown with the terms marked; everything else exactly as it is."""
+    """Return a passage as Markdown with the terms marked; everything else unchanged."""
     passage = " ".join(passage.split())
     pattern = _terms_pattern(terms)
     if pattern is None:
@@ -354,8 +354,8 @@ def _terms_pattern(terms: Sequence[str], *, is_joined: bool = True) -> re.Patter
     wanted = sorted({t.strip() for t in terms if t.strip()}, key=len, reverse=True)
     if not wanted:
         return None
-    # Scripts without spaces have no word edges to hold on to. Neighbours, also across two short words such as "of
-    # the", are marked as one: a passage in confetti cannot be read.
+    # Scripts without spaces have no word boundaries to match. Neighbours, even across two short words ("of the"), are
+    # marked as a single run: a passage in confetti is unreadable.
     word = "|".join(
         re.escape(t) if CJK.search(t) else rf"(?<!\w)(?<!\d[.,]){re.escape(t)}(?!\w|[.,]\d)" for t in wanted
     )

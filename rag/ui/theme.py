@@ -1,4 +1,4 @@
-"""Define the marks of the product, and the colours of operations in figures."""
+"""The product's marks, and the colours for operations in figures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ PRODUCT = "HR Assistant"
 MARK = "/app/static/mark.svg"
 WORDMARK = "/app/static/wordmark.svg"
 
-#: Roles of colour in figures, as places in `chartCategoricalColors`: the same operation has the same colour everywhere.
+#: Colours in figures, as indexes into `chartCategoricalColors`: an operation has the same colour everywhere.
 OPERATION_COLOR_INDEX = {"chat": 0, "embedding": 1, "reranking": 2, "translation": 3, "tagging": 4, "ocr": 5}
 
 
-#: `config=` of every chart: no toolbar, which reads as clutter beside the product's own controls.
+#: `config=` for every chart: no toolbar, which is clutter beside the product's controls.
 PLOTLY_CONFIG = {"displayModeBar": False, "displaylogo": False}

@@ -1,8 +1,8 @@
-"""Draw what widgets of several pages share: labels, the choice of a collection, questions to click, pages of a list.
+"""Widgets shared by several pages: labels, choosing a collection, questions to click, list pages.
 
-Streamlit sends the label of a choice back, not the choice: of two options with one label the first is chosen, whichever
-was clicked. So labels of things that people name themselves are made distinct here, and a widget is given the labels of
-the run before as its value, so that a label may change while something is chosen.
+Streamlit sends back a choice's label, not the choice: with two equal labels the first option is chosen, whichever was
+clicked. Labels for things named by people are therefore made distinct here. A widget's value is read with the previous
+run's labels, so a label may change while its option is chosen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = TypeVar("Row")
 
 
 def time_column(*, with_year: bool = True, with_time: bool = True, width: int | None = None) -> Any:
-    """Return the column of a table for moments, written in the reader's language and time zone."""
+    """Return a table column for times, in the reader's language and time zone."""
     written = table_date(with_year=with_year, with_time=with_time)
     return st.column_config.DatetimeColumn(format=written, timezone=st.context.timezone, width=width)
 
@@ -47,43 +47,42 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
 
 
 def name_labels(names: Mapping[Option, str], *, gone: str = "") -> Labels[Option]:
-    """Label things that have nothing but a name."""
+    """Label items which have only a name."""
     gone = gone or _("No longer there")
     return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], gone=gone)
 
 
 def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
-    """Return labels for a widget whose options are words of the product's own."""
+    """Return labels for a widget whose options are the product's words."""
     return lambda option: _(names[option])
 
 
 def read_address(words: Mapping[str, Iterable[str]]) -> None:
-    """Bring what the address chooses into the reader's language, so that a link works for whoever opens it.
+    """Translate choices in the query parameters into the reader's language, so a link works for everyone.
 
-    The address of a widget that is bound to it holds the words as its sender read them. `words` are the English words
-    of such widgets by their keys. To be called before the first of them is drawn.
+    A widget bound to a query parameter stores the words in the sender's language. `words` maps such widgets' keys to
+    their English words. Call this before the first of them is drawn.
     """
     given = {key: st.query_params[key] for key in words if key in st.query_params}
     changed = False
     for key, text in given.items():
         if text not in {_(message) for message in words[key]} and (message := meant_by(text, words[key])):
             with get_session_state().query_params() as address:
-                # Back and Forward bring words of another language to a widget that was drawn already.
+                # Back and Forward bring words in a different language to a widget already drawn.
                 if (binding := address.get_binding_for_param(key)) is not None:
                     address.unbind_widget(binding.widget_id)
                     st.session_state.pop(key, None)
                 address[key] = _(message)
             changed = True
     if changed:
-        st.rerun()  # a widget reads the address as it was when the run began
+        st.rerun()  # Widgets read the query parameters as they were at the start of the run.
 
 
 def forget_gone_widgets() -> None:
-    """Drop the callbacks of widgets that are on the page no more, at the end of a run that drew all of it.
+    """Drop the callbacks of removed widgets, at the end of a full run.
 
-    Streamlit forgets the values of such widgets, but keeps their callbacks until the tab is closed. A page's callback
-    holds every name of the run that drew it: messages, sources, answers. A tab in which somebody asks would hold a run
-    more with every question.
+    Streamlit forgets such widgets' values but keeps their callbacks until the tab closes. A page's callback holds every
+    name in its run: messages, sources, answers. With each question, a tab would keep another run in memory.
     """
     context = get_script_run_ctx()
     if context is None or context.fragment_ids_this_run:
@@ -96,7 +95,7 @@ def forget_gone_widgets() -> None:
 
 
 def dialog(title: str, **options: Any) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Make a function a dialog whose title is in the language of the person who opens it."""
+    """Make a function a dialog with a title in the opener's language."""
 
     def decorate(draw: Callable[P, None]) -> Callable[P, None]:
         @wraps(draw)
@@ -114,10 +113,9 @@ def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
 
 
 def keep_chosen(key: str) -> None:
-    """Keep the choice of a widget even if its options or their labels changed in this run.
+    """Keep a widget's choice even if its options or labels changed in this run.
 
-    Call this before the widget is drawn. The choice is read with the labels that the browser has, and sent with the
-    labels of this run.
+    Call this before the widget is drawn. The choice is read with the browser's labels, and sent with this run's labels.
     """
     if key in st.session_state:
         st.session_state[key] = st.session_state[key]
@@ -135,14 +133,14 @@ def choose_collection(
     width: int | Literal["stretch"] = "stretch",
     on_change: Callable[[], None] | None = None,
 ) -> UUID | None:
-    """Draw the choice of a collection by its name, and return the chosen one.
+    """Draw the choice of a collection by name, and return the chosen collection.
 
     Args:
-        chosen: The collection chosen beforehand; the first where it is None.
-        everything: What the empty box says. With it, nothing is chosen beforehand without `chosen`, the label is
-            hidden, and None is returned until somebody chooses.
-        gone: What a chosen one that was deleted meanwhile is called.
-        side_by_side: So many names are drawn beside each other instead of in a box; the choice is then in the state.
+        chosen: The preselected collection; the first if None.
+        everything: The text in the empty box. With it, nothing is preselected without `chosen`, the label is hidden,
+            and None is returned until a person chooses.
+        gone: The label for a chosen collection deleted meanwhile.
+        side_by_side: Up to this many names are drawn side by side instead of in a box; the choice is then in the state.
     """
     label = label or _("Collection")
     labels = name_labels(names, gone=gone or _("Deleted collection"))
@@ -177,9 +175,9 @@ def ask_to_confirm(
     icon: str = ":material/delete:",
     keeps: str = "",
 ) -> None:
-    """Ask in a dialog before something that takes away: what and how much, with the way back first.
+    """Ask for confirmation before a destructive action, with the safe choice first.
 
-    `sentences` are Markdown, `does` names the act on its red button.
+    `sentences` are Markdown and say what is lost and how much; `does` names the action on the red button.
     """
 
     @st.dialog(title, icon=icon)
@@ -196,21 +194,21 @@ def ask_to_confirm(
 
 
 def draw_end_button(label: str, kept: str) -> None:
-    """Draw the button that ends a dialog about something shown once, which is in `st.session_state[kept]` until then.
+    """Draw the final button in a dialog showing a secret a single time, kept in `st.session_state[kept]` until then.
 
-    Taken out when it is drawn, it would be lost where something else runs the page at that moment.
+    If the value were removed when drawn, a rerun at this moment would lose it.
     """
     if st.button(label, key=f"{kept}_done", type="primary", on_click=st.session_state.pop, args=(kept, None)):
         st.rerun()
 
 
 def draw_copy_button(text: str, label: str = "", done: str = "") -> None:
-    """Draw a button that copies a text; the one of a block of code is seen only under the mouse."""
+    """Draw a button to copy a text; a code block's button is visible only under the mouse."""
     st.html(copy_button(text, label or _("Copy"), done or _("Copied")))
 
 
 def copy_button(text: str, label: str, done: str) -> str:
-    """Return the HTML of a button that copies a text, by the script of the frame."""
+    """Build the HTML for a copy button, handled by the frame's script."""
     look = "padding:.4rem .8rem;border-radius:10px;border:1px solid rgba(128,138,165,.45)"
     return (
         f'<button type="button" class="hr-copy" data-copy="{escape(text, quote=True)}" '
@@ -219,15 +217,15 @@ def copy_button(text: str, label: str, done: str) -> str:
 
 
 def red(label: str) -> str:
-    """Return the label of a button that takes something away."""
+    """Return the label for a destructive button."""
     return f":red[{label}]"
 
 
 def table_key(name: str, of: Iterable[Hashable]) -> str:
-    """Return the key of a table with these rows: another one whenever they change, and never one of before.
+    """Return a table key for these rows: new whenever they change, and never reused.
 
-    A browser answers with the numbers of rows and keeps by key which were chosen: with other rows, or with the same
-    ones that come back, they would mean something else.
+    A browser sends row numbers and remembers the selection by key. With different rows, or with the same rows again
+    later, the numbers would mean different items.
     """
     state, rows = st.session_state, hash(tuple(of))
     turn, before = state.get(f"{name}_turn", (0, None))
@@ -238,13 +236,13 @@ def table_key(name: str, of: Iterable[Hashable]) -> str:
 
 
 def draw_table_again(name: str) -> None:
-    """Have a table drawn with nothing chosen, though its rows are the same."""
+    """Redraw a table without a selection although its rows are unchanged."""
     turn, _rows = st.session_state.get(f"{name}_turn", (0, None))
     st.session_state[f"{name}_turn"] = (turn, None)
 
 
 def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashable], alt: str) -> Row | None:
-    """Draw rows as a table, and return the chosen row. With another `of`, no row is chosen."""
+    """Draw rows as a table, and return the selected row. A changed `of` clears the selection."""
     picked = st.dataframe(
         table,
         hide_index=True,
@@ -259,9 +257,9 @@ def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashab
 
 
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
-    """Return the current page of a list, never one past the end, and the key of its `st.pagination`.
+    """Return a list's current page, never past the end, and the key for its `st.pagination`.
 
-    Each search has a key of its own and begins with the first page.
+    Each search has a separate key and begins at the first page.
     """
     state = st.session_state
     turn, before = state.get(f"{key}_turn", (0, looked_for))
@@ -272,7 +270,7 @@ def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
 
 
 def draw_question_buttons(questions: Sequence[str], *, key: str, on_ask: Callable[[str], None]) -> None:
-    """Draw a button per question, whole on a phone too, where a row of pills would be cut off."""
+    """Draw a button per question: unlike pills in a row, buttons are complete on a phone too."""
     with st.container(key=key, gap="xsmall"):
         for number, question in enumerate(questions):
             st.button(plain(question), key=f"{key}_{number}", on_click=on_ask, args=(question,), wrap=True)
