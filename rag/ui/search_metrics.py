@@ -262,7 +262,7 @@ def _draw_sentences(
 
 
 class RerankingEffect(NamedTuple):
-    """The effect of reranking, as shares of the reranked questions."""
+    """Effects of reranking, measured as shares among all reranked questions."""
 
     questions: int
     #: The first passage differs from before.
