@@ -1,4 +1,4 @@
-"""Show who you are here and where you are signed in. For everybody."""
+"""Show a person's account and where they are signed in. For everyone."""
 
 from __future__ import annotations
 

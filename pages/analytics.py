@@ -1,7 +1,7 @@
-"""Show what the assistant costs, how fast it answers, what it cannot answer, and single questions. For managers.
+"""Show costs, response times, unanswered questions and single questions. For managers.
 
-Every figure is computed in SQL; the period and the filters are in the address, so a view can be shared. Questions are
-personal: each company sets who sees the names beside them; by default, administrators do.
+Every figure is computed in SQL. Period and filters are query parameters, so a view can be shared. Questions are
+personal: each company decides who sees the names beside them; by default, administrators do.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
 ORDERS = (N_("Newest"), N_("Slowest"))
 KINDS = (N_("Questions"), N_("Searches"))
-#: The words that a link to a view may choose, by the key of the widget that it chooses them in.
+#: Words a link to a view may choose, by the key of the bound widget.
 IN_ADDRESS: Mapping[str, Iterable[str]] = {
     "analytics_period": PERIODS,
     "analytics_view": VIEWS,
@@ -129,12 +129,12 @@ def choose_period() -> Period:
             )
     given = days if isinstance(days, tuple) else (days,)
     dates = [day for day in given if isinstance(day, date)]
-    # While only the first end has been chosen, that day is shown.
+    # If only the first end is chosen, show this day.
     return Period(min(dates), max(dates)) if dates else default
 
 
 def choose_document() -> UUID | None:
-    """Draw the choice of one document: from a list of few, else from the results of a search."""
+    """Draw the choice of a document: a short list, else the results of a search."""
     library = services().documents
     kept = uuid_of(st.query_params.get("analytics_document", ""))
     offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)
@@ -183,7 +183,7 @@ def put_in_address(name: str, chosen: object) -> None:
 
 
 def choose(name: str, value: str | UUID) -> None:
-    """Take the filter of a row that was chosen in a table; a collection is named, a document is its id."""
+    """Apply the filter from a table's selected row; a collection is given by name, a document by id."""
     if name == "document":
         put_in_address("analytics_document", value)
     elif name == "collection":
@@ -236,7 +236,7 @@ def choose_filters(period: Period) -> Filters:
 
 
 def draw_report(period: Period, filters: Filters) -> None:
-    """Draw the button of the report, and let administrators choose who gets it by e-mail."""
+    """Draw the report button, and let administrators choose who gets it by e-mail."""
     scheduled = services().scheduled_work
     with st.popover(_("Report"), icon=":material/summarize:", key="analytics_report"):
         actions.draw_export(
@@ -270,7 +270,7 @@ def draw_report(period: Period, filters: Filters) -> None:
 
 
 def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
-    # Made when the button is pressed, where nobody's language is known.
+    # Built on click, in a thread without a known language.
     with speaking(language):
         return digest_pdf(services().scheduled_work.digest(identity, period, filters, chosen=names_of(filters)))
 
@@ -278,7 +278,7 @@ def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
 def choose_language(period: Period) -> str | None:
     languages = analytics.languages(identity, period)
     kept = st.query_params.get("analytics_language", "")
-    # A key for each address, so that Back and rows of tables change the choice.
+    # A key per address lets Back and table rows change the choice.
     key = f"analytics_language_{kept if kept in languages else ''}"
     if len(languages) < 2:
         return None
@@ -297,7 +297,7 @@ def choose_language(period: Period) -> str | None:
 
 
 def names_of(filters: Filters) -> list[str]:
-    """Return what is chosen in the filters, as the page names it."""
+    """Return the names of the chosen filters, as shown on the page."""
     library, document, collection = services().documents, filters.document_id, filters.collection_id
     found = library.names(identity, replace(ANSWERING, document_ids=(document,)), limit=1) if document else []
     kept = [named.name for named in library.collections(identity) if named.id == collection] if collection else []
@@ -388,14 +388,14 @@ def draw_questions(period: Period, filters: Filters) -> None:
             key="analytics_export",
         )
     page = int(st.session_state.get("analytics_page", 1))
-    # All that a text occurs in would take long to count: as many as tell whether there is another page.
+    # Counting every match for a text would take long: count only enough to know whether there is another page.
     most = page * ROWS_PER_PAGE + 1 if wanted.text.strip() else None
     total = analytics.count_questions(identity, period, filters, wanted, most=most)
     if not total:
         st.caption(_("No question matches. Change the search, the outcome or the period."))
         return
     last_page = -(-total // ROWS_PER_PAGE)
-    # The page chosen for other filters may be past the end of these.
+    # The page chosen for other filters may be past the end.
     page = min(page, last_page)
     rows = analytics.questions(
         identity,
@@ -425,7 +425,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
     ids = [row.id for row in rows]
     chosen = st.dataframe(
         table,
-        # A selection is a row number; with other rows it would open another question.
+        # A selection is a row number; after the rows change, it would open a different question.
         key=table_key("analytics_questions", ids),
         on_select="rerun",
         selection_mode="single-row",
@@ -486,7 +486,7 @@ def draw_details(chat_log_id: UUID) -> None:
 
 
 def draw_golden_button(entry: ChatLogEntry) -> None:
-    """Let an administrator keep a question that every later run has to answer as well."""
+    """Let an administrator keep a question as a golden question for every later run."""
     if not identity.may(Role.ADMIN) or not entry.question.question:
         return
     of_it = (c for c in services().documents.collections(identity) if c.id == entry.question.collection_id)
@@ -519,7 +519,7 @@ def draw_nothing(filters: Filters) -> None:
 read_address(IN_ADDRESS)
 period = choose_period()
 filters = choose_filters(period)
-with st.container(key="analytics_warnings"):  # keeps the place of what is below
+with st.container(key="analytics_warnings"):  # Keeps the parts below in place.
     draw_warnings(identity)
 overview, costs, times, search, questions, gaps, quality = st.tabs(
     [_(view) for view in VIEWS],

@@ -1,4 +1,4 @@
-"""Show who changed what, and when. For administrators; nobody can change or remove a line."""
+"""Show who changed what, and when. For administrators; nobody can change or remove an entry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ zone = time_zone(st.context.timezone)
 
 
 def draw_entry(entry: AuditEntry) -> None:
-    """Draw one entry in full: each field before and after."""
+    """Draw a full entry: each field before and after."""
     with st.container(border=True, key=f"audit_entry_{entry.id}", gap="small"):
         who = plain(entry.actor or PRODUCT)
         st.markdown(f"**{plain(action_name(entry.action))}** {plain(things(entry))}")
@@ -63,7 +63,7 @@ def draw_entry(entry: AuditEntry) -> None:
 
 
 def things(entry: AuditEntry) -> str:
-    """Return what an act changed: its name, or how many there are."""
+    """Return the changed item's name, or how many items changed."""
     if entry.things == 1:
         return entry.target
     first = entry.targets[0] if entry.targets else ""
@@ -110,7 +110,7 @@ HEADS = (_("When"), _("Who"), _("What"), _("Of"), _("Change"))
 
 
 def words(entry: AuditEntry) -> tuple[str, ...]:
-    """Return an entry as the table and the CSV file have it."""
+    """Return an entry as a row in the table and the CSV file."""
     when = date_time(entry.created_at, zone)
     return when, entry.actor or PRODUCT, action_name(entry.action), things(entry), change_words(entry, names)
 
@@ -122,7 +122,7 @@ chosen = st.dataframe(
     width="stretch",
     on_select="rerun",
     selection_mode="single-row",
-    # A row is a number: with other entries it would open another one.
+    # A selection is a row number; after the entries change, it would open a different entry.
     key=table_key("audit_table", (entry.id for entry in entries)),
     column_config={
         _("When"): st.column_config.TextColumn(width=135),

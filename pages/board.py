@@ -33,7 +33,7 @@ is_admin = identity.may(Role.ADMIN)
 state = st.session_state
 state.setdefault("board_problem", "")
 MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important"), "attachmentCount": N_("With attachments")}
-#: The figure that says whether a board has posts with a mark.
+#: The figure showing whether a board has posts with a mark.
 MARKED_BY = {"isPinned": "pinned", "isImportant": "important", "attachmentCount": "with_attachments"}
 MOST_RUNS = 10
 GROUP_WORDS = {"": N_("Posts"), "categories": N_("Categories"), "attachments": N_("Attachments")}
@@ -71,7 +71,7 @@ def save_source(collection: Collection) -> None:
 
 
 def column_groups() -> dict[str, dict[str, str]]:
-    """Return the names a source has where nobody says otherwise: of the posts, categories and attachments."""
+    """Return the default column names in a source: for posts, categories and attachments."""
     usual = PostsMapping()
     return {
         "": {name: value for name, value in usual.model_dump().items() if isinstance(value, str)},
@@ -90,12 +90,12 @@ def ask_board(collection: Collection) -> None:
 
 
 def draw_sync(collection: Collection) -> None:
-    """Draw the last sync, and follow it while it is under way."""
+    """Draw the last sync, and follow it while it runs."""
     runs = running.syncs.runs(identity, collection.id, limit=MOST_RUNS)
     at_work = sum(f.at_work for f in library.board_figures(identity, collection.id, only_ready=False))
     if state.get("board_was_active") and not at_work and not any(run.is_open for run in runs):
         state.board_was_active = False
-        st.rerun()  # the table and the figures show the posts as they are now
+        st.rerun()  # Show the current posts in the table and the figures.
     if at_work or any(run.is_open for run in runs):
         state.board_was_active = True
     for source in running.syncs.sources(collection):
@@ -211,7 +211,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
         st.button(_("Sync now"), key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
 if state.pop("board_asks", False):
     st.switch_page("chat.py")
-with st.container(key="board_notes"):  # keeps the place of what is below
+with st.container(key="board_notes"):  # Keeps the parts below in place.
     if state.board_problem:
         st.error(plain(state.board_problem), icon=":material/error:")
 if is_admin:

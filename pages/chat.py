@@ -1,6 +1,6 @@
-"""Ask the documents: streamed answers with their sources, the page behind each, and all past conversations.
+"""Ask the documents: streamed answers with sources and their pages, and all past conversations.
 
-An answer is a job of `LiveAnswers`; this page only watches it. Refreshing attaches again, a second tab follows, and
+An answer is a job in `LiveAnswers`; this page only watches it. A refresh attaches again, a second tab follows, and
 closing the tab loses nothing.
 """
 
@@ -40,9 +40,9 @@ from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.text import plain
 from rag.ui.widgets import draw_question_buttons
 
-#: A long history is what a run costs most: older turns come on demand.
+#: A long history is the most expensive part of a run: older turns are loaded on demand.
 TURNS_SHOWN = 10
-#: An answer stored within this time of its last word is drawn once, as stored.
+#: If an answer is stored within this time after its last word, only the stored version is drawn.
 SOON_SECONDS = 0.2
 
 identity = require(Role.EMPLOYEE)
@@ -58,7 +58,7 @@ state.setdefault("chat_place", (None, 0))
 state.setdefault("chat_moved", None)
 
 
-# What a click or a question does; callbacks run before the page is drawn again.
+# Actions for clicks and questions; callbacks run before the page is drawn again.
 
 
 def open_conversation(conversation_id: UUID | None) -> None:
@@ -76,8 +76,8 @@ def open_conversation(conversation_id: UUID | None) -> None:
 
 
 def ask(text: str, *, is_again: bool = False) -> None:
-    """Start an answer; one still being written here is ended first and keeps what it has."""
-    if state.get("chat_new"):  # clicked so shortly before that both arrive together
+    """Start an answer. An unfinished answer in this conversation is stopped and keeps its text."""
+    if state.get("chat_new"):  # Clicked so shortly before that both arrive together.
         open_conversation(None)
     state.chat_problem = ""
     state.chat_source = None
@@ -117,7 +117,7 @@ def ask_from_input() -> None:
 
 
 def ask_everywhere(text: str) -> None:
-    """Ask a question again that the chosen documents did not answer, in all of them."""
+    """Ask all documents a question the chosen documents did not answer."""
     forget_narrowing()
     ask(text)
 
@@ -132,7 +132,7 @@ def rate(message_id: UUID) -> None:
     if rating is not None:
         comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
         running.feedback.rate(identity, message_id, rating, comment, reason)
-        # A thumb down asks for the reason at once; the form closes when it is sent.
+        # A thumbs-down asks for the reason at once; the form closes when it is sent.
         state[f"chat_why_{message_id}"] = rating == 0 and not (comment or reason)
         if comment or reason:
             st.toast(_("Thank you. Your comment is saved."), icon=":material/check:")
@@ -173,7 +173,7 @@ def show_more_turns() -> None:
 
 
 def opened_conversation() -> Conversation | None:
-    """Return the conversation of the address, if it is this person's."""
+    """Return the conversation in the address, if it belongs to this person."""
     wanted = wanted_conversation()
     try:
         return running.conversations.get(identity, wanted) if wanted is not None else None
@@ -182,7 +182,7 @@ def opened_conversation() -> Conversation | None:
 
 
 def wanted_conversation() -> UUID | None:
-    """Return what the address names, whosever it is."""
+    """Return the conversation id in the address, whoever owns it."""
     if state.chat_moved is not None and st.query_params.get("c") == state.chat_moved[0]:
         # Sent right after a click on another conversation, before the browser had its address.
         st.query_params.from_dict({"c": state.chat_moved[1]} if state.chat_moved[1] else {})
@@ -193,7 +193,7 @@ def wanted_conversation() -> UUID | None:
 
 
 def shared_conversation() -> SharedConversation | None:
-    """Return a colleague's conversation of the address, if it is shared with this person."""
+    """Return the conversation in the address, if a colleague shared it with this person."""
     try:
         return running.conversations.shared(identity, UUID(st.query_params["c"]))
     except (KeyError, ValueError, NotFound):
@@ -201,12 +201,12 @@ def shared_conversation() -> SharedConversation | None:
 
 
 def reader_languages() -> list[str]:
-    """Return the languages of the browser."""
+    """Return the browser's languages."""
     return [st.context.locale] if st.context.locale else []
 
 
 def scope() -> ChatScope:
-    """Return what can be asked and what of it is chosen, for callbacks: they run before the page has read it."""
+    """Return the current scope, for callbacks: they run before the page reads it."""
     return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
 
 
@@ -249,10 +249,10 @@ def draw_welcome(asked: ChatScope) -> None:
 
 
 def place_of_answer(around: DeltaGenerator, *, is_emptied: bool) -> DeltaGenerator:
-    """Return the place of the latest answer, which differs from the place of the previous one.
+    """Return the latest answer's place, different from the previous answer's place.
 
-    A browser keeps the content of a container until something is drawn over it: in the same place, the previous
-    answer's sources would stay below the new one while it is written.
+    A browser keeps a container's content until it is drawn over. In the same place, the previous answer's sources would
+    stay below the new answer while it is written.
     """
     answered, place = state.chat_place
     if messages and messages[-1].id != answered:
@@ -265,7 +265,7 @@ def place_of_answer(around: DeltaGenerator, *, is_emptied: bool) -> DeltaGenerat
 
 
 def draw_around() -> None:
-    """Draw everything but the latest question and its answer."""
+    """Draw everything except the latest question and its answer."""
     draw_sidebar()
     with state.frame_sidebar:
         draw_recent(running.conversations, identity, shown.recent, conversation, open_conversation)
@@ -308,11 +308,11 @@ def draw_around() -> None:
 # The page.
 
 wanted = wanted_conversation()
-# The answer first: should it end in between, its message is whole.
+# Read the live answer first: if it ends in between, its message is complete.
 live: LiveAnswer | None = running.answers.active_here(identity, wanted) if wanted is not None else None
 shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
 if live is None and shown.messages and shown.messages[-1].state is MessageState.STREAMING:
-    # Another process writes it, or has died, or it has just ended.
+    # Another process is writing it, or has died, or it has just ended.
     live = running.answers.active(identity, shown.messages[-1].conversation_id)
     shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
 conversation = shown.opened
@@ -334,7 +334,7 @@ with st.bottom.container(horizontal=True, horizontal_alignment="distribute", ver
     filter_slot, stop_slot = st.empty(), st.empty()
 with st.bottom.container():
     draw_question_to_go_on(identity)
-    # Where it is seen however far the page and the list of conversations are scrolled.
+    # Here it is visible however far the page and the conversations are scrolled.
     actions.draw_undo("chat", problem="chat_problem")
 asked_in = now.collection_name
 hint = _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents")
@@ -343,7 +343,7 @@ typed = st.chat_input(
     key="chat_question",
     on_submit=ask_from_input,
 )
-if typed and not state.chat_taken:  # the first run of a session, which knows of no callback yet
+if typed and not state.chat_taken:  # The first run in a session has no callbacks yet.
     ask(str(typed))
     st.rerun()
 state.chat_taken = False
@@ -362,12 +362,12 @@ reading = Viewer(
 question = next((message.content for message in reversed(messages) if message.role == "user"), "")
 if conversation is not None and any(message.help_status not in ("", "open") for message in messages):
     running.help_requests.mark_seen(identity, conversation.id)
-#: Place for the figures of an answer that is drawn before it is stored.
+#: Place for the figures of an answer drawn before it is stored.
 figures: DeltaGenerator | None = None
 is_drawn = False
 with log:
     before, latest_question = st.container(), st.container()
-    # The latest answer has one place, while it is written and after: it does not jump when it is done.
+    # The latest answer stays in the same place while it is written and afterwards: it does not jump at the end.
     answer = place_of_answer(st.container(key="chat_now"), is_emptied=live is not None or not messages)
 is_just_asked = live is not None and live.message_id == state.chat_asked
 state.chat_asked = None
@@ -378,7 +378,7 @@ if len(messages) > 1:
         draw_message(messages[-2], reading, is_last=False)
 
 if live is not None:
-    # A click while next questions are thought of draws the page again: nothing is written any more then.
+    # A click while follow-up questions are generated redraws the page, when there is nothing left to stop.
     if live.written is None:
         stop_slot.container(width="content").button(
             _("Stop"), key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
@@ -393,13 +393,13 @@ if live is not None:
     elif is_just_asked:
         draw_around()
     if not live.wait(SOON_SECONDS):
-        # Sources and buttons do not wait for next questions, which are another call to the model.
+        # Sources and buttons do not wait for follow-up questions, which need another model call.
         with answer.container():
             figures = draw_message(as_written(messages[-1], live), reading, is_last=True, question=question)
         is_drawn = True
         while not live.wait(running.answers.pulse_seconds()):
             be_interrupted()
-    # The stored answer replaces the streamed one in this run: another run would redraw the whole page.
+    # The stored answer replaces the streamed answer in this run: another run would redraw the whole page.
     messages = running.conversations.messages(identity, live.conversation_id, last=1)
 
 if is_drawn:

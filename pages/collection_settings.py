@@ -1,6 +1,6 @@
-"""Manage collections: documents that are searched together, with a profile and settings. For administrators.
+"""Manage collections: documents searched together, with a profile and settings. For administrators.
 
-A collection is made by choosing a profile; single settings can differ from it and be given back to it.
+A collection starts from a profile; single settings can differ and be reset to the profile's.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def try_in_chat(collection: Collection) -> None:
 
 
 def reset_settings(collection_id: UUID, names: list[str]) -> None:
-    """Give settings back to the profile, with the way back to what they were."""
+    """Reset settings to the profile's values, with an undo."""
     overrides = library.collection(identity, collection_id).overrides
     before = {name: overrides[name] for name in names if name in overrides}
     if actions.attempt("collections_error", library.override_collection, identity, collection_id, resets=names):
@@ -86,7 +86,7 @@ def measure_threshold(collection: Collection) -> None:
 
 
 def attempt(done: str, action: Any) -> None:
-    """Run a change and confirm it; show an error on the page instead of ending it."""
+    """Run a change and confirm it; an error is shown on the page without ending it."""
     state.collections_done = done if actions.attempt("collections_error", action) else ""
 
 
@@ -191,7 +191,7 @@ def ask_to_rename(collection: Collection) -> None:
 
 
 def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
-    """Ask before a collection goes to the bin with what is in it."""
+    """Ask before a collection moves to the bin with its contents."""
     held = [
         _(
             "{documents} with {chunks}",
@@ -233,7 +233,7 @@ def put_in_bin(collection: Collection) -> None:
 
 
 def take_back(collection_id: UUID) -> None:
-    """Take a collection out of the bin; what stays there is said."""
+    """Restore a collection from the bin; name the documents which stay there."""
     state.pop("collections_way_back", None)
     st.toast(_("Taking it back with its documents"), icon=":material/hourglass_top:")
     problems = library.bin.take_collection_back(identity, collection_id)
@@ -268,7 +268,7 @@ def ask_to_delete_for_good(binned: BinnedCollection) -> None:
                 st.rerun()
 
 
-# The list and one collection of it
+# The list, and a single collection
 
 
 def draw_list(collections: Sequence[Collection]) -> None:
@@ -294,7 +294,7 @@ def draw_list(collections: Sequence[Collection]) -> None:
 
 
 def draw_binned(binned: Sequence[BinnedCollection]) -> None:
-    """Draw the collections in the bin, each with its way back."""
+    """Draw the collections in the bin, each with a restore button."""
     words = ngettext("{count} deleted collection", "{count} deleted collections", len(binned))
     with st.expander(words, icon=":material/delete_outline:", key="collections_bin"):
         for collection in binned:
@@ -326,7 +326,7 @@ def draw_binned(binned: Sequence[BinnedCollection]) -> None:
 
 
 def unit_of(collection: Collection) -> str:
-    """Return the word for one item of a collection."""
+    """Return the word for an item in a collection."""
     return "post" if holds_posts(collection) else "document"
 
 
@@ -405,7 +405,7 @@ def draw_opened(collection: Collection) -> None:
         st.markdown(
             _(":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.", readers=readers)
         )
-    if profile.is_personal:  # who answers is what such a collection is about
+    if profile.is_personal:  # Such a collection is about the person who answers.
         outside = partial(draw_outside, services(), identity, collection)
         draw_persona(collection, changed, outside, on_save=save_setting, on_try=try_in_chat)
     with st.container(border=True, gap="small"):
@@ -427,7 +427,7 @@ def draw_opened(collection: Collection) -> None:
             zone=time_zone(st.context.timezone),
             on_measure=lambda: measure_threshold(collection),
         )
-    if not holds_posts(collection):  # a board has a page for that
+    if not holds_posts(collection):  # A board has a separate page for them.
         with_folders = bool(services().settings.sync_folders)
         if source := st.query_params.pop("source", ""):  # back from signing in at a service
             state[CHOSEN] = source

@@ -1,7 +1,7 @@
-"""Manage documents: the library with its bulk actions, adding and replacing, live progress, the bin.
+"""Manage documents: the library with its bulk actions, uploads and replacements, live progress, the bin.
 
-Files go straight into the database and the file store; everything shown is read from there, so that progress survives a
-refresh and is the same in every administrator's browser.
+Files go straight into the database and the file store, and the page reads everything from there. Progress therefore
+survives a refresh and is the same in every administrator's browser.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ from rag.ui.text import plain
 from rag.ui.widgets import dialog, draw_table_again, red
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
-#: More finished documents than these are shown as one table.
+#: More finished documents are shown as a single table.
 SINGLE_CARDS = 3
 #: Most cards of a kind.
 MOST_CARDS = 20
-#: Most bars of progress: the library stays in sight while thousands of documents are read.
+#: The most progress bars: the library stays in sight while thousands of documents are read.
 MOST_PROGRESS = 3
 #: Most documents offered by name.
 MOST_OFFERED = 50
@@ -131,12 +131,12 @@ today = datetime.now(time_zone(st.context.timezone)).date()
 
 
 def attempt(action: Callable[..., object], *arguments: Any) -> None:
-    """Run a change; show an error on the page instead of ending it."""
+    """Run a change; an error is shown on the page without ending it."""
     actions.attempt("documents_notice", action, *arguments)
 
 
 def follow(document_id: UUID) -> None:
-    """Announce this document when it is ready, also when that happens before the page is drawn again."""
+    """Announce this document when it is ready, even if this happens before the page is drawn again."""
     state.documents_followed.add(document_id)
 
 
@@ -150,7 +150,7 @@ def confirm(document: Document) -> None:
 
 
 def decide(document: Document, decision: str, *, is_removed: bool = False) -> None:
-    """Note on a file's card what was decided. The card stays: without it, the next would lie under the pointer."""
+    """Note the decision on a file's card. The card stays: without it, the next card would move under the pointer."""
     if document.id in state.documents_cards:
         card: WaitingFile = state.documents_cards[document.id]
         state.documents_cards[document.id] = card._replace(decision=decision, is_removed=is_removed)
@@ -230,13 +230,13 @@ def each(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None
 
 
 def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
-    """Return the selected documents that are in one of these states now."""
+    """Return the selected documents currently in any of these states."""
     wanted = DocumentFilters(document_ids=tuple(state.documents_selected), statuses=tuple(statuses))
     return [name.id for name in library.names(identity, wanted, limit=None)]
 
 
 def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> None:
-    """Delete documents, with the way back on the page; with `is_unconfirmed` only those that still wait."""
+    """Delete documents, with an undo on the page; with `is_unconfirmed`, only documents still waiting."""
     put = partial(library.bin.put, identity, list(document_ids), is_unconfirmed=is_unconfirmed)
     if actions.attempt("documents_notice", put):
         state.documents_binned = list(document_ids)
@@ -247,14 +247,14 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
         if st.query_params.get("document") in set(map(str, gone)):
             open_document(None)
     elif state.get("frame_sign_in_again"):
-        # One dialog at a time: the panel gives way to the question who it is.
+        # Only one dialog at a time: the panel makes way for the sign-in dialog.
         state.documents_gives_way = True
 
 
 def delete_samples(samples: Sequence[UUID]) -> None:
-    """Delete the samples with the collection of sample posts, which nobody is to choose for a question any more.
+    """Delete the samples, including the collection with sample posts, so nobody chooses it for a question any more.
 
-    It comes back with its posts.
+    Restoring its posts restores the collection.
     """
     with one_act():
         put_in_bin(samples)
@@ -298,7 +298,7 @@ def open_document(document_id: str | None) -> None:
 
 
 def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None = None) -> None:
-    """Hand one file to the library; list a file that cannot be used with the reason."""
+    """Upload a file to the library; list an unusable file with its reason."""
     state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
     places = [locked.key for locked in state.documents_locked]
     try:
@@ -326,7 +326,7 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
     except DocumentAlreadyStored as error:
         forget(key)
         copy = (name, error.details.get("document_id"), error.details.get("title") or name)
-        # The same file once more is one line.
+        # The same file uploaded again is a single line.
         state.documents_copies[:] = [kept for kept in state.documents_copies if kept[:2] != copy[:2]] + [copy]
     except RagError as error:
         forget(key)
@@ -338,7 +338,7 @@ def refuse(refused: Refused) -> None:
 
 
 def replace_file(document: Document, name: str, content: bytes) -> None:
-    """Hand over the next version of a document."""
+    """Upload a document's next version."""
 
     def upload() -> None:
         collection = library.collection(identity, document.collection_id)
@@ -349,7 +349,7 @@ def replace_file(document: Document, name: str, content: bytes) -> None:
 
 
 def replace_files(files: Sequence[tuple[UUID, str, bytes]]) -> None:
-    """Hand over the next versions of several documents, each for review before it answers."""
+    """Upload the next versions of several documents, each for review before it answers."""
     sentences = []
     with one_act():
         for document_id, name, content in files:
@@ -374,7 +374,7 @@ def ask_to_replace(*, is_open: bool) -> None:
     on_dismiss=partial(ask_to_replace, is_open=False),
 )
 def ask_for_files() -> None:
-    """Ask for the new files of the selected documents."""
+    """Ask for the selected documents' new files."""
     wanted = DocumentFilters(document_ids=tuple(state.documents_selected))
     draw_replacing_several(
         library.names(identity, wanted, limit=None),
@@ -412,7 +412,7 @@ def drop_view(view: SavedView) -> None:
 
 
 def tag(add: Sequence[str], remove: Sequence[str]) -> None:
-    """Change the tags of the selected documents, with the way back to those that each had."""
+    """Change the selected documents' tags, with an undo."""
     particulars, chosen = library.particulars, list(state.documents_selected)
     before = {row.id: set(row.tags) for row in state.documents_rows[1] if row.id in set(chosen)}
 
@@ -432,7 +432,7 @@ def tag(add: Sequence[str], remove: Sequence[str]) -> None:
 
 
 def move(folder: str) -> None:
-    """Put the selected documents into a folder, with the way back to where each was."""
+    """Move the selected documents into a folder, with an undo."""
     particulars, chosen = library.particulars, list(state.documents_selected)
     before: dict[str, list[UUID]] = {}
     for row in state.documents_rows[1]:
@@ -460,7 +460,7 @@ def move(folder: str) -> None:
 
 def draw_queue() -> None:
     """Draw the documents being read, waiting for confirmation, processed or just finished; redrawn during work."""
-    # What the whole page has just read is not read twice.
+    # Do not read the same state a second time right after a full run.
     drawn_whole = state.pop("documents_drawn_whole", None)
     figures, (at_work, total) = drawn_whole or read_state()
     seen = (at_work, total, [(f.status, f.documents) for f in figures])
@@ -487,7 +487,7 @@ def draw_queue() -> None:
 
 
 def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
-    """Return the files that wait for a decision, and in their places those that have been decided on this page."""
+    """Return the files waiting for a decision; files decided on this page keep their places."""
     estimated = shown_of(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
     cards: dict[UUID, WaitingFile] = state.documents_cards
     for document in estimated:
@@ -502,7 +502,7 @@ def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
 
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
-    """Return the totals of the library, and the documents being worked on."""
+    """Return the library's totals, and the documents in processing."""
     # In this order: a document whose reading ends in between is among the totals then, and is drawn.
     at_work = library.at_work(identity, limit=2 * MOST_CARDS)
     return library.figures(identity), at_work
@@ -520,7 +520,7 @@ def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, Docume
 
 
 def draw_just_finished() -> None:
-    """Draw the documents that became ready while this page was open."""
+    """Draw the documents which became ready while this page was open."""
     finished = state.documents_finished
     if not finished:
         return
@@ -560,7 +560,7 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
 
 
 def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Collection]) -> None:
-    """Draw the library, which a search and a ticked box draw again by itself, without the rest of the page."""
+    """Draw the library; a search or a ticked box redraws only this part of the page."""
     if state.pop("documents_whole", False):
         st.rerun()
     binned = library.bin.count(identity)
@@ -599,7 +599,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             st.button(_("Show all documents"), key="documents_show_all", type="tertiary", on_click=show_all)
         return
     open_beside = with_page(lambda document_id: open_document(str(document_id)))
-    # The row above the table is as high with actions as without: ticking a box must not move the boxes.
+    # The row above the table has the same height with and without actions: ticking a box must not move the boxes.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if state.documents_selected:
             draw_selected()
@@ -624,7 +624,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
 
 
 def with_page(action: Callable[..., object]) -> Callable[..., None]:
-    """Return what a widget of the library does that shows elsewhere: the whole page is drawn after it."""
+    """Wrap a library callback with effects elsewhere: the whole page is drawn afterwards."""
 
     def run(*arguments: Any) -> None:
         action(*arguments)
@@ -653,12 +653,12 @@ def row_name(row: DocumentRow) -> DocumentName:
 
 
 def owners() -> dict[UUID, str]:
-    """Return who may own a document: everybody with an account that is in use."""
+    """Return the possible document owners: everyone with an active account."""
     return {a.id: a.name or a.email for a in services().accounts.list(identity) if a.is_active}
 
 
 def draw_selected() -> None:
-    """Draw what can be done with the selected documents."""
+    """Draw the actions for the selected documents."""
     chosen: list[UUID] = state.documents_selected
 
     def read_selected() -> None:
@@ -690,7 +690,7 @@ def draw_selected() -> None:
 
 
 def opened_document() -> Document | None:
-    """Return the document in the address, also a version that the library does not list."""
+    """Return the document in the address, even a version the library does not list."""
     try:
         return library.get(identity, UUID(st.query_params.get("document", "")))
     except (ValueError, RagError):
@@ -702,14 +702,14 @@ def close_drawer() -> None:
 
 
 def draw_opened(document: Document) -> None:
-    """Open the panel of a document beside the library."""
+    """Open a document's panel beside the library."""
     title = plain(document.title)
     icon = ":material/description:"
     st.dialog(title, width=DRAWER_PIXELS, position="right", icon=icon, on_dismiss=close_drawer)(draw_panel)(document.id)
 
 
 def draw_panel(document_id: UUID) -> None:
-    """Draw a document: its actions and its tabs. A click within it redraws only the panel."""
+    """Draw a document: its actions and tabs. A click inside redraws only the panel."""
     try:
         document = library.get(identity, document_id)
     except RagError as error:
@@ -759,7 +759,7 @@ def draw_panel(document_id: UUID) -> None:
 
 
 def draw_reference(document: Document) -> None:
-    """Draw the steps of a reference document."""
+    """Draw a reference document's steps."""
     references = services().references
     try:
         reference = references.get(identity, document.id)
@@ -775,7 +775,8 @@ def draw_reference(document: Document) -> None:
 
 
 def draw_models(collections: Sequence[Collection]) -> None:
-    # Once a move was under way, it is followed to its end and beyond: another `expanded` would close what is open.
+    # After a move has started, keep following it even when it has ended: a new `expanded` value would close what is
+    # open.
     if any(move.is_open for move in library.reembeddings.find(identity)):
         state.documents_moves = True
     with st.expander(
@@ -790,7 +791,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 
 def draw_notes() -> None:
-    """Draw failures, deleted documents with a button that restores them, and duplicates."""
+    """Draw failures, deleted documents with a restore button, and duplicates."""
     if state.documents_notice:
         st.error(plain(state.documents_notice), icon=":material/error:")
     if binned := state.documents_binned:
@@ -831,7 +832,7 @@ def draw_notes() -> None:
 
 
 def draw_unsaved() -> None:
-    """Draw which documents have changes that were not saved when their panel was closed."""
+    """Draw which documents had unsaved changes when their panel was closed."""
     for document_id, unsaved in all_unsaved_edits().items():
         draw_unsaved_one(
             document_id,
@@ -849,7 +850,7 @@ def draw_unsaved() -> None:
 def draw_unsaved_one(
     document_id: UUID, key: str, title: str, go_on: Callable[[], None], discard: Callable[..., None], *what: object
 ) -> None:
-    """Draw that a document has unsaved changes, with the ways on; not while its panel is open."""
+    """Draw a document's unsaved changes with the possible actions, unless its panel is open."""
     if st.query_params.get("document") == str(document_id):
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"documents_unsaved_{key}"):
@@ -866,20 +867,20 @@ def draw_unsaved_one(
 
 
 def go_on_correcting(draft: Draft) -> None:
-    """Open a document at the page whose text was typed and not saved."""
+    """Open a document at the page with an unsaved draft."""
     state[f"documents_tabs_{draft.document.id}"] = _("Pages")
     state[f"documents_page_{draft.document.id}"] = draft.page
     open_document(str(draft.document.id))
 
 
 def go_on_editing(document_id: UUID) -> None:
-    """Open a document's details, with what was changed and not saved."""
+    """Open a document's details with its unsaved changes."""
     state[f"documents_tabs_{document_id}"] = _("Details")
     open_document(str(document_id))
 
 
 def draw_samples(total: int) -> None:
-    """Offer to delete the samples once the company has documents of its own, beside which they answer."""
+    """Offer to delete the samples if the company has other documents, because the samples answer too."""
     samples = find_samples(services(), identity)
     if not 0 < len(samples) < total:
         return
@@ -900,7 +901,7 @@ def draw_samples(total: int) -> None:
 
 
 def draw_reminders() -> None:
-    """Remind a person of the documents they own that are no longer valid or to be reviewed."""
+    """Remind a person to look after their expired documents and documents due for review."""
     due = library.particulars.reminders(identity, owner_id=identity.account_id)
     sentences = []
     if due.expired:
@@ -940,9 +941,9 @@ with st.container(
 figures = [f for f in figures if f.documents]
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
-default = library.choose(identity, in_chat=True)  # the same that a question is asked in
-# Streamlit finds a fragment by its place on the page. A note above it would change that place, and Streamlit would drop
-# a click that is already under way. Containers keep the place.
+default = library.choose(identity, in_chat=True)  # The same collection in which questions are asked.
+# Streamlit finds a fragment by its place on the page. A note above would change the place, and Streamlit would drop a
+# click already on its way. Containers keep the place.
 with st.container(key="documents_above"):
     draw_upload(
         collections,
@@ -961,8 +962,8 @@ with st.container(key="documents_above"):
         draw_locked(locked, on_dismiss=forget, on_unlock=unlock)
     draw_refused_files(library.refused(identity), on_dismiss=lambda i: library.dismiss_refused(identity, i))
 state.documents_drawn_whole = (figures, at_work)
-# Also while a document that answers is tagged: its message changes when that is done.
-# And while a job runs: what costs nothing waits for a moment between being read and being processed.
+# Also while a searchable document is being tagged, because its message changes at the end. And while a job runs: a free
+# document waits for a moment between reading and processing.
 is_followed = at_work[1] or any(f.status in ACTIVE for f in figures) or library.queue_state(identity.tenant_id).running
 state.documents_interval = "1s" if is_followed else None
 st.fragment(draw_queue, run_every=state.documents_interval)()

@@ -1,6 +1,7 @@
-"""Show the configuration and what each missing key would add, and check whether the providers answer.
+"""Show the configuration, what each missing key would add, and whether the providers answer.
 
-In an installation with several companies, only the first one's administrators see the parts that concern all of it.
+In an installation with several companies, only the first company's administrators see the parts concerning the whole
+installation.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BADGES: dict[str, tuple[str, Color, str]] = {
 
 
 def draw(checks: Sequence[Check]) -> None:
-    """Draw one row for each check."""
+    """Draw a row for each check."""
     for check in checks:
         words, color, icon = BADGES[check.state]
         with st.container(border=True, gap="small"):

@@ -23,7 +23,7 @@ from rag.ui.text import marked, plain
 from rag.ui.widgets import choose_collection, page_of_list
 
 PAGE_ROWS = 15
-#: Places in a document that are listed; a word that is everywhere is no help.
+#: The most places listed in a document; a word found everywhere is no help.
 MOST_PLACES = 30
 
 identity = require(Role.EMPLOYEE)
@@ -36,7 +36,7 @@ state = st.session_state
 
 
 def open_document(document_id: UUID | None) -> None:
-    """Keep the opened document in the address: it survives a refresh and can be shared with who may read it."""
+    """Keep the opened document in the address: it survives a refresh and can be shared with its readers."""
     text = state.get("library_text") or ""
     found = page_with_words(library.pages(identity, document_id), text) if document_id is not None and text else 1
     turn_to(found)
@@ -100,7 +100,7 @@ def draw_list(opened: Document | None) -> None:
     found = library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS)
     titles = Counter(document.title for document in found)
     for document in found:
-        # Equal titles are told apart by what is beside them.
+        # Add the file name and collection to distinguish equal titles.
         collection = names.get(document.collection_id, "") if len(names) > 1 else ""
         beside = [document.file_name, collection] if titles[document.title] > 1 else []
         draw_row(document, opened, beside=beside)

@@ -1,7 +1,7 @@
-"""Draw the frame around every page: the mark, the pages of the role, the account.
+"""Draw the frame around every page: the logo, the pages for the role, the account.
 
-The guard has checked the session before this runs; it is checked again here at each run, so that a session ended
-elsewhere ends here too.
+The guard has checked the session before this runs. Each run checks it again, so a session ended elsewhere ends here
+too.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rag.ui.text import plain
 from rag.ui.theme import PRODUCT, WORDMARK
 from rag.ui.widgets import forget_gone_widgets
 
-#: How often nothing is done, only for tabs to reconnect well.
+#: Interval for an empty run, needed only for reconnecting tabs.
 RUN_AGAIN_SECONDS = 3600
 
 
 def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting: int = 0) -> dict[str, list[st.Page]]:
-    """Return the pages this role may open, by their heading. Each page checks again for itself.
+    """Return the pages this role may open, by heading. Each page checks again.
 
-    `waiting` people wait for an answer of those in charge.
+    `waiting` is the number of people waiting for an answer from the people in charge.
     """
     asking = [
         st.Page(
@@ -85,7 +85,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
         help=_("Questions, cost, speed and quality over time, down to the details of one question."),
     )
     if not identity.may(Role.ADMIN):
-        # One page more is no reason for a heading.
+        # A single additional page needs no heading.
         return {"": [*asking, *([analytics] if identity.may(Role.MANAGER) else [])]}
     manage = [
         st.Page(
@@ -95,7 +95,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
             help=_("Add documents, see what processing costs, follow progress, and keep the library in order."),
         ),
         st.Page(
-            "collection_settings.py",  # a module called collections would hide Python's own
+            "collection_settings.py",  # A module named collections would hide Python's.
             title=_("Collections"),
             url_path="collections",
             icon=":material/library_books:",
@@ -153,14 +153,14 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
 
 
 def company_mark(identity: Identity) -> bytes:
-    """Return the company's logo, loaded once a session; empty without a logo."""
+    """Return the company's logo, loaded a single time per session; empty without a logo."""
     if "frame_mark" not in st.session_state:
         st.session_state.frame_mark = services().tenants.mark(identity)
     return bytes(st.session_state.frame_mark)
 
 
 def draw_setup_link(identity: Identity) -> None:
-    """Lead a new company's administrators to the checklist until they end it."""
+    """Show a new company's administrators the link to the checklist until they finish it."""
     if identity.may(Role.ADMIN) and not st.session_state.get("frame_is_set_up"):
         st.session_state.frame_is_set_up = services().tenants.progress(identity).is_finished
         if not st.session_state.frame_is_set_up:
@@ -177,7 +177,7 @@ def draw_account(identity: Identity) -> None:
 
 
 def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
-    """Say that a page does not exist for this person, and whom to ask or what to do; the chat is below."""
+    """Say this page does not exist for this person, and whom to ask or what to do; the chat is below."""
     asked = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
     if not asked or asked in {page.url_path for group in pages.values() for page in group}:
         return
@@ -196,10 +196,10 @@ def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
 
 @st.fragment(run_every=RUN_AGAIN_SECONDS)
 def follow_restarts() -> None:
-    """Reload open tabs as soon as they reach a server that was restarted.
+    """Reload open tabs as soon as they reach a restarted server.
 
-    Streamlit runs a reconnected tab only where something in it runs regularly. Any other tab would begin with the first
-    click in it, in a session that does not know the button yet: the click would draw the page and do nothing else.
+    Streamlit only reruns a reconnected tab if some part runs regularly. Any other tab would start with its first click,
+    in a session which does not know the button yet: the click would draw the page and have no other effect.
     """
 
 
@@ -216,15 +216,15 @@ except AccessError as exc:
 
 language.begin(identity)
 st.logo(company_mark(identity) or WORDMARK, size="large")
-# Read once a run, and used by the pages too.
+# Read in each run, and used by the pages too.
 st.session_state.frame_collections = services().documents.collections(identity)
 waiting = services().help_requests.count_open(identity) if identity.may(Role.MANAGER) else 0
 pages = pages_for(identity, st.session_state.frame_collections, waiting=waiting)
 page = st.navigation(pages, expanded=True)
-# A page that is opened again starts without the state of its last visit.
+# A page opened again starts without the state from its last visit.
 st.session_state.frame_is_entered = st.session_state.get("frame_page_path") != page.url_path
 st.session_state.frame_page_path = page.url_path
-# Once: a second call with another width would make the page jump.
+# A single call: a second call with another width would make the page jump.
 st.set_page_config(
     page_title=f"{page.title} · {PRODUCT}",
     layout="centered" if page.url_path == "" else "wide",

@@ -1,6 +1,6 @@
-"""Draft opinions on legal references: the case, the references found for it, the draft as it comes, and those kept.
+"""Draft opinions on legal references: the case, the references found, the streamed draft, and stored drafts.
 
-Administrators add references here too, name them and set the tags of their passages. A draft is its author's alone.
+Administrators also add references here, name them and tag their passages. A draft is visible only to its author.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PER_PAGE = 20
 
 
 def find(collection: Collection) -> None:
-    """Search the references of the case, all of them ticked."""
+    """Search references for the case; all start ticked."""
     state.opinions_problem, state.opinions_found, state.opinions_written = "", None, None
     kind = (state.opinions_kind or "").strip()
     if not kind or not state.opinions_facts.strip():
@@ -101,7 +101,7 @@ def draw_case(collection: Collection) -> None:
 
 
 def draw_reference(found: SearchResult) -> bool:
-    """Draw a reference with its tick; return whether it is ticked."""
+    """Draw a reference with its tick box; return whether it is ticked."""
     tags = [str(found.metadata[name]) for name in ("topic", "crime_type") if found.metadata.get(name)]
     with st.container(border=True, gap="small"):
         ticked = st.checkbox(
@@ -117,7 +117,7 @@ def draw_reference(found: SearchResult) -> bool:
 
 
 def write(collection: Collection, found: FoundReferences, chosen: list[SearchResult]) -> None:
-    """Write the draft here while it comes, and keep its id."""
+    """Draw the draft while it is written, and keep its id."""
     slot, text = st.empty(), ""
     try:
         with running.limits.question(identity):
@@ -163,7 +163,7 @@ def draw_found(collection: Collection, found: FoundReferences) -> None:
 
 
 def draw_opinion(opinion: Opinion, place: str) -> None:
-    """Draw a draft with the passages it cites and what it cost."""
+    """Draw a draft with its cited passages and its cost."""
     words, color = STATES[opinion.state]
     with st.container(border=True):
         st.markdown(
@@ -221,7 +221,7 @@ def draw_kept() -> None:
 
 
 def add_reference(collection: Collection) -> None:
-    """Take a PDF through all steps, or a pasted text by its steps, saying where it is."""
+    """Process a PDF through all steps, or a pasted text through its steps, showing the progress."""
     title, text, file = state.references_title.strip(), state.references_text.strip(), state.references_file
     about = {"title": title, "source_description": state.references_source, "category": state.references_category}
     if not title or not (text or file):
@@ -271,7 +271,7 @@ def save_particulars(document_id: UUID) -> None:
 
 
 def draw_tags(document: ReferenceDocument, collection: Collection) -> None:
-    """Draw the tags of the passages as a table that can be edited."""
+    """Draw the passages' tags as an editable table."""
     profile = profile_of(collection)
     names = tag_names(profile.reading.chunk_tags)
     vocabulary = vocabulary_of(profile.reading.tag_values)

@@ -1,6 +1,7 @@
-"""Manage people: who may sign in, with which role and group, and the keys of programs. For administrators.
+"""Manage people: who may sign in, their roles and groups, and API keys. For administrators.
 
-A new person or a lost password gets a link to hand over; it is shown once and works once.
+A new person, or a person who lost the password, gets a link to pass on; it is shown a single time and works a single
+time.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def add() -> None:
 
 
 def invite_many() -> None:
-    """Invite everybody on the list; report failures and continue with the others."""
+    """Invite everyone on the list; report failures and continue with the others."""
     state.people_invited, state.people_add_error = [], None
     try:
         listed = people_from(
@@ -141,7 +142,7 @@ def ask_to_invite() -> None:
 
 @st.dialog(_("Invited"), icon=":material/group_add:", width="large", dismissible=False)
 def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
-    """Show the result for each person on the list, once."""
+    """Show the result for each person on the list, a single time."""
     links = [(email, link) for email, link, _ in invited if link]
     sent = [email for email, _, problem in invited if problem == "sent"]
     if sent:
@@ -241,7 +242,7 @@ def ask_to_remove_factor(person: Account) -> None:
     )
 
 
-# The list and one person of it
+# The list, and a single person
 
 
 def status_of(person: Account) -> str:
@@ -253,7 +254,7 @@ def status_of(person: Account) -> str:
 
 
 def draw_list(people: Sequence[Account]) -> Account | None:
-    """Draw the people found as a table, and return the selected one."""
+    """Draw the matching people as a table, and return the selected person."""
     text = st.text_input(
         _("Search people"),
         key="people_search",
@@ -285,7 +286,7 @@ def draw_list(people: Sequence[Account]) -> Account | None:
         width="stretch",
         on_select="rerun",
         selection_mode="single-row",
-        # A changed list begins without a choice: its rows may have moved.
+        # A changed list starts without a selection: its rows may have moved.
         column_config={
             _("Role"): st.column_config.TextColumn(width=105),
             _("Group"): st.column_config.TextColumn(width=80),
@@ -387,7 +388,7 @@ def draw_person(person: Account) -> None:
 
 
 def draw_readable(person: Account) -> None:
-    """Draw which collections somebody may read, with why, and what their role adds."""
+    """Draw which collections a person may read and why, and what their role adds."""
     key = f"people_readable_{person.id}"
     with st.expander(_("What they can read"), icon=":material/visibility:", key=key, on_change="rerun") as opened:
         if not opened.open:
@@ -422,7 +423,7 @@ def draw_readable(person: Account) -> None:
 
 
 def draw_open_sessions(person: Account) -> None:
-    """Draw where somebody is signed in, with a button to end each session."""
+    """Draw where a person is signed in, with a button to end each session."""
     sessions = services().sessions
 
     def end(session: OpenSession) -> None:
@@ -438,7 +439,7 @@ def require_factor() -> None:
 
 
 def draw_second_factor_rule() -> None:
-    """Draw the choice of roles that need a second factor."""
+    """Draw the choice of roles which need a second factor."""
     st.multiselect(
         _("Second factor required for"),
         list(ROLES),

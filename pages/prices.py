@@ -1,6 +1,6 @@
-"""Show what each model costs: the list price and the company's own. For administrators.
+"""Show each model's list price and the company's price. For administrators.
 
-A price counts from a day on; earlier charges keep theirs.
+A price applies from a day on; earlier charges stay unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def planned(price: Price) -> str:
 
 
 def draw_list(found: Sequence[Price]) -> None:
-    """Draw every list price, with the price that replaces it."""
+    """Draw every list price, with the price replacing it."""
     table = pd.DataFrame(
         {
             _("Model"): [price.model for price in found],

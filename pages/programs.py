@@ -1,4 +1,4 @@
-"""Connect other programs: widgets on pages of other sites, Microsoft Teams, and webhooks. For administrators."""
+"""Connect other programs: widgets on other websites, Microsoft Teams, and webhooks. For administrators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag.types import Role
 from rag.ui import actions
 from rag.ui.text import plain
 
-#: The key of an error of a section, drawn above all sections.
+#: Session state key for a section's error, drawn above all sections.
 ERROR = "programs_error"
 
 identity = require(Role.ADMIN)

@@ -1,6 +1,6 @@
-"""Set the product up: a checklist that ends, the keys of providers, and a better model for the documents.
+"""Set the product up: a finite checklist, provider keys, and a better model for the documents.
 
-Keys are the installation's; only administrators of its first company see and change them.
+Keys belong to the installation; only its first company's administrators see and change them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ state = st.session_state
 state.setdefault("setup_problem", "")
 state.setdefault("setup_done", "")
 
-#: What a key adds, by provider; the others are for single profiles.
+#: Benefits of a key, by provider; other keys serve single profiles.
 ADDS = {
     "openai": N_("Answers in full sentences, translation of questions, and better search."),
     "cohere": N_("Puts the best passages first."),
@@ -45,7 +45,7 @@ ADDS = {
 
 
 class InstallationModel(NamedTuple):
-    """A model that is chosen for the whole installation."""
+    """A model chosen for the whole installation."""
 
     setting: ModelTask
     title: str
@@ -93,7 +93,7 @@ def attempt(done: str, action: object, *arguments: object) -> None:
 
 
 def draw_checklist() -> None:
-    """Draw the open steps; nothing once the checklist was ended."""
+    """Draw the open steps until the checklist is finished."""
     progress = tenants.progress(identity)
     if progress.is_finished:
         with st.expander(_("Company"), icon=":material/apartment:", key="setup_company", on_change="rerun") as company:
@@ -160,7 +160,7 @@ def draw_mark(is_done: bool, title: str, sentence: str) -> None:
 
 
 def draw_company(name: str) -> None:
-    """Draw the company's name, its mark, its time zone, and the language of the person who sets it up."""
+    """Draw the company's name, logo and time zone, and the administrator's language."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(_("Company name"), name, key="setup_name", max_chars=120, width=320)
         st.button(_("Save"), key="setup_name_save", on_click=save_name)
@@ -221,7 +221,7 @@ def save_zone() -> None:
 
 
 def draw_keys() -> None:
-    """Draw each provider's key: whether it is set and by whom, a box to paste one, and a button to try it."""
+    """Draw each provider's key: whether it is set and by whom, a box to paste it, and a button to test it."""
     st.header(_("Keys"), anchor=False)
     st.caption(
         _(
@@ -279,7 +279,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
 
 
 def keep_key(name: str, key: str) -> None:
-    """Ask the provider with a key, and keep it where it answers."""
+    """Test a key with its provider, and keep it if the provider answers."""
     with st.spinner(_("Asking {name}", name=provider_name(name))):
         problem = check_key(running.settings, name, key)
     if problem:
@@ -369,7 +369,7 @@ def draw_model(model: InstallationModel) -> None:
 
 
 def used(model: InstallationModel) -> str:
-    """Return the model that does this by default, and by whom; empty where none does."""
+    """Return the default model for this task with its provider; "" without one."""
     if model.setting == "embedding_model":
         return embedder_name(providers.default_embedder_id(DEFAULT))
     if model.setting == "rerank_model":
@@ -391,7 +391,7 @@ def change_model(setting: str, name: str) -> None:
 
 
 def try_model(model: InstallationModel) -> None:
-    """Make a call and say how it went."""
+    """Make a call and report the result."""
     try:
         with st.spinner(_("Asking")):
             collection = running.choose_collection(identity.tenant_id, None)
@@ -415,7 +415,7 @@ def try_model(model: InstallationModel) -> None:
 
 
 def draw_better_search() -> None:
-    """Offer each collection on the built-in model the best one there is a key for, and follow what is moved."""
+    """Offer collections on a built-in model the best available model, and follow their moves."""
     moves = running.documents.reembeddings.find(identity)
     moved = {move.collection_id for move in moves if move.is_open or move.can_be_undone}
     shown = [c for c in running.documents.collections(identity) if c.id in moved or better_models(c)]
