@@ -1,4 +1,4 @@
-"""Validate the fields of an account as people type them, and read and write its row."""
+"""Validate typed account fields, and read and write account rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
 
 
 def is_email(text: str) -> bool:
-    """Return whether this can be an address; only a message sent to it shows whether it is one."""
+    """Whether a text has the form of an e-mail address; only a message shows whether it works."""
     return len(text) <= MAXIMUM_EMAIL_CHARACTERS and EMAIL.fullmatch(text) is not None
 
 
 def normal_email(text: str) -> str:
-    """Return the address in lower case. Raises `InvalidInput` when it cannot be one."""
+    """Return the address in lower case. Raises `InvalidInput` for an invalid address."""
     address = text.strip().lower()
     if not is_email(address):
         raise InvalidInput("Enter an e-mail address, such as name@example.com.")
@@ -34,7 +34,7 @@ def normal_email(text: str) -> str:
 
 
 def normal_domain(text: str) -> str:
-    """Return the part of an address after the @, in lower case. Raises `InvalidInput` when it cannot be one."""
+    """Return the domain after the @, in lower case. Raises `InvalidInput` for an invalid domain."""
     domain = text.strip().lower().removeprefix("@")
     if not is_email(f"name@{domain}"):
         raise InvalidInput(f"{text!r} is no domain of e-mail addresses. Write it as example.com.")
@@ -42,13 +42,13 @@ def normal_domain(text: str) -> str:
 
 
 def require_domain(address: str, domains: Sequence[str]) -> None:
-    """Raise `InvalidInput` unless the address belongs to one of these domains; without domains, any address will do."""
+    """Raise `InvalidInput` unless the address belongs to any of these domains; an empty list allows every address."""
     if domains and address.rpartition("@")[2] not in domains:
         raise InvalidInput(f"Your company's people have addresses at {', '.join(domains)}. Use one of those.")
 
 
 def normal_name(text: str) -> str:
-    """Return the name without stray spaces and control characters. Raises `InvalidInput` when nothing is left."""
+    """Return the name without stray spaces and control characters. Raises `InvalidInput` if it is empty or too long."""
     name = _one_line(text)
     if not name:
         raise InvalidInput("Enter a name.")
@@ -58,7 +58,7 @@ def normal_name(text: str) -> str:
 
 
 def normal_group(text: str) -> str:
-    """Return the user group, which may be empty. Raises `InvalidInput` when it is too long."""
+    """Return the user group, possibly empty. Raises `InvalidInput` if it is too long."""
     group = _one_line(text)
     if len(group) > MAXIMUM_NAME_CHARACTERS:
         raise InvalidInput(f"Enter a group of at most {MAXIMUM_NAME_CHARACTERS} characters.")
@@ -66,7 +66,7 @@ def normal_group(text: str) -> str:
 
 
 def role_from(text: Role | str) -> Role:
-    """Return the role with this name. Raises `InvalidInput` that lists the roles."""
+    """Return the role with this name. Raises `InvalidInput` listing the roles."""
     try:
         return Role(text)
     except ValueError:
@@ -94,13 +94,13 @@ def set_password(
 
 
 def end_sessions(connection: Connection, account_id: UUID, except_session_id: str = "") -> list[str]:
-    """End an account's sessions except one, and return the ids of the ended ones."""
+    """End an account's sessions except one, and return the ids of the ended sessions."""
     parameters = {"account_id": account_id, "except_session_id": except_session_id}
     return [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
 
 
 def add_account(connection: Connection, **values: Any) -> Account:
-    """Add an account of the transaction's tenant. Raises `InvalidInput` when its address is taken."""
+    """Add an account to the transaction's tenant. Raises `InvalidInput` if its address is taken."""
     try:
         account = read_account(connection, "add_account", **values)
     except (psycopg.errors.UniqueViolation, psycopg.errors.CheckViolation) as exc:
@@ -110,17 +110,17 @@ def add_account(connection: Connection, **values: Any) -> Account:
 
 
 def read_account(connection: Connection, statement: str, /, **parameters: Any) -> Account | None:
-    """Return the account that a named statement finds, or None."""
+    """Return the account found by a named statement, or `None`."""
     with connection.cursor(row_factory=kwargs_row(account_from)) as cursor:
         return cursor.execute(queries[statement], parameters).fetchone()
 
 
 def account_from(*, role: str, **values: Any) -> Account:
-    """Make an account from a row of `accounts`."""
+    """Build an account from a row in `accounts`."""
     return Account(role=Role(role), **values)
 
 
 def read_value(connection: Connection, name: str) -> Any:
-    """Return the single value of a named statement."""
+    """Return a named statement's single value."""
     found = connection.execute(queries[name]).fetchone()
     return found[0] if found else None

@@ -1,8 +1,8 @@
 """Manage accounts: sign-in by password, invitations, roles and password resets.
 
-An attempt counts as wrong before its password is checked, so parallel guesses are slowed like sequential ones. Attempts
-from a browser in which the account has signed in before are counted separately, so strangers cannot delay the owner.
-Every change that takes a right away ends the account's sessions in the same transaction.
+An attempt counts as wrong before its password is checked, so parallel guesses are slowed like sequential guesses.
+Attempts from a browser in which the account has signed in before are counted separately, so strangers cannot delay the
+owner. Every change which removes a right ends the account's sessions in the same transaction.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
-#: Used for an address without an account, so that both cases take the same steps.
+#: Used for unknown addresses, so both cases take the same steps.
 NOBODY = UUID(int=0)
 #: How long a browser is known after the last sign-in there, and how many of an account are.
 KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20
@@ -64,11 +64,11 @@ OfAddress = list[tuple[UUID, str]]
 
 
 class Accounts:
-    """Manages the accounts of all tenants; the tenant of the settings gets its first administrator by a link."""
+    """Manage the accounts in all tenants; the settings' tenant gets its first administrator by a link."""
 
     #: Whether a person who lost their password gets an e-mail with a link; else the administrators are notified.
     sends_mail = False
-    #: Whether checking a password takes a core here; else it is checked by another service, over the network.
+    #: Whether checking a password uses a local core; else another service checks it over the network.
     hashes_passwords = True
 
     def __init__(
@@ -94,7 +94,7 @@ class Accounts:
     # Passwords
 
     def company_mark(self) -> bytes:
-        """Return the mark of the installation's company as PNG, for the page on which people sign in."""
+        """Return the installation's company logo as PNG, for the sign-in page."""
         return bytes(self._database.fetch_value(self._tenant_id, "company_mark") or b"")
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
@@ -114,13 +114,13 @@ class Accounts:
                     refused.append(exc)
             self._note_refused(found, refused)
         finally:
-            # How long it takes does not tell a company whether another one has an account with an address it invited.
+            # Equal timing hides from a company whether a second company has an account with an address it invited.
             if len(found) == 1 and browser.mark:
                 self._passwords.matches(password, None)
         raise most_telling(refused)
 
     def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
-        """Sign in to one account of an address, like `sign_in`."""
+        """Sign in to a single account with an address, like `sign_in`."""
         stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._unknown_sign_ins.count(address[:254], browser)
@@ -142,9 +142,9 @@ class Accounts:
         return account
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
-        """Change your own password; every other session of the account ends.
+        """Change your password; the account's other sessions end.
 
-        Raises `WrongPassword` or `TooManyAttempts` for the old one, `WeakPassword` for the new one.
+        Raises `WrongPassword` or `TooManyAttempts` for the old password, `WeakPassword` for the new.
         """
         require_good_password(new, email=identity.email)
         self.require_password(identity, old)
@@ -172,10 +172,10 @@ class Accounts:
         return any(self._knows(tenant_id, account_id, browser) for account_id, tenant_id in found)
 
     def know_browser(self, tenant_id: str, account_id: UUID, known_token: str = "") -> str:
-        """Note that the account has signed in from the browser with this token, and return the token it has to keep.
+        """Record a sign-in from the browser with this token, and return the token the browser has to keep.
 
-        It stays the same for several accounts of a tenant in one browser. One that is not known is replaced: somebody
-        may have put their own there.
+        A browser keeps the same token for several accounts in a tenant. An unknown token is replaced, because it may
+        have been planted by an attacker.
         """
         with self._database.transaction(tenant_id) as connection:
             is_ours = False
@@ -192,9 +192,9 @@ class Accounts:
     # Links that work once
 
     def first_admin_link(self, tenant_id: str | None = None) -> str | None:
-        """Make a token for a tenant's first administrator, valid for 24 hours; None once there is an administrator.
+        """Create a token for a tenant's first administrator, valid for 24 hours; `None` if there is an administrator.
 
-        Without an id it is the tenant of the settings.
+        The default is the settings' tenant.
         """
         tenant_id = tenant_id or self._tenant_id
         with self._database.transaction(tenant_id) as connection:
@@ -206,7 +206,9 @@ class Accounts:
         open_link(self._database, token, "first_admin")
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
-        """Make the first administrator. Of two attempts at once, one wins and the other raises `LinkExpired`."""
+        """Create the first administrator. Among concurrent attempts, the first wins and the others raise
+        `LinkExpired`.
+        """
         tenant_id, _ = open_link(self._database, token, "first_admin")
         address = normal_email(email)
         values = {"email": address, "name": normal_name(name), "role": Role.ADMIN, "user_group": ""}
@@ -225,7 +227,7 @@ class Accounts:
         return account_of_link(self._database, token, "set_password")
 
     def set_password_by_link(self, token: str, password: str) -> Account:
-        """Set the password of the link's account and end its sessions. Raises `LinkExpired`, `WeakPassword`."""
+        """Set the password for the link's account and end its sessions. Raises `LinkExpired`, `WeakPassword`."""
         account = self.account_of_link(token)
         require_good_password(password, email=account.email)
         hashed = self._keep_password(account.email, account.tenant_id, account.role, password)
@@ -242,21 +244,25 @@ class Accounts:
         self._reset_requests.count(email.strip().lower()[:254])
 
     def ask_for_password(self, email: str) -> None:
-        """Show administrators that the person with this address, if there is one, needs a link to a new password.
+        """Tell administrators this person, if known, needs a link to a new password.
 
-        The person who asks gets no answer about it. Raises `DatabaseUnavailable`.
+        The requester learns nothing about the account. Raises `DatabaseUnavailable`.
         """
         for account_id, tenant_id in self._find_by_email(email.strip().lower()):
             self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
 
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
-        """Set the password of the person who opened a link in an e-mail. Raises `LinkExpired`: we send none."""
+        """Set the password after opening an e-mailed link. Always raises `LinkExpired`: these accounts send no such
+        e-mail.
+        """
         raise LinkExpired
 
     # What administrators do
 
     def administrators(self, identity: Identity) -> tuple[str, ...]:
-        """Return the names of up to three administrators, for people who have to ask one: they see no other account."""
+        """Return up to three administrators' names, for people who need to ask an administrator: they see no other
+        account.
+        """
         with self._database.transaction(identity.tenant_id) as connection:
             return tuple(row[0] for row in connection.execute(queries["names_of_administrators"]))
 
@@ -270,7 +276,7 @@ class Accounts:
             return cursor.execute(queries["list_accounts"]).fetchall()
 
     def groups(self, identity: Identity) -> Groups:
-        """List the groups of the tenant's accounts by name. For administrators."""
+        """List the tenant's account groups by name. For administrators."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             return [row[0] for row in connection.execute(queries["account_groups"])]
@@ -278,9 +284,10 @@ class Accounts:
     def invite(
         self, identity: Identity, email: str, name: str = "", role: Role | str = Role.EMPLOYEE, user_group: str = ""
     ) -> tuple[Account, str]:
-        """Add an account, and return it with the path of a link that sets its password once, valid for three days.
+        """Add an account, and return it with a link path for setting its password, valid a single time within three
+        days.
 
-        Raises `InvalidInput` when the address is not one, has an account already, or is of no domain of the tenant.
+        Raises `InvalidInput` if the address is invalid, already has an account, or is outside the tenant's domains.
         """
         address = normal_email(email)
         values = {
@@ -295,15 +302,15 @@ class Accounts:
             return account, _set_password_path(connection, account.id)
 
     def password_link(self, identity: Identity, account_id: UUID) -> str:
-        """Make a link to set an account's password and return its path; earlier links stop working."""
+        """Create a link to set an account's password and return its path; earlier links stop working."""
         with self._administration(identity) as connection:
             return _new_password_path(connection, account_id)
 
     def operators_password_link(self, program: Identity, email: str) -> str:
-        """Make the link of `password_link` for the account with this address, where no administrator can sign in.
+        """Create a `password_link` for the account with this address, if no administrator can sign in.
 
-        For a command of whoever runs the product: nobody's sign-in is asked for. Raises `NotFound`, `InvalidInput` for
-        a disabled account, `NotAllowed` for a person.
+        For an operator's command, which needs no sign-in. Raises `NotFound`, `InvalidInput` for a disabled account,
+        `NotAllowed` for a person.
         """
         if program.account_id != NOBODY:
             raise NotAllowed
@@ -357,14 +364,14 @@ class Accounts:
     # Inside
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Return what to store for a new password; subclasses that keep passwords elsewhere send it there."""
+        """Return the value to store for a new password; subclasses storing passwords elsewhere send it there."""
         return self._passwords.hash(password)
 
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:
         """Open an administrator's transaction, one at a time per tenant; the role is read again, not trusted."""
         require_admin(identity)
-        # All of it: a new link or administrator is a way around being asked again.
+        # Every step needs a recent sign-in: a new link or administrator would bypass the check.
         require_recent(self._database, identity)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_accounts"])
@@ -374,9 +381,9 @@ class Accounts:
             yield connection
 
     def _note_refused(self, found: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Note in each account's audit log why a sign-in was refused; a longer wait alone is not worth a line.
+        """Note in each account's audit log why a sign-in was refused, except for a mere delay.
 
-        If one account of an address let its person in, nothing is noted for the other companies.
+        If any account with the address let its person in, nothing is noted for the other companies.
         """
         for (account_id, tenant_id), error in zip(found, refused, strict=True):
             if not isinstance(error, TooManyAttempts):
@@ -384,7 +391,7 @@ class Accounts:
                 self._database.execute(tenant_id, "note_sign_in", **refusal)
 
     def _find_by_email(self, address: str) -> OfAddress:
-        """Find the account with this address in each tenant that has one, or nobody's account where none has."""
+        """Find the account with this address in each tenant; for an unknown address, return the nobody account."""
         if is_email(address):
             with self._database.transaction(None, email=address) as connection:
                 if found := connection.execute(queries["accounts_by_email"], {"email": address}).fetchall():
@@ -392,7 +399,7 @@ class Accounts:
         return [(NOBODY, self._tenant_id)]
 
     def _of_address(self, address: str, browser: Browser) -> OfAddress:
-        """Find as `_find_by_email` does, accounts that have signed in from this browser first."""
+        """Find accounts like `_find_by_email`, with accounts known to this browser first."""
         found = self._find_by_email(address)
         if len(found) > 1 and TOKEN.fullmatch(browser.known_token):
             found.sort(key=lambda one: not self._knows(one[1], one[0], browser))
@@ -403,7 +410,7 @@ class Accounts:
         return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
 
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
-        """Count an attempt as wrong; return the stored hash (None: no such account) and the browser if it is known.
+        """Count an attempt as wrong; return the stored hash (`None` without an account) and the browser if known.
 
         Raises `TooManyAttempts`.
         """
@@ -438,10 +445,9 @@ class Accounts:
 
 
 def most_telling(refused: Sequence[AccessError]) -> AccessError:
-    """Choose the refusal to show when every account of an address refused.
+    """Choose the refusal to show when every account with an address refused.
 
-    The password was right for an account that is disabled; else it was wrong; else all have to wait, the first the
-    least.
+    A correct password for a disabled account comes first, then a wrong password, then the shortest wait.
     """
     waits = [error for error in refused if isinstance(error, TooManyAttempts)]
     wrong = [error for error in refused if isinstance(error, WrongPassword)]

@@ -1,7 +1,7 @@
-"""API keys for programs. The secret is shown once; only its hash is stored.
+"""API keys for programs. The secret is shown a single time; only its hash is stored.
 
-Each request updates the key's row. That enforces the rate limit across processes and checks that the key still works: a
-revoked key stops everywhere with its next request.
+Each request updates the key's row. This enforces the rate limit across processes and checks the key still works: a
+revoked key stops everywhere at its next request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rag.language import N_
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role
 
-#: What a key may be allowed, with the words an administrator sees.
+#: Scopes for a key, with the words an administrator sees.
 SCOPES = {
     "chat": N_("Ask questions and get answers"),
     "search": N_("Search for passages"),
@@ -36,13 +36,13 @@ SCOPES = {
     "admin": N_("Everything, also settings and details of the service"),
 }
 READING = frozenset({"chat", "search", "documents:read"})
-#: What these do needs an administrator's role; their endpoints check the scope.
+#: These scopes need an administrator's role; their endpoints check the scope.
 WRITING = frozenset({"documents:write", "sync", "admin"})
 PREFIX = "rag_"
 SECRET = re.compile(r"rag_[A-Za-z0-9_-]{43}")
 HINT_CHARACTERS = 8
 LONGEST_NAME = 80
-#: How long a key works unless somebody chooses another day.
+#: A key's default validity in days.
 LASTS_DAYS = 90
 REQUESTS_PER_MINUTE = 120
 MOST_REQUESTS_PER_MINUTE = 100_000
@@ -50,7 +50,7 @@ MAXIMUM_KEPT = 10_000
 
 
 def scopes_of(role: Role) -> frozenset[str]:
-    """Return what a signed-in person with this role may call."""
+    """Return the scopes for a signed-in person with this role."""
     return frozenset(SCOPES) if role.includes(Role.ADMIN) else READING
 
 
@@ -69,9 +69,9 @@ class ApiKey:
     expires_at: datetime
     revoked_at: datetime | None
     last_used_at: datetime | None
-    #: Asked by calls that name no collection; None for the oldest HR collection with documents.
+    #: The collection for calls without a collection; `None` means the oldest HR collection with documents.
     default_collection_id: UUID | None = None
-    #: Who made it; empty for the operator's.
+    #: The creator's name; empty for the operator.
     owner_name: str = ""
     #: Whether the owner may still have keys: an active administrator, or the operator.
     has_owner: bool = True
@@ -87,19 +87,19 @@ class ApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUse:
-    """A request with a key: identity, scopes, and the rest of the limit."""
+    """A request with a key: identity, scopes, and the remaining limit."""
 
     identity: Identity
     key_id: UUID
     scopes: frozenset[str]
     limit: int
-    #: Requests left in this minute; -1 when this one was too many.
+    #: Requests left in this minute; -1 if this request exceeded the limit.
     remaining: int
     reset_seconds: int
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return how much is left, as standard headers (IETF draft-ietf-httpapi-ratelimit-headers)."""
+        """Return the remaining limit as standard headers (IETF draft-ietf-httpapi-ratelimit-headers)."""
         return {
             "RateLimit-Policy": f"{self.limit};w=60",
             "RateLimit-Limit": str(self.limit),
@@ -114,7 +114,7 @@ class ApiKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = Lock()
-        #: A secret's tenant never changes, and is read once.
+        #: A secret's tenant never changes and is cached.
         self._tenants: OrderedDict[str, str] = OrderedDict()
 
     def create(
@@ -127,11 +127,11 @@ class ApiKeys:
         requests_per_minute: int = REQUESTS_PER_MINUTE,
         collection_id: UUID | None = None,
     ) -> tuple[ApiKey, str]:
-        """Make a key and return it with its secret, which nobody can see again. Without an end it works for 90 days.
+        """Create a key and return it with its secret, which nobody can see again. By default it is valid for 90 days.
 
-        Calls that name no collection ask `collection_id`, else the oldest HR collection with documents.
-        It stops when its maker's account is disabled or no longer an administrator's.
-        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a sentence for what cannot be chosen.
+        Calls without a collection ask `collection_id`, else the oldest HR collection with documents. The key stops when
+        its creator's account is disabled or no longer an administrator's. Raises `NotAllowed`, `SignInAgain`, and
+        `InvalidInput` naming the invalid choice.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -170,7 +170,7 @@ class ApiKeys:
         return self._database.fetch_all(identity, "list_api_keys", ApiKey, api_key_id=api_key_id)
 
     def revoke(self, identity: Identity, api_key_id: UUID) -> None:
-        """Revoke a key at once and for good. Raises `NotAllowed`, `NotFound`."""
+        """Revoke a key immediately and permanently. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         if not self._database.execute(identity, "revoke_api_key", api_key_id=api_key_id):
             raise NotFound

@@ -1,9 +1,9 @@
-"""Programs that people connect to their account by OAuth 2.1: they act as the person, within the scopes agreed to.
+"""Programs connected to people's accounts by OAuth 2.1: they act as the person, within the agreed scopes.
 
-A program that registers is not stored: its id is its own description with a seal of this database, so that nobody can
-fill a table. Of codes and tokens only hashes are kept. A code and a refresh token work once; when a used one comes,
-one of two holders has stolen it, and the program is disconnected, however often it got new ones since. A changed
-password, another role, and leaving disconnect all programs of a person.
+A registered program is not stored: its id is its description with this database's seal, so nobody can fill a table.
+Codes and tokens are stored as hashes. A code and a refresh token work a single time. If a used token returns, it was
+stolen by either of its holders, and the program is disconnected, however many tokens it got since. A changed password,
+a changed role, and leaving disconnect all the person's programs.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from rag.types import Identity, Role
 
 PREFIX = "hro_"
 SECRET = re.compile(r"hro_[A-Za-z0-9_-]{43}")
-#: What a program may be allowed: to read.
+#: Scopes a program may have: read-only.
 SCOPES = ("chat", "search", "documents:read")
 CODE_SECONDS, ACCESS_SECONDS, REFRESH_SECONDS = 60, 3600, 60 * 86400
-#: How long a person may look at the page that asks.
+#: How long the consent page stays valid.
 ASK_SECONDS = 900
 LONGEST_NAME, MOST_ADDRESSES, LONGEST_ADDRESS = 60, 5, 300
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-#: Schemes of programs that take none of the form that RFC 8252 asks for, a domain backwards such as
-#: "com.example.app". Any other word may open a program of the system: ms-msdt, smb, search-ms.
+#: Schemes for programs which do not use a reversed domain such as "com.example.app", the form RFC 8252 asks for. Other
+#: words may start a system program: ms-msdt, smb, search-ms.
 OWN_SCHEMES = frozenset(
     {
         "claude",
@@ -63,7 +63,7 @@ Kind = Literal["code", "access", "refresh"]
 
 @dataclass(frozen=True)
 class Program:
-    """A registered program. Its id is the signed description itself."""
+    """A registered program. Its id is its signed description."""
 
     client_id: str
     name: str
@@ -72,7 +72,7 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectedApp:
-    """A program that acts for a person."""
+    """A program acting for a person."""
 
     id: UUID
     name: str
@@ -84,7 +84,7 @@ class ConnectedApp:
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """The person a code or token acts for, and the program it was given to."""
+    """The person a code or token acts for, and the program holding it."""
 
     id: UUID
     tenant_id: str
@@ -111,9 +111,9 @@ class ConnectedApps:
     # Registering
 
     def register(self, name: str, redirect_uris: Sequence[str]) -> Program:
-        """Return a program with its id. Raises `InvalidInput` for addresses that codes must not be sent to.
+        """Return a program with its id. Raises `InvalidInput` for addresses which must not receive codes.
 
-        Raises `NotAllowed` where nobody may connect programs.
+        Raises `NotAllowed` if nobody may connect programs.
         """
         self.require_allowed(Role.ADMIN)
         shown = " ".join(re.sub(r"[^\w .,&'()+/-]", " ", name).split())[:LONGEST_NAME] or "A program without a name"
@@ -124,17 +124,17 @@ class ConnectedApps:
         return Program(self.seal("program", {"n": shown, "r": list(redirect_uris)}), shown, tuple(redirect_uris))
 
     def program(self, client_id: str) -> Program | None:
-        """Return the program of an id that this database has sealed."""
+        """Return the program for an id sealed by this database."""
         found = self.unseal("program", client_id)
         return Program(client_id, found["n"], tuple(found["r"])) if found else None
 
     def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
-        """Write a value so that only this database can have written it. Anybody can read it."""
+        """Sign a value, so only this database can have written it. Everyone can read it."""
         body = _base64(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9))
         return f"{body}.{self._signature(purpose, body)}"
 
     def unseal(self, purpose: str, sealed: str) -> dict[str, Any] | None:
-        """Return a sealed value, None where the seal is not ours."""
+        """Return a sealed value, or `None` without our seal."""
         body, _, signature = sealed.partition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._signature(purpose, body).encode()):
             return None
@@ -148,7 +148,7 @@ class ConnectedApps:
     # Connecting
 
     def require_allowed(self, role: Role) -> None:
-        """Raise `NotAllowed` where people of this role may not connect programs (`RAG_CONNECTED_APPS`)."""
+        """Raise `NotAllowed` if people with this role may not connect programs (`RAG_CONNECTED_APPS`)."""
         allowed = self._settings.connected_apps
         if allowed == "none" or (allowed == "admins" and not role.includes(Role.ADMIN)):
             who = "Nobody" if allowed == "none" else "Only administrators"
@@ -164,9 +164,9 @@ class ConnectedApps:
         code_challenge: str,
         resource: str = "",
     ) -> str:
-        """Connect a program to this person and return the code that it exchanges within a minute.
+        """Connect a program to this person and return a code, which it must exchange within a minute.
 
-        Raises `NotAllowed`, and `InvalidInput` for scopes there are not.
+        Raises `NotAllowed`, and `InvalidInput` for unknown scopes.
         """
         self.require_allowed(identity.role)
         wanted = [scope for scope in SCOPES if scope in scopes]
@@ -193,7 +193,7 @@ class ConnectedApps:
         return code
 
     def grant(self, token: str) -> Grant | None:
-        """Return the grant of a code or token, also of an expired one."""
+        """Return the grant for a code or token, even an expired one."""
         if not SECRET.fullmatch(token):
             return None
         hashed = token_hash(token)
@@ -204,7 +204,7 @@ class ConnectedApps:
             return cursor.execute(queries["app_of_token"], {"token_hash": hashed}).fetchone()
 
     def issue(self, grant: Grant, token: str) -> tuple[str, str] | None:
-        """Exchange a code or refresh token for an access and a refresh token; None where it was used or has expired."""
+        """Exchange a code or refresh token for an access and a refresh token; `None` if it was used or has expired."""
         access, refresh = (PREFIX + secrets.token_urlsafe(32) for _ in range(2))
         issued = self._database.fetch_value(
             grant.tenant_id,
@@ -218,7 +218,7 @@ class ConnectedApps:
         return (access, refresh) if issued else None
 
     def drop_if_used(self, token: str) -> None:
-        """Disconnect the program of a code or refresh token that was used before; one of two holders has stolen it."""
+        """Disconnect the program if its code or refresh token was used before, because a holder must have stolen it."""
         if not SECRET.fullmatch(token):
             return
         hashed = token_hash(token)
@@ -228,7 +228,7 @@ class ConnectedApps:
             self._database.execute(row[1], "disconnect_app", id=row[0], account_id=None)
 
     def find(self, secret: str, path: str) -> KeyUse:
-        """Recognise an access token and count this request, if it is for this path.
+        """Look up an access token and count this request, if the token is for this path.
 
         Raises `KeyRejected`, `TooManyRequests`.
         """
@@ -257,21 +257,21 @@ class ConnectedApps:
         return KeyUse(identity=identity, key_id=app_id, scopes=scopes, limit=limit, remaining=limit, reset_seconds=60)
 
     def list(self, identity: Identity) -> list[ConnectedApp]:
-        """List the programs that act for this person, the latest first."""
+        """List the programs acting for this person, latest first."""
         return self._database.fetch_all(identity, "apps_of_account", ConnectedApp, account_id=identity.account_id)
 
     def disconnect(self, identity: Identity, app_id: UUID) -> None:
-        """Disconnect a program of this person at once. Raises `NotFound`."""
+        """Disconnect this person's program at once. Raises `NotFound`."""
         if not self._database.execute(identity, "disconnect_app", id=app_id, account_id=identity.account_id):
             raise NotFound
 
     def drop(self, grant: Grant) -> None:
-        """Disconnect the program that holds this token."""
+        """Disconnect the program holding this token."""
         self._database.execute(grant.tenant_id, "disconnect_app", id=grant.id, account_id=None)
 
 
 def check_address(address: str) -> None:
-    """Raise `InvalidInput` for an address that a code must not be sent to."""
+    """Raise `InvalidInput` for an address which must not receive a code."""
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname or "", parts.port
@@ -296,7 +296,7 @@ def check_address(address: str) -> None:
 
 
 def shown_address(address: str) -> str:
-    """Return what a person can judge an address by: its host, or its scheme."""
+    """Return the part by which a person can judge an address: its host, or its scheme."""
     parts = urlsplit(address)
     return parts.hostname or f"{parts.scheme}:"
 

@@ -1,7 +1,7 @@
-"""Link people who sign in at another service to accounts, and remember what their sessions need from it.
+"""Link people who sign in through another service to accounts, and keep the data their sessions need from it.
 
-After the first sign-in a person is known by the service and its id for them, never by the address alone: addresses get
-reassigned to new people.
+After the first sign-in a person is identified by the service and its id for them, never by the address alone: addresses
+get reassigned to new people.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalPerson:
-    """A person another service vouches for, mapped to one of our tenants and roles."""
+    """A person vouched for by another service, mapped to a tenant and role."""
 
     issuer: str
     subject: str
     email: str
     tenant_id: str
     name: str = ""
-    #: None: as the account has it; a new account is an employee's.
+    #: `None` keeps the account's role; a new account is an employee's.
     role: Role | None = None
     #: Whether a tenant that is not there is made: an operator's mapping may, a token may not.
     makes_tenant: bool = False
@@ -50,24 +50,24 @@ class ExternalPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Facts in a session about the sign-in at another service."""
+    """A session's data about the sign-in at another service."""
 
     issuer: str
     subject_hash: str
-    #: Hash of the other service's session id in hex; empty without an id.
+    #: Hash of the other service's session id in hex; "" without an id.
     session_hash: str = ""
     secret: bytes | None = field(default=None, repr=False)
-    #: Seconds until the other service is asked again; None: never.
+    #: Seconds until the other service is asked again; `None` means never.
     check_after_seconds: float | None = None
-    #: The longest the session lasts, in seconds; None: as long as any.
+    #: The session's maximum lifetime in seconds; `None` means the usual lifetime.
     lasts_seconds: float | None = None
-    #: When the person last proved there who they are, in seconds since 1970; None: just now.
+    #: When the person last authenticated there, in seconds since 1970; `None` means just now.
     proved_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccountFromElsewhere(Account):
-    """An account that has just signed in at another service."""
+    """An account which has just signed in through another service."""
 
     origin: Origin
 
@@ -90,15 +90,15 @@ def origin_hash(issuer: str, name: str) -> str:
 
 
 class ExternalAccounts:
-    """Finds, makes and links the accounts of people who sign in at another service."""
+    """Find, create and link accounts for people who sign in through another service."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def admit(self, person: ExternalPerson) -> Account:
-        """Return this person's active account, made at their first sign-in, with the service's role and name.
+        """Return this person's active account, created at their first sign-in, with the service's role and name.
 
-        Raises `AccessError` when it is disabled, of another tenant, or its address was bound to another person.
+        Raises `AccessError` if it is disabled, belongs to another tenant, or its address was bound to another person.
         """
         address = normal_email(person.email)
         known = self._known(person) or self._by_email(person.tenant_id, address)
@@ -128,7 +128,7 @@ class ExternalAccounts:
             return account
 
     def subject_of(self, tenant_id: str, account_id: UUID, issuer: str) -> str | None:
-        """Return the service's id for the person of this account; None when they never signed in there."""
+        """Return the service's id for this account's person; `None` if they never signed in there."""
         value = self._database.fetch_value(tenant_id, "external_subject", account_id=account_id, issuer=issuer)
         return None if value is None else str(value)
 
@@ -143,12 +143,12 @@ class ExternalAccounts:
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:
-    """Add to an account where its sign-in happened."""
+    """Attach an account's sign-in origin."""
     return AccountFromElsewhere(**{f.name: getattr(account, f.name) for f in fields(Account)}, origin=origin)
 
 
 def note_origin(connection: Connection, session_id: str, origin: Origin) -> None:
-    """Store which sign-in at another service a new session depends on, in the transaction that starts it."""
+    """Store the sign-in a new session depends on, in the transaction which starts the session."""
     connection.execute(
         queries["add_session_origin"],
         {
@@ -165,7 +165,7 @@ def note_origin(connection: Connection, session_id: str, origin: Origin) -> None
 
 
 def renew_origin(connection: Connection, session_id: str, origin: Origin) -> None:
-    """Store what the other service needs at the next check."""
+    """Store the other service's data for the next check."""
     parameters = {"secret": origin.secret, "check_after_seconds": origin.check_after_seconds}
     connection.execute(queries["renew_session_origin"], {"session_id": session_id, **parameters})
 

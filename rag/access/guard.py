@@ -1,7 +1,7 @@
 """Guard every request to the server: pages, websocket, uploads, media files, documents, API.
 
-It is pure ASGI, because Starlette's middleware classes do not see websockets. Without a session it shows the sign-in
-page and nothing else. Everything open in a session closes when the session ends.
+Pure ASGI, because Starlette's middleware classes do not see websockets. Without a session it shows only the sign-in
+page. Everything opened by a session closes when the session ends.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from rag.errors import (
 from rag.settings import Settings
 from rag.types import Identity, Role
 
-#: Hosts as a browser writes them: a name or an address, with a port.
+#: A host as written by browsers: a name or an address, with a port.
 HOST = re.compile(r"(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
 #: Tried with everything the pages draw. It also keeps a document's text from loading pictures from elsewhere.
 CONTENT_SECURITY_POLICY = (
@@ -65,19 +65,19 @@ SECURITY_HEADERS = {
 }
 
 
-#: The beginning of the policy on pages that may be framed by named sites.
+#: The policy's beginning on pages which named sites may frame.
 FRAMED = "default-src 'none'; script-src 'self'; "
 
 
 def content_security_policy(hosts: Iterable[str] = (), *, is_https: bool = False) -> str:
-    """Return the policy, with websockets to our own hosts: not every browser counts them as the same origin."""
+    """Return the policy, allowing websockets to our hosts: some browsers do not count them as the same origin."""
     scheme = "wss" if is_https else "ws"
     sockets = "".join(f" {scheme}://{host.lower()}" for host in dict.fromkeys(hosts) if HOST.fullmatch(host))
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self'{sockets}")
 
 
 def security_headers(hosts: Iterable[str] = (), *, is_https: bool) -> dict[str, str]:
-    """Return the headers of every answer."""
+    """Return the headers for every response."""
     transport = {"Strict-Transport-Security": "max-age=31536000"} if is_https else {}
     return {
         **SECURITY_HEADERS,
@@ -87,7 +87,7 @@ def security_headers(hosts: Iterable[str] = (), *, is_https: bool) -> dict[str, 
 
 
 def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bool) -> Send:
-    """Wrap `send` to add the security headers; an original with a stricter policy keeps it."""
+    """Wrap `send` to add the security headers; a stricter policy on an original stays."""
     added = security_headers(hosts, is_https=is_https)
 
     async def guarded(message: Message) -> None:
@@ -123,21 +123,22 @@ FORMS = frozenset({"GET", "HEAD", "POST"})
 #: Programs call these paths, and the prefixes of integrations, with a key instead of a session.
 API = "/api/"
 MCP_PATH = "/mcp"
-#: Asked by the monitoring system, whose right to it the route checks.
+#: Called by the monitoring system; the route checks its right.
 METRICS_PATH = "/metrics"
-#: Where programs connect to a person's account.
+#: Programs connect to a person's account here.
 OAUTH = "/oauth/"
-#: Where a person is asked whether a program may act for them.
+#: The page asking whether a program may act for a person.
 CONSENT = "/account/connect"
 NO_ISSUER = (
     "Programs can be connected under the address of RAG_PUBLIC_URL only, and on this machine. Ask the operator of "
     "HR Assistant to set it."
 )
-#: What a program sends to connect: proven by its code, never by a cookie, so sites of the settings may send it too.
+#: Requests by which a program connects: proven by its code, never by a cookie, so sites in the settings may send them
+#: too.
 CONNECTING = frozenset({f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"})
 PROTECTED_RESOURCE = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 OAUTH_SERVER = "/.well-known/oauth-authorization-server"
-#: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
+#: Paths open to visitors, with their methods. Any other method would get a Streamlit page.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ["/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/second-factor"], FORMS
@@ -146,7 +147,7 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     METRICS_PATH: frozenset({"GET", "HEAD"}),
     "/sso/logout": frozenset({"POST"}),
 }
-#: Streamlit's routes that show or run more than a page: server figures, and pages for programs.
+#: Streamlit routes which show or run more than a page: server figures, and pages for programs.
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
 #: Asked by open pages, again and again, whether they are still signed in.
 ME_PATH = "/api/me"
@@ -157,12 +158,12 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LEAST_UPLOAD_BYTES = 256 * 1024
 MANY_PAGES = "You have {most} pages of HR Assistant open. Close some of them, then load this one again."
 RETRY_SECONDS = 5
-#: Where everybody may call, who is calling is not waited for longer.
+#: On open routes, identifying the caller takes at most this many seconds.
 OPEN_SECONDS = 0.7
 #: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
 RECHECK_SECONDS = 30.0
-#: Sessions and keys looked up at once. A session of another service is verified there from time to time; callers that
-#: wait for that must not keep others from being recognised.
+#: The most concurrent session and key look-ups. Sessions from another service are verified there from time to time;
+#: callers waiting for this must not hold up others.
 RECOGNISED_AT_ONCE = 100
 
 
@@ -182,7 +183,7 @@ class AuthGuard:
         self._app = app
         self._services = services
         self._public_methods = public_methods
-        # Routes of the API open to everybody; recognised callers may see more.
+        # API routes open to everyone; identified callers may see more.
         self._open_paths = open_paths
         # Public paths that other sites may post to. No cookie counts there, and the route knows the sites.
         self._other_sites = other_sites
@@ -219,7 +220,7 @@ class AuthGuard:
         is_open = path in self._open_paths
         secret = presented_key(scope, services.settings, is_open=is_open) if is_for_programs(path) else ""
         if secret:
-            # No site can make a browser send a key without asking first, so where this comes from does not matter.
+            # No site can make a browser send a key without asking first, so the origin does not matter.
             await self._with_key(scope, receive, send, services, secret, is_open=is_open)
             return
         is_connecting = path in CONNECTING and Headers(scope=scope).get("origin") in services.settings.allowed_origins
@@ -237,8 +238,8 @@ class AuthGuard:
         identity: Identity | None = None
         try:
             with move_on_after(OPEN_SECONDS if is_open else None):
-                # A page that only asks whether it is still signed in keeps nobody so. What changes something is done
-                # with the rights of now, which another process may have changed.
+                # A page's mere check for its session does not keep the session active. Changes use the person's current
+                # rights, which another process may have changed.
                 is_act, is_fresh = path != ME_PATH, scope["method"] not in SAFE_METHODS
                 identity = await self._identify(scope, services, may_abandon=is_open, is_act=is_act, is_fresh=is_fresh)
         except DatabaseUnavailable as exc:
@@ -345,7 +346,7 @@ class AuthGuard:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
     def _noting_acts(self, identity: Identity, sessions: Sessions, receive: Receive) -> Receive:
-        """Wrap `receive` to note what a person does in the page, and to end it once they have other rights."""
+        """Wrap `receive` to note a person's acts on the page, and to end it when their rights change."""
         session_id = identity.session_id
 
         async def noting() -> Message:
@@ -405,7 +406,7 @@ class AuthGuard:
 
 
 def is_act(message: Message) -> bool:
-    """Return whether a page's message reports an act of a person rather than a scheduled redraw."""
+    """Whether a page's message reports a person's act instead of a scheduled redraw."""
     content = message.get("bytes")
     if message["type"] != "websocket.receive" or not content:
         return False
@@ -417,7 +418,7 @@ def is_act(message: Message) -> bool:
 
 
 def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:
-    """Count the size a request declares, if it is larger than a form or a question. Raises `TooManyRequests`."""
+    """Count a request's declared size, if larger than a form or a question. Raises `TooManyRequests`."""
     size = Headers(scope=scope).get("content-length", "")
     is_number = size.isascii() and size.isdigit() and len(size) < 16
     if scope["method"] not in SAFE_METHODS and is_number and int(size) >= LEAST_UPLOAD_BYTES:
@@ -430,7 +431,7 @@ def _is_page(scope: Scope, path: str) -> bool:
 
 
 def route_path(scope: Scope) -> str:
-    """Return the path as routes compare it: without the prefix a proxy may have announced."""
+    """Return the path for matching routes: without the prefix announced by a proxy."""
     path, prefix = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
     return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
 
@@ -446,9 +447,9 @@ def is_https(scope: Scope, settings: Settings) -> bool:
 
 
 def is_own_host(scope: Scope, settings: Settings) -> bool:
-    """Return whether the requested host is `RAG_PUBLIC_URL`'s or this machine; without that setting, any host is.
+    """Whether the requested host belongs to `RAG_PUBLIC_URL` or this machine; without this setting, every host does.
 
-    Otherwise a site whose own name leads to this machine would count as our origin.
+    Otherwise a site whose domain resolves to this machine would count as our origin.
     """
     ours = urlsplit(settings.public_url).hostname
     if not ours:
@@ -461,9 +462,9 @@ def is_own_host(scope: Scope, settings: Settings) -> bool:
 
 
 def is_named_host(scope: Scope, settings: Settings) -> bool:
-    """Return whether the requested host is one that the settings name, or this machine's own.
+    """Whether the requested host is named in the settings or belongs to this machine.
 
-    Who connects programs names itself to them: that name must not be one that a request brings along.
+    The server names its address to programs it connects, and must not take this address from a request.
     """
     if settings.public_url:
         return is_own_host(scope, settings)
@@ -475,7 +476,7 @@ def is_named_host(scope: Scope, settings: Settings) -> bool:
 
 
 def is_connected_by(path: str) -> bool:
-    """Return whether this path is of those by which programs are connected."""
+    """Whether programs are connected through this path."""
     return path in (OAUTH_SERVER, PROTECTED_RESOURCE, CONSENT) or path.startswith(OAUTH)
 
 
@@ -490,12 +491,12 @@ def cookie_name(scope: Scope, settings: Settings, name: str) -> str:
 
 
 def read_cookie(scope: Scope, settings: Settings, name: str) -> str:
-    """Return the value of a cookie, "" if missing."""
+    """Return a cookie's value, "" if missing."""
     return HTTPConnection(scope).cookies.get(cookie_name(scope, settings, name), "")
 
 
 def is_same_origin(scope: Scope, settings: Settings) -> bool:
-    """Return False when a browser says that another site sent this. Other programs send no origin."""
+    """Return False if a browser says another site sent this request. Other programs send no origin."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     if origin is None:
@@ -509,10 +510,10 @@ def is_same_origin(scope: Scope, settings: Settings) -> bool:
 
 
 def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) -> str:
-    """Return the secret a program sends as `Authorization: Bearer` or `x-api-key`; "" without one.
+    """Return a program's secret from `Authorization: Bearer` or `x-api-key`; "" without a secret.
 
-    Where everybody may call, only what looks like one of our keys counts: a webhook brings a secret of its own. So it
-    is beside a session, because a proxy may add a token that is meant for itself.
+    On open routes only strings shaped like our keys count, because a webhook brings a different secret. The same
+    applies beside a session, because a proxy may add a token meant for itself.
     """
     headers = Headers(scope=scope)
     kind, _, token = headers.get("authorization", "").partition(" ")
@@ -551,7 +552,7 @@ def _wants_page(scope: Scope) -> bool:
 
 
 def _is_form(scope: Scope) -> bool:
-    """Return whether one of our forms was sent after its session ended, such as sign-out from a second tab."""
+    """Whether a form was sent after its session ended, such as sign-out from a second tab."""
     headers = Headers(scope=scope)
     kind = headers.get("content-type", "")
     return scope["method"] == "POST" and "text/html" in headers.get("accept", "") and kind.startswith(FORM_TYPE)
@@ -566,7 +567,7 @@ def _refusal(scope: Scope, exc: RagError) -> Response:
 
 
 def _challenge(scope: Scope) -> str:
-    """Return how to prove who one is; to assistants also where they learn how to ask for access."""
+    """Return the authentication challenge; for assistants including the metadata address for requesting access."""
     if route_path(scope) != MCP_PATH:
         return "Bearer"
     metadata = f"{_requested_base(scope)}{PROTECTED_RESOURCE}"
@@ -574,7 +575,7 @@ def _challenge(scope: Scope) -> str:
 
 
 def base_of(scope: Scope, settings: Settings) -> str:
-    """Return the address at which this was asked, without a path: the one that people know where it is set."""
+    """Return the base address without a path: the public address if set, else the requested address."""
     return settings.public_url.rstrip("/") or _requested_base(scope)
 
 
@@ -588,5 +589,5 @@ def _too_many_pages(settings: Settings) -> TooManyRequests:
 
 
 async def _deny(scope: Scope, receive: Receive, send: Send, exc: RagError) -> None:
-    """Refuse a websocket with a status and a sentence; closed before it is open, it would be a bare 403."""
+    """Refuse a websocket with a status and a sentence; a websocket closed before it opens would be a bare 403."""
     await WebSocket(scope, receive, send).send_denial_response(refusal(scope, exc))

@@ -1,6 +1,6 @@
-"""Define the interface of a way to sign in, so that adding one means adding a class.
+"""The interface for sign-in methods: a new method is a new class.
 
-Every way results in an `Account` and then in the same server-side session.
+Every method results in an `Account` and then in the same server-side session.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class IdentityProvider(Protocol):
     """Identifies a person who signs in."""
 
     def begin(self, return_to: str) -> str | None:
-        """Return the address for signing in; None if our form asks for e-mail and password."""
+        """Return the address for signing in, or `None` for our form with e-mail and password."""
         ...
 
     def sign_in(self, answers: Mapping[str, str], browser: Browser) -> Account:
@@ -63,7 +63,7 @@ class IdentityProvider(Protocol):
 
 
 class BuiltInAccounts:
-    """Checks an e-mail address and a password against our own table."""
+    """Check an e-mail address and a password against our table."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts

@@ -1,12 +1,12 @@
 """Limit requests per person and network address, and delay sign-ins after wrong passwords.
 
-Requests, questions and uploads are counted in the memory of each process: with several processes behind a proxy each
-limits its own load. Limits across processes are counted in the database: wrong passwords and requests of API keys.
+Requests, questions and uploads are counted in each process's memory: with several processes behind a proxy, each limits
+its load. Wrong passwords and requests with API keys are counted in the database, across processes.
 
-The first five wrong passwords cause no delay; after that the delay doubles up to five minutes, long enough to make
-guessing hopeless. A day without a wrong password resets the count. A browser in which the account has signed in before
-has its own count. Unknown browsers share one count, and each may try once before earlier ones have had their turn: a
-stranger who guesses all night delays the owner but does not lock them out.
+The first five wrong passwords cause no delay. Then the delay doubles up to five minutes, long enough to make guessing
+hopeless. A day without a wrong password resets the count. A browser in which the account has signed in before has a
+separate count. Unknown browsers share a count, and each may try a single time before earlier browsers have had their
+turn: a stranger guessing all night delays the owner but does not lock them out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WRONG = "Too many wrong passwords came from your network. Wait {wait} and try ag
 
 
 class Window:
-    """A sliding window: counts what each caller did within the last seconds."""
+    """A sliding window: counts each caller's actions within the last seconds."""
 
     def __init__(self, most: int, within_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         #: 0: no limit.
@@ -47,12 +47,12 @@ class Window:
         self._done: OrderedDict[str, deque[tuple[float, int]]] = OrderedDict()
 
     def wait_seconds(self, who: str, amount: int = 1) -> float:
-        """Return how long until this amount is allowed; 0 when it is allowed now. Counts nothing."""
+        """Return the seconds until this amount is allowed; 0 if allowed now. Counts nothing."""
         with self._lock:
             return self._wait(who, amount)
 
     def take(self, who: str, amount: int = 1) -> float:
-        """Count the amount if it is allowed now; else return how long until it is."""
+        """Count the amount if it is allowed now and return 0; else return the seconds to wait."""
         with self._lock:
             wait = self._wait(who, amount)
             if not wait:
@@ -60,12 +60,12 @@ class Window:
             return wait
 
     def note(self, who: str, amount: int = 1) -> None:
-        """Count the amount whether or not it was allowed."""
+        """Count the amount, allowed or not."""
         with self._lock:
             self._note(who, amount)
 
     def give_back(self, who: str, amount: int = 1) -> None:
-        """Forget the latest of this amount, which came to nothing."""
+        """Forget the latest entry with this amount, which had no effect."""
         with self._lock:
             done = self._done.get(who, deque())
             for at, part in reversed(done):
@@ -100,7 +100,7 @@ class Window:
 
 
 class Limits:
-    """Enforces the limits of this process. Thread-safe."""
+    """Enforce this process's limits. Thread-safe."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._questions = Window(settings.questions_per_minute, MINUTE, clock)
@@ -109,7 +109,7 @@ class Limits:
         self._wrong = Window(settings.wrong_sign_ins_per_address, WRONG_WITHIN_SECONDS, clock)
 
     def count_question(self, identity: Identity) -> None:
-        """Count a question or search of a person, whatever program they ask by; an API key has a limit of its own.
+        """Count a person's question or search, whatever program they use; an API key has a separate limit.
 
         Raises `TooManyRequests`.
         """
@@ -118,8 +118,9 @@ class Limits:
 
     @contextmanager
     def question(self, identity: Identity) -> Iterator[None]:
-        """Count a question as `count_question` does, unless it is refused inside: one that is too long can be asked
-        again, shorter.
+        """Count a question like `count_question`, unless it is refused inside.
+
+        After a refusal, for example for its length, a corrected question can follow.
         """
         self.count_question(identity)
         try:
@@ -130,7 +131,7 @@ class Limits:
             raise
 
     def count_request(self, identity: Identity) -> None:
-        """Count a request of a person to the API. Raises `TooManyRequests`."""
+        """Count a person's API request. Raises `TooManyRequests`."""
         _require(self._requests, REQUESTS, str(identity.account_id))
 
     def count_upload(self, identity: Identity, size: int) -> None:
@@ -144,7 +145,7 @@ class Limits:
             raise TooManyAttempts(WRONG.format(wait=_shown(seconds)), wait_seconds=seconds)
 
     def note_wrong(self, address: str) -> None:
-        """Count a wrong password that came from an address."""
+        """Count a wrong password from a network address."""
         self._wrong.note(address)
 
 
@@ -165,15 +166,15 @@ FIRST_WAIT_SECONDS = 10
 LONGEST_WAIT_SECONDS = 300
 FORGOTTEN_AFTER_SECONDS = 24 * 60 * 60
 MAXIMUM_UNKNOWN = 10_000
-#: How long an attempt is kept for the browser whose turn it is, before the next one may take it.
+#: How long an attempt is reserved for the browser whose turn it is.
 TURN_SECONDS = 300
-#: A browser that has not asked for this long is gone.
+#: A browser silent for this long is gone.
 SILENT_SECONDS = 600
-#: Browsers that wait for one account, and for it at one address: a person who deletes cookies fills the queue of their
-#: own address only.
+#: The most browsers waiting for an account, in total and per network address: a person who deletes cookies fills only
+#: their address's queue.
 MOST_WAITING, MOST_WAITING_AT_ADDRESS = 50, 3
-#: Requests for a new password within a quarter of an hour, per e-mail address. There is no common limit:
-#: strangers could use it up, and then nobody could request one.
+#: Requests for a new password within 15 minutes, per e-mail address. There is no common limit: strangers could use it
+#: up and block everyone.
 RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 
 
@@ -181,7 +182,7 @@ RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 class Browser:
     """Where an attempt comes from."""
 
-    #: The token it got when a person signed in there; "" without one.
+    #: The token stored at a person's sign-in in this browser; "" without a token.
     known_token: str = ""
     #: Distinguishes unknown browsers, for example by the form's token.
     mark: str = ""
@@ -190,7 +191,7 @@ class Browser:
 
 
 class Waiting(NamedTuple):
-    """A browser that asked too early."""
+    """A browser which asked too early."""
 
     browser: str
     address: str
@@ -199,7 +200,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """Wrong passwords from unknown browsers for one account, and the browsers that wait, in the order they asked."""
+    """Wrong passwords from unknown browsers for an account, and the waiting browsers, in the order they asked."""
 
     failed: int = 0
     #: Seconds of the clock.
@@ -207,7 +208,7 @@ class Attempts:
     waiting: tuple[Waiting, ...] = ()
 
     def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
-        """Return the state after an attempt and the seconds to wait: with 0 it counts now, else it is queued.
+        """Return the state after an attempt and the seconds to wait: 0 counts it now, otherwise it is queued.
 
         It counts as wrong until the password turns out to be right.
         """
@@ -216,7 +217,7 @@ class Attempts:
         opens_at = self.last_at + wait_seconds_after(failed)
         queue = [w for w in self.waiting if w.browser == me.browser or now - w.seen_at < SILENT_SECONDS]
         place = next((i for i, w in enumerate(queue) if w.browser == me.browser), len(queue))
-        # A browser that does not come when it is its turn is skipped after a while.
+        # A browser missing its turn is skipped after a while.
         turn = math.floor((now - opens_at) / TURN_SECONDS)
         if now >= opens_at and place <= turn:
             rest = tuple(w for w in queue if w.browser != me.browser)
@@ -230,14 +231,14 @@ class Attempts:
 
 
 def wait_seconds_after(failed_attempts: int) -> float:
-    """Return how long to wait before the next password is checked, after this many wrong ones."""
+    """Return the seconds before the next password check, after this many wrong passwords."""
     if failed_attempts < FREE_ATTEMPTS:
         return 0.0
     return min(FIRST_WAIT_SECONDS * 2.0 ** min(failed_attempts - FREE_ATTEMPTS, 10), LONGEST_WAIT_SECONDS)
 
 
 def next_attempt(failed_attempts: int, seconds_since: float) -> int:
-    """Return the count with this attempt. Raises `TooManyAttempts` with the seconds to wait when it is early."""
+    """Return the count including this attempt. Raises `TooManyAttempts` with the seconds to wait if it is too early."""
     if seconds_since >= FORGOTTEN_AFTER_SECONDS:
         return 1
     wait_seconds = wait_seconds_after(failed_attempts) - seconds_since
@@ -247,7 +248,7 @@ def next_attempt(failed_attempts: int, seconds_since: float) -> int:
 
 
 def too_early(wait_seconds: float) -> TooManyAttempts:
-    """Make the error for an attempt that has to wait this long."""
+    """Build the error for an attempt which has to wait."""
     seconds = math.ceil(wait_seconds)
     shown = f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
     return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)
@@ -262,7 +263,7 @@ class UnknownSignIns:
         self._attempts: OrderedDict[str, Attempts] = OrderedDict()
 
     def count(self, email: str, browser: Browser | None = None) -> None:
-        """Count an attempt. Raises `TooManyAttempts` as for an account."""
+        """Count an attempt. Raises `TooManyAttempts`, like for an account."""
         with self._lock:
             known = self._attempts.get(email, Attempts())
             self._attempts[email], wait_seconds = known.asked(browser or Browser(), self._clock())

@@ -30,7 +30,7 @@ def can_send(settings: Settings) -> bool:
 def make_letter(
     settings: Settings, address: str, subject: str, text: str, *, sender_name: str, html: str = ""
 ) -> EmailMessage:
-    """Return a letter to one address. Raises `ValueError` for an invalid address."""
+    """Return a message to a single address. Raises `ValueError` for an invalid address."""
     letter = EmailMessage()
     letter["Subject"] = " ".join(subject.split())
     letter["From"] = Address(display_name=sender_name, addr_spec=settings.mail_from)
@@ -42,7 +42,7 @@ def make_letter(
 
 
 def send_letters(settings: Settings, letters: Iterable[EmailMessage]) -> dict[str, str]:
-    """Send letters over one connection. Return why, by address, for those that were not taken."""
+    """Send messages over a single connection. Return the refused addresses with the reasons."""
     waiting = {str(letter["To"]): letter for letter in letters}
     failed: dict[str, str] = {}
     try:
@@ -82,7 +82,7 @@ def _connected(settings: Settings) -> smtplib.SMTP:
 
 #: People in one go.
 MOST_INVITED = 500
-#: What the columns of a list may be called.
+#: Accepted column names in a list.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "email": ("email", "e-mail", "mail", "address", "email address", "e-mail address"),
     "name": ("name", "full name", "display name"),
@@ -95,7 +95,7 @@ NAMED = re.compile(r"(?P<name>[^<>,;]*?)\s*<(?P<email>[^<>\s]+@[^<>\s]+)>")
 
 @dataclass(frozen=True, kw_only=True)
 class Invitee:
-    """Somebody to invite. `role` and `group` are empty where the list says nothing of them."""
+    """A person to invite. `role` and `group` are empty if missing in the list."""
 
     email: str
     name: str = ""
@@ -104,7 +104,7 @@ class Invitee:
 
 
 def list_text(content: bytes) -> str:
-    """Return the text of a list that came as a file: UTF-8, UTF-16 with its mark, else what Windows writes."""
+    """Decode an uploaded list: UTF-8, UTF-16 with a byte order mark, else Windows-1252."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace")
     try:
@@ -114,9 +114,9 @@ def list_text(content: bytes) -> str:
 
 
 def people_from(text: str) -> list[Invitee]:
-    """Read people from a CSV list with a head, or from addresses by line, comma or semicolon: `Name <address>`.
+    """Read people from a CSV list with a header, or from addresses by line, comma or semicolon: `Name <address>`.
 
-    Each address counts once. Raises `InvalidInput` that names the line which cannot be read.
+    Each address counts a single time. Raises `InvalidInput` naming the unreadable line.
     """
     lines = [line for line in text.replace("\ufeff", "").splitlines() if line.strip()]
     if not lines:
@@ -170,7 +170,7 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
 
 
 def send_invitations(settings: Settings, letters: Mapping[str, str], *, sender_name: str) -> dict[str, str]:
-    """Send each address its link. Return why, by address, for those that were not taken."""
+    """Send each address its link. Return the refused addresses with the reasons."""
     made, failed = [], {}
     for address, link in letters.items():
         text = (

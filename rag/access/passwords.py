@@ -1,8 +1,8 @@
 """Check, hash and verify passwords, and queue the hashing.
 
-Passwords are hashed with argon2id and the parameters of argon2-cffi's RFC 9106 profile. A hash takes a core and 64
-MiB for about 50 ms, so only a few run at once, and a flood of wrong passwords does not delay other people. Hashes are
-stored encrypted with a key that the application's database role cannot read: whoever reads the table guesses nothing.
+Passwords are hashed with argon2id and the parameters from argon2-cffi's RFC 9106 profile. A hash takes a core and 64
+MiB for about 50 ms, so only a few run at a time, and a flood of wrong passwords does not delay other people. Hashes are
+stored encrypted with a key hidden from the application's database role: reading the table does not allow guessing.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rag.errors import TooManyAttempts, WeakPassword
 
 MINIMUM_CHARACTERS = 10
 MAXIMUM_CHARACTERS = 1024
-#: Stored for an account that has not chosen a password yet; no password matches it.
+#: Stored for an account without a password yet; no password matches it.
 NOT_CHOSEN = "not chosen"
-#: How an encrypted hash begins. Those without it are of before hashes were encrypted, until the next sign-in.
+#: Prefix for an encrypted hash. Hashes without it predate encryption and stay until the next sign-in.
 SEALED = "sealed:"
 
 
@@ -37,7 +37,7 @@ class Passwords:
     """Hashes and checks passwords. A check takes the same time whether or not an account exists."""
 
     def __init__(self, hasher: PasswordHasher | None = None, *, key: bytes) -> None:
-        """`key` is the database's, which its owner gives to the application."""
+        """`key` is the database's; its owner gives it to the application."""
         self._hasher = hasher or PasswordHasher()
         self._decoy = decoy(self._hasher)
         self._locker = Fernet(base64.urlsafe_b64encode(hashlib.sha256(b"passwords\x00" + key).digest()))
@@ -46,7 +46,7 @@ class Passwords:
         return SEALED + self._locker.encrypt(self._hasher.hash(_normal(password)).encode()).decode()
 
     def matches(self, password: str, stored: str | None) -> bool:
-        """Return whether this is the password behind `stored`; None means that the account does not exist."""
+        """Whether this password matches `stored`; `None` means the account does not exist."""
         has_password = stored is not None and stored != NOT_CHOSEN
         too_long = len(password) > MAXIMUM_CHARACTERS
         try:
@@ -56,11 +56,11 @@ class Passwords:
         return has_password and not too_long
 
     def is_outdated(self, stored: str) -> bool:
-        """Return whether `stored` was made with other parameters than the present ones, or is not encrypted."""
+        """Whether `stored` was made with outdated parameters, or is not encrypted."""
         return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._opened(stored))
 
     def _opened(self, stored: str | None) -> str:
-        """Return the decrypted hash; "" if another key encrypted the hash."""
+        """Return the decrypted hash; "" if another key encrypted it."""
         if not stored or not stored.startswith(SEALED):
             return stored or ""
         try:
@@ -70,9 +70,9 @@ class Passwords:
 
 
 def decoy(hasher: PasswordHasher) -> str:
-    """Return a hash that no password has; checking a password against it takes as long as any check.
+    """Return a hash no password matches; checking against it takes as long as any check.
 
-    It is random and not computed, so that a start does not wait for it: 0.2 s of processor time.
+    It is random instead of computed, which saves 0.2 s processor time at the start.
     """
     salt, digest = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")
@@ -85,7 +85,7 @@ def decoy(hasher: PasswordHasher) -> str:
 def require_good_password(password: str, *, email: str) -> None:
     """Raise `WeakPassword` with the reason when a password is too short, too long or easily guessed."""
     normal = unicodedata.normalize("NFKC", password)
-    # Blanks around a word do not make it harder to guess. Every password of sufficient length can be looked up in the
+    # Blanks around a word do not make it harder to guess. Every password with sufficient length can be looked up in the
     # list.
     bare = normal.strip()
     plain = bare.casefold()
@@ -95,18 +95,18 @@ def require_good_password(password: str, *, email: str) -> None:
         raise WeakPassword(f"Choose a password of at most {MAXIMUM_CHARACTERS:,} characters.")
     if plain in (email.casefold(), email.casefold().partition("@")[0]):
         raise WeakPassword("Choose a password that is not your e-mail address.")
-    # Some four million leaked passwords of ten characters and more, and the 100,000 commonest of any length.
+    # Some four million leaked passwords with ten or more characters, and the 100,000 commonest passwords.
     if len(set(plain)) < 3 or any(is_bad_password(word) for word in (bare, plain)):
         raise WeakPassword("This password is among the first that are guessed. Choose another.")
 
 
 def _normal(password: str) -> bytes:
-    """Return the same bytes however a keyboard composes its letters (NIST SP 800-63B, 5.1.1.2)."""
+    """Return the same bytes however a keyboard composes letters (NIST SP 800-63B, 5.1.1.2)."""
     return unicodedata.normalize("NFKC", password[: MAXIMUM_CHARACTERS + 1]).encode("utf-8", "surrogatepass")
 
 
 AT_ONCE = 2
-#: How many may wait, and how long; all others get the error at once.
+#: How many may wait, and how many seconds; everyone else gets the error at once.
 MOST_WAITING, LONGEST_WAIT_SECONDS = 16, 4.0
 RETRY_SECONDS = 3
 CROWDED = f"Many people are signing in at this moment. Wait {RETRY_SECONDS} seconds and try again."
@@ -115,7 +115,7 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class _Place:
-    """A person who waits, from one browser."""
+    """A waiting person, from a browser."""
 
     turn: asyncio.Future[None]
     source: str
@@ -123,10 +123,10 @@ class _Place:
 
 
 class PasswordQueue:
-    """Runs work in few threads: known browsers first, then the browsers that ask least, the latest first.
+    """Run work in a few threads: known browsers first, then browsers with the fewest requests, latest first.
 
-    In a flood the latest callers are still there, while the first have given up or are part of it: in order of arrival,
-    everybody would wait for the whole flood.
+    In a flood the latest callers are still there, while the first have given up or belong to the flood: in order of
+    arrival, everyone would wait for the whole flood.
     """
 
     def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
@@ -183,7 +183,7 @@ class PasswordQueue:
             chosen.turn.set_result(None)
 
     def _order(self, place: _Place) -> tuple[bool, int, int]:
-        """Return the sort key of a waiting place; the next one comes first."""
+        """Return a waiting place's sort key; the lowest is next."""
         number = self._waiting.index(place)
         if place.is_known:
             return False, 0, number
@@ -191,5 +191,5 @@ class PasswordQueue:
 
 
 def crowded() -> TooManyAttempts:
-    """Make the error for a person whose turn is too far off."""
+    """Build the error for a person whose turn is too far off."""
     return TooManyAttempts(CROWDED, wait_seconds=RETRY_SECONDS)

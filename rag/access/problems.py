@@ -20,20 +20,20 @@ from rag.errors import DocumentError, ProviderError, RagError, RequestInvalid
 log = logging.getLogger("rag.api")
 
 MEDIA_TYPE = "application/problem+json"
-#: Beginnings of source 002's routes; errors there have `success` and `error`, too.
+#: Path prefixes for source 002's routes; errors there also have `success` and `error`.
 REFERENCE_ROUTES = ("/api/reference-documents", "/api/opinion")
 #: Routes for adding documents (002, 7.1.1): invalid requests get the status 400.
 ADDING_ROUTES = ("/api/reference-documents", "/api/reference-documents/ingest")
 NOT_USABLE = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 #: Providers that recognise scans.
 RECOGNISERS = frozenset({"upstage"})
-#: Where a directory keeps people and groups equal.
+#: A directory syncs people and groups here.
 SCIM = "/scim/v2/"
 #: Writes an error in a protocol's form, with additional headers.
 Refusal = Callable[[RagError, Mapping[str, str] | None], Response]
-#: Path prefixes of other protocols, with their form of errors. The server adds the prefixes of integrations.
+#: Path prefixes for other protocols, with their error format. The server adds the prefixes of integrations.
 FORMS: dict[str, Refusal] = {}
-#: Fields named at most in one problem.
+#: The most fields named in a problem.
 MAXIMUM_FIELDS = 20
 
 
@@ -45,7 +45,7 @@ class FieldProblem(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, for a person and for a program (RFC 9457)."""
+    """An error for a person and for a program (RFC 9457)."""
 
     model_config = ConfigDict(title="Problem")
 
@@ -66,7 +66,7 @@ def problem(
     is_reference: bool = False,
     status: HTTPStatus | None = None,
 ) -> Response:
-    """Answer a request after an error of the product; `is_reference`: in the form of source 002."""
+    """Turn an error into a response; `is_reference` uses source 002's format."""
     details = dict(error.details)
     status = status or HTTPStatus(_reference_status(error) if is_reference else error.status)
     found = Problem(
@@ -88,9 +88,9 @@ def problem(
 
 
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer an error as a problem, or in the form of the path's protocol.
+    """Turn an error into a problem response, or into the format of the path's protocol.
 
-    Routes of reference documents and opinions have the fields and statuses of their description (002) besides.
+    Routes for reference documents and opinions add the fields and statuses from their description (002).
     """
     path = _path(scope)
     for prefix, write in FORMS.items():
@@ -103,7 +103,7 @@ def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None 
 
 
 def _reference_status(error: RagError) -> int:
-    """Return 400 for a file that cannot be read or recognised, 500 where a model failed; else the error's own."""
+    """Return 400 for an unreadable or unrecognisable file, 500 if a model failed; else the error's status."""
     is_file = isinstance(error, DocumentError) and error.status != HTTPStatus.CONFLICT
     is_recognition = isinstance(error, ProviderError) and error.details.get("provider") in RECOGNISERS
     if is_file or is_recognition:
@@ -112,13 +112,13 @@ def _reference_status(error: RagError) -> int:
 
 
 def unexpected(scope: Scope, error: BaseException) -> Response:
-    """Answer after an unexpected error: the log has its traceback, the answer does not."""
+    """Turn an unexpected error into a response: the traceback goes to the log only."""
     log.error("request %s to %s failed", request_id(), scope.get("path", ""), exc_info=error)
     return refusal(scope, RagError())
 
 
 def request_id() -> str:
-    """Return the id of the request under way."""
+    """Return the current request's id."""
     return correlation_id.get() or ""
 
 
@@ -132,13 +132,13 @@ def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the refusals with these statuses, for `responses` of a route."""
+    """Describe refusals with these statuses, for a route's `responses`."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
 
 
 def reference_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the refusals with these statuses in the form of source 002, for `responses` of a route."""
+    """Describe refusals with these statuses in source 002's format, for a route's `responses`."""
     more = {"success": {"const": False}, "error": {"type": "string", "description": "The same as detail."}}
     schema = {
         "allOf": [

@@ -1,7 +1,7 @@
-"""A second factor after the password: codes of an authenticator app, and recovery codes that work once.
+"""A second factor after the password: authenticator app codes, and single-use recovery codes.
 
-Secrets are encrypted, and recovery codes hashed, with a key that the application's database role cannot read. A code
-counts as wrong before it is checked, and none works twice.
+Secrets are encrypted, and recovery codes hashed, with a key hidden from the application's database role. A code counts
+as wrong before it is checked, and no code works twice.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from rag.errors import NotAllowed, WrongPassword
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
-#: How an authenticator app lists it.
+#: The name shown in an authenticator app.
 ISSUER = "HR Assistant"
 STEP_SECONDS = 30
 RECOVERY_CODES = 10
 WRONG_CODE = "This code is not right. Codes change every half minute, and each works once."
-#: Letters and digits that are not taken for each other.
+#: Letters and digits which are not easily confused.
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
@@ -72,7 +72,6 @@ class SecondFactors:
         self._clock = clock
 
     def state(self, tenant_id: str, account_id: UUID) -> FactorState:
-        """Return whether an account uses a second factor and whether its role needs one."""
         with self._database.transaction(tenant_id) as connection:
             found = connection.execute(queries["second_factor_state"], {"account_id": account_id}).fetchone()
         return FactorState(is_on=bool(found and found[0]), is_required=bool(found and found[1]))
@@ -89,7 +88,7 @@ class SecondFactors:
         return account_of_link(self._database, token, "second_factor")
 
     def finish(self, account: Account, token: str) -> None:
-        """Use the token up. Raises `LinkExpired` when another request has used it."""
+        """Use up the token. Raises `LinkExpired` if another request has used it."""
         with self._database.transaction(account.tenant_id) as connection:
             use_link(connection, token, "second_factor")
 
@@ -108,7 +107,9 @@ class SecondFactors:
         return NewSecret(secret=secret, address=address)
 
     def confirm(self, identity: Identity, code: str, browser: Browser | None = None) -> list[str]:
-        """Turn the second factor on and return the recovery codes, shown only once. Raises as `check` does."""
+        """Turn the second factor on and return the recovery codes, never shown again. Raises the same errors as
+        `check`.
+        """
         self.check(identity.tenant_id, identity.account_id, code, browser, is_first=True)
         with self._database.transaction(identity) as connection:
             if not connection.execute(queries["confirm_second_factor"], {"account_id": identity.account_id}).rowcount:
@@ -116,7 +117,7 @@ class SecondFactors:
             return self._make_recovery_codes(connection, identity.account_id)
 
     def new_recovery_codes(self, identity: Identity, code: str, browser: Browser | None = None) -> list[str]:
-        """Make ten new recovery codes; earlier ones stop working. Raises as `check` does."""
+        """Create ten new recovery codes; earlier codes stop working. Raises the same errors as `check`."""
         self.check(identity.tenant_id, identity.account_id, code, browser)
         with self._database.transaction(identity) as connection:
             return self._make_recovery_codes(connection, identity.account_id)
@@ -127,11 +128,11 @@ class SecondFactors:
     def check(
         self, tenant_id: str, account_id: UUID, code: str, browser: Browser | None = None, *, is_first: bool = False
     ) -> None:
-        """Check a code of the app or, with `is_first` false, a recovery code.
+        """Check an app code or, unless `is_first`, a recovery code.
 
-        Wrong codes from a browser in which the account has signed in are counted apart, so that a stranger who knows
-        the password keeps nobody out. Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, which grow
-        as they do for passwords.
+        Wrong codes from a browser in which the account has signed in are counted separately, so a stranger who knows
+        the password locks nobody out. Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, growing
+        like for passwords.
         """
         typed = "".join(code.split()).replace("-", "").lower()
         now = self._clock()
@@ -152,7 +153,7 @@ class SecondFactors:
                 used = {**account, "code_hash": self._hash(typed)}
                 is_right = connection.execute(queries["use_recovery_code"], used).fetchone() is not None
             else:
-                # Read again: the same code may have been sent twice at once.
+                # Read again: the same code may have been sent twice concurrently.
                 row = connection.execute(queries["lock_second_factor"], account).fetchone()
                 is_right = row is not None and step is not None and step > max(row[2], last_step)
             if is_right:
@@ -161,7 +162,7 @@ class SecondFactors:
             raise WrongPassword(WRONG_CODE)
 
     def turn_off(self, identity: Identity, code: str, browser: Browser | None = None) -> None:
-        """Turn the second factor off. Raises as `check` does, and `NotAllowed` when the role needs one."""
+        """Turn the second factor off. Raises the same errors as `check`, and `NotAllowed` if the role needs it."""
         if self.state(identity.tenant_id, identity.account_id).is_required:
             raise NotAllowed("Your role needs a second factor here. An administrator decides that on the page People.")
         self.check(identity.tenant_id, identity.account_id, code, browser)
@@ -170,13 +171,13 @@ class SecondFactors:
     # What administrators do
 
     def enrolled(self, identity: Identity) -> frozenset[UUID]:
-        """Return the accounts that use a second factor. Raises `NotAllowed`."""
+        """Return the accounts with a second factor. Raises `NotAllowed`."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             return frozenset(row[0] for row in connection.execute(queries["second_factors"]))
 
     def required_roles(self, identity: Identity) -> frozenset[Role]:
-        """Return the roles that need a second factor. Raises `NotAllowed`."""
+        """Return the roles which need a second factor. Raises `NotAllowed`."""
         require_admin(identity)
         found = self._database.fetch_value(identity, "second_factor_roles") or []
         return frozenset(Role(role) for role in found)
@@ -192,9 +193,9 @@ class SecondFactors:
         self._database.execute(identity, "require_second_factor", roles=wanted)
 
     def remove(self, identity: Identity, account_id: UUID) -> None:
-        """Remove the second factor of a person who lost it.
+        """Remove the second factor for a person who lost it.
 
-        Raises `NotAllowed`, for oneself too, and `SignInAgain`.
+        Raises `NotAllowed`, also for oneself, and `SignInAgain`.
         """
         require_admin(identity)
         if account_id == identity.account_id:
@@ -213,7 +214,7 @@ class SecondFactors:
         return hmac.new(self._database.key, b"recovery code\x00" + code.encode("utf-8", "replace"), "sha256").digest()
 
     def _step_of(self, secret: str, code: str, now: float) -> int | None:
-        """Return the time step of this code: the present one, or a neighbour for clocks that differ."""
+        """Return the code's time step: the present step, or a neighbour to allow for clock differences."""
         app, present = pyotp.TOTP(secret), int(now // STEP_SECONDS)
         for step in (present, present - 1, present + 1):
             if hmac.compare_digest(app.at(step * STEP_SECONDS).encode(), code.encode("utf-8", "replace")):
@@ -234,9 +235,10 @@ class SecondFactors:
 
 
 def _count(connection: Connection, account: dict[str, Any], row: Any, browser: Browser, now: float) -> float:
-    """Count a code as wrong, and return how long to wait before one is checked; with 0 it may be checked now.
+    """Count a code as wrong, and return the seconds before a code is checked; 0 allows it now.
 
-    `account["browser"]` is emptied unless the account has signed in there. Raises `TooManyAttempts` for one of those.
+    `account["browser"]` is emptied unless the account has signed in there. Raises `TooManyAttempts` for a known
+    browser.
     """
     known = connection.execute(queries["codes_in_browser"], account).fetchone() if account["browser"] else None
     if known is not None:

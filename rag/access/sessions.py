@@ -1,11 +1,11 @@
-"""Keep sessions and one-time links: an opaque token in the browser, its hash in a table, revocable on the server.
+"""Manage sessions and single-use links: an opaque token in the browser, its hash in a table, revocable on the server.
 
-Sessions are cached for three seconds, because a page asks many times while it loads. Ending a session in this process
-removes it from the cache at once and notifies everything that is open for it.
+Sessions are cached for three seconds, because a page checks often while it loads. Ending a session in this process
+removes it from the cache at once and notifies its open connections.
 
-Sensitive acts need a recent sign-in: an unattended browser makes no keys, and exports and deletes nothing. The check is
-made where the act is done. It applies to browsers: API keys, commands and background work have no session, and a key is
-its own proof.
+Sensitive acts need a recent sign-in: at an unattended browser, nobody creates keys, exports or deletes data. The act
+itself makes the check. It applies to browsers: API keys, commands and background work have no session, and a key is
+sufficient proof.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ def require_admin(who: Who) -> None:
 
 
 def require_recent(database: Database, who: Who) -> None:
-    """Raise `SignInAgain` unless the sign-in of this session is recent enough for a sensitive act."""
+    """Raise `SignInAgain` unless this session's sign-in is recent enough for a sensitive act."""
     if not is_recent(database, who):
         raise SignInAgain(link=CONFIRM)
 
 
 def confirm_address(back_to: str) -> str:
-    """Return the address of the page that asks for the password again and then returns to this path."""
+    """Return the address for confirming the password and returning to this path."""
     return f"{CONFIRM}?next={quote(back_to, safe='/')}"
 
 
 KEPT_SECONDS = 3.0
-#: How often it is noted that a session is in use.
+#: Seconds between updates to a session's last use.
 NOTED_SECONDS = 60.0
 MAXIMUM_KEPT = 10_000
-#: What `secrets.token_urlsafe(32)` makes; anything else is not worth a question to the database.
+#: The output format of `secrets.token_urlsafe(32)`; other strings need no database query.
 TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
@@ -84,7 +84,7 @@ class OpenSession:
 
 
 def token_hash(token: str) -> str:
-    """Hash a token with SHA-256, as hex: this is stored, and names a session without giving access to it."""
+    """Hash a token with SHA-256, as hex: the hash is stored, and names a session without giving access."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -113,7 +113,7 @@ class Sessions:
         self._generation = 0
 
     def start(self, account: Account, user_agent: str = "") -> str:
-        """Start a session and return its token, which is not stored. This counts as a sign-in."""
+        """Start a session and return its token, which is not stored. Counts as a sign-in."""
         token = secrets.token_urlsafe(32)
         with self._database.transaction(account.tenant_id) as connection:
             connection.execute(queries["drop_expired_sessions"], {"account_id": account.id})
@@ -135,11 +135,11 @@ class Sessions:
         return token
 
     def find(self, token: str) -> Identity | None:
-        """Return the identity of this token; None when it is unknown, ended or expired, or its account is disabled."""
+        """Return the token's identity; `None` if it is unknown, ended or expired, or the account is disabled."""
         return self.find_by_id(token_hash(token)) if TOKEN.fullmatch(token) else None
 
     def ended_idle(self, token: str) -> bool:
-        """Return whether the session of this token is over because nothing was done in it for so long."""
+        """Whether the token's session ended for inactivity."""
         if not self._idle_minutes or not TOKEN.fullmatch(token):
             return False
         session_id = token_hash(token)
@@ -155,10 +155,10 @@ class Sessions:
             return identity if self._clock() < until else None
 
     def find_by_id(self, session_id: str, *, is_act: bool = True, is_fresh: bool = False) -> Identity | None:
-        """Return the identity of the session with this id, as `find` does; for callers that have the id from the guard.
+        """Return the identity for a session id, like `find`; for callers who have the id from the guard.
 
-        Without `is_act` nobody does anything: a page only asks whether it is still signed in. With `is_fresh` the
-        identity is read now, whatever was kept: another process may have changed the person's rights.
+        Without `is_act` there is no person's act: a page only checks its session. `is_fresh` bypasses the cache,
+        because another process may have changed the person's rights.
         """
         if not is_fresh and (identity := self.kept(session_id)):
             return identity
@@ -175,9 +175,9 @@ class Sessions:
         return identity
 
     def has_rights_still(self, identity: Identity) -> bool:
-        """Return whether a session has the rights it was read with; close what is open in it where it does not.
+        """Whether a session still has the rights it was read with; if not, close its connections.
 
-        Where the database does not answer, it has: what is done next will say so.
+        True if the database does not answer: the next query reports it.
         """
         try:
             found = self.find_by_id(identity.session_id, is_fresh=True)
@@ -201,14 +201,14 @@ class Sessions:
             return True
 
     def note_act(self, session_id: str) -> None:
-        """Note that a person did something in a session that has not ended. Raises nothing."""
+        """Note a person's act in an active session. Raises nothing."""
         with suppress(DatabaseUnavailable):
             if tenant_id := self._tenant_of(session_id):
                 where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
                 self._database.execute(tenant_id, "note_act", **where)
 
     def prove(self, identity: Identity) -> None:
-        """Note a fresh sign-in of the person in this session, for acts that need a recent one."""
+        """Record a fresh sign-in by the session's person, for acts which need a recent sign-in."""
         with self._database.transaction(identity) as connection:
             where = {"session_id": identity.session_id, "account_id": identity.account_id}
             if connection.execute(queries["prove_session"], where).rowcount:
@@ -223,16 +223,16 @@ class Sessions:
         self.refresh(session_id for (session_id,) in found)
 
     def is_recent(self, identity: Identity) -> bool:
-        """Return whether the sign-in of this session is recent enough for sensitive acts."""
+        """Whether this session's sign-in is recent enough for sensitive acts."""
         return is_recent(self._database, identity)
 
     def began_at(self, identity: Identity, issuer: str) -> bool:
-        """Return whether this session began with a sign-in at that service."""
+        """Whether this session began with a sign-in at this service."""
         found = self._database.fetch_value(identity, "issuer_of_session", session_id=identity.session_id)
         return bool(issuer) and found == issuer
 
     def end(self, token: str) -> None:
-        """End the session of this token, if there is one."""
+        """End the token's session, if there is one."""
         session_id = token_hash(token)
         secret = None
         if tenant_id := self._tenant_of(session_id):
@@ -244,7 +244,7 @@ class Sessions:
             self._elsewhere.sign_out(bytes(secret))
 
     def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
-        """End one session of this person, or of anybody if an administrator asks. Does nothing when it has ended.
+        """End one of this person's sessions, or anyone's for an administrator. Does nothing if it has ended.
 
         Raises `NotAllowed`.
         """
@@ -255,7 +255,7 @@ class Sessions:
             self.forget([session_id])
 
     def end_all(self, tenant_id: str, account_id: UUID, *, except_session_id: str = "") -> int:
-        """End an account's sessions, all or all but one, and return how many there were."""
+        """End an account's sessions, all or all but one, and return their number."""
         parameters = {"account_id": account_id, "except_session_id": except_session_id}
         with self._database.transaction(tenant_id) as connection:
             ended = [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
@@ -263,7 +263,7 @@ class Sessions:
         return len(ended)
 
     def end_of_origin(self, origin_hash: str) -> int:
-        """End the sessions that began with this person or session of another service, and return their number."""
+        """End the sessions begun by this person or session at another service, and return their number."""
         with self._database.transaction(None, token_hash=origin_hash) as connection:
             rows = connection.execute(queries["tenants_of_origin"], {"origin_hash": origin_hash}).fetchall()
         ended = []
@@ -294,14 +294,14 @@ class Sessions:
         )
 
     def refresh(self, session_ids: Iterable[str]) -> None:
-        """Read sessions again whose account changed. Call it after the commit."""
+        """Reload sessions after an account change. Call it after the commit."""
         with self._lock:
             self._generation += 1
             for session_id in session_ids:
                 self._kept.pop(session_id, None)
 
     def forget(self, session_ids: Iterable[str]) -> None:
-        """Drop sessions that ended or lost rights, and close their open connections."""
+        """Drop sessions which ended or lost rights, and close their open connections."""
         session_ids = tuple(session_ids)
         self.refresh(session_ids)
         with self._lock:
@@ -311,7 +311,7 @@ class Sessions:
                 listener(session_id)
 
     def on_end(self, listener: Callable[[str], None]) -> None:
-        """Call `listener` with the id of every session that ends in this process, from the thread that ends it."""
+        """Call `listener` with the id of every session ended in this process, from the thread ending it."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -328,7 +328,7 @@ class Sessions:
             ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
-        """Ask the service where this session began, if a check is due; a failed check ends nothing."""
+        """Ask the session's sign-in service, if a check is due; a failed check ends nothing."""
         if self._elsewhere is None:
             return True
         secret = self._database.fetch_value(tenant_id, "claim_session_check", session_id=session_id)
@@ -357,14 +357,14 @@ def _identity(*, role: str, **values: Any) -> Identity:
     return Identity(role=Role(role), **values)
 
 
-#: What a one-time link is for: the first administrator, a new password, the step between two factors.
+#: Purposes for a single-use link: the first administrator, a new password, the step between two factors.
 Purpose = Literal["first_admin", "set_password", "second_factor"]
-#: How long a link of each kind works, in hours.
+#: Validity in hours, by purpose.
 HOURS: dict[Purpose, int] = {"first_admin": 24, "set_password": 72, "second_factor": 1}
 
 
 def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None = None) -> str:
-    """Make a link and return its token; earlier unused links for the same purpose stop working."""
+    """Create a link and return its token; earlier unused links for the same purpose stop working."""
     token = secrets.token_urlsafe(32)
     parameters = {
         "purpose": purpose,
@@ -378,7 +378,7 @@ def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None =
 
 
 def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UUID | None]:
-    """Return tenant and account of a link that still works. The link stays valid. Raises `LinkExpired`."""
+    """Return tenant and account for a valid link. The link stays valid. Raises `LinkExpired`."""
     parameters = {"token_hash": token_hash(token), "purpose": purpose}
     with database.transaction(None, token_hash=parameters["token_hash"]) as connection:
         found = connection.execute(queries["open_link"], parameters).fetchone()
@@ -388,7 +388,7 @@ def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UU
 
 
 def account_of_link(database: Database, token: str, purpose: Purpose) -> Account:
-    """Return the active account of a link that still works. The link stays valid. Raises `LinkExpired`."""
+    """Return the active account for a valid link. The link stays valid. Raises `LinkExpired`."""
     tenant_id, account_id = open_link(database, token, purpose)
     with database.transaction(tenant_id) as connection:
         account = read_account(connection, "account", account_id=account_id)
@@ -398,6 +398,6 @@ def account_of_link(database: Database, token: str, purpose: Purpose) -> Account
 
 
 def use_link(connection: Connection, token: str, purpose: Purpose) -> None:
-    """Use a link up in the transaction of the act it allows. Raises `LinkExpired` when it was used already."""
+    """Use up a link in the transaction of the act it allows. Raises `LinkExpired` if it was used already."""
     if not connection.execute(queries["use_link"], {"token_hash": token_hash(token), "purpose": purpose}).fetchone():
         raise LinkExpired

@@ -1,7 +1,7 @@
-"""Manage accounts whose passwords are at Supabase Auth; its token has tenant and role in `app_metadata`.
+"""Manage accounts with passwords at Supabase Auth; its token has tenant and role in `app_metadata`.
 
-A sign-in there starts one of our sessions, which we can end at once. We ask Supabase again each time its own token
-would expire: a person who is banned, deleted or signed out there is signed out here as well.
+A sign-in there starts a session here, which we can end at once. We ask Supabase again each time its token would expire:
+a person banned, deleted or signed out there is signed out here as well.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ NO_TENANT = (
     "or set tenant and role in its app_metadata."
 )
 NOT_TAKEN = "Supabase does not take this address. Ask the operator of this service."
-#: As good as for ever: about a hundred years.
+#: About a hundred years, meaning forever.
 BANNED = "876000h"
 USERS_PER_PAGE = 200
 MOST_PAGES = 500
 
 
 class SupabaseAccounts(Accounts):
-    """Does what `Accounts` does, with the passwords at Supabase. Our table keeps the person, role and group."""
+    """`Accounts` with passwords at Supabase. Our table keeps the person, role and group."""
 
     sends_mail = True
     hashes_passwords = False
@@ -76,7 +76,7 @@ class SupabaseAccounts(Accounts):
     # Passwords
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
-        """Sign in as `Accounts.sign_in` does, checked at Supabase. Raises `ProviderError` too."""
+        """Sign in like `Accounts.sign_in`, checked at Supabase. Also raises `ProviderError`."""
         address = email.strip().lower()
         browser = browser or Browser()
         refused: list[AccessError] = []
@@ -103,15 +103,17 @@ class SupabaseAccounts(Accounts):
         return account
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
-        """Make the first administrator as `Accounts.create_first_admin` does, with the password at Supabase."""
+        """Create the first administrator like `Accounts.create_first_admin`, with the password at Supabase."""
         return self._enter(super().create_first_admin(token, email, name, password).email, password)
 
     def set_password_by_link(self, token: str, password: str) -> Account:
-        """Set the password at Supabase, where invited people are signed up; else as `Accounts.set_password_by_link`."""
+        """Set the password at Supabase, signing up invited people there; otherwise like
+        `Accounts.set_password_by_link`.
+        """
         return self._enter(super().set_password_by_link(token, password).email, password)
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
-        """Change the password at Supabase, in the person's own session; else as `Accounts.change_password`."""
+        """Change the password at Supabase, in the person's session; otherwise like `Accounts.change_password`."""
         require_good_password(new, email=identity.email)
         self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
         with self._project.visitor() as client:
@@ -120,7 +122,7 @@ class SupabaseAccounts(Accounts):
             except WrongPassword as exc:
                 raise WrongPassword("Your current password is not right.") from exc
             call(client.auth.update_user, {"password": new})
-            # Supabase ends the person's other sessions with this, the one that this browser began with included.
+            # Supabase then ends the person's other sessions, including the session this browser began with.
             origin = self._origin(signed_in)
         with self._database.transaction(identity.tenant_id) as connection:
             renew_origin(connection, identity.session_id, origin)
@@ -129,7 +131,9 @@ class SupabaseAccounts(Accounts):
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
-        """Check the password at Supabase, in a session that ends at once; else as `Accounts.require_password`."""
+        """Check the password at Supabase, in a session which ends at once; otherwise like
+        `Accounts.require_password`.
+        """
         browser = browser or Browser(mark=identity.session_id)
         _, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         with self._project.visitor() as client:
@@ -143,9 +147,9 @@ class SupabaseAccounts(Accounts):
     # Lost passwords
 
     def ask_for_password(self, email: str) -> None:
-        """Ask Supabase to send its e-mail with a link to our own page, if it has an account with this address.
+        """Ask Supabase to send its e-mail with a link to our page, if it has an account with this address.
 
-        What Supabase says is logged only: it refuses some requests for addresses that have an account.
+        Supabase's response is only logged: it refuses some requests for addresses with an account.
         """
         try:
             with self._project.visitor() as client:
@@ -187,7 +191,7 @@ class SupabaseAccounts(Accounts):
         user_group: str | None = None,
         is_active: bool | None = None,
     ) -> Account:
-        """Change an account as `Accounts.change` does; role and activity are changed at Supabase first."""
+        """Change an account like `Accounts.change`; role and activity change at Supabase first."""
         if account_id != identity.account_id and (role is not None or is_active is not None):
             attributes: AdminUserAttributes = {}
             if role is not None:
@@ -203,7 +207,7 @@ class SupabaseAccounts(Accounts):
     # What sessions ask
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
-        """Refresh the person's session at Supabase. Raises `AccessError` when it is over, `ProviderError`."""
+        """Refresh the person's session at Supabase. Raises `AccessError` if it is over, `ProviderError`."""
         try:
             refresh_token = self._locker.decrypt(secret).decode()
         except InvalidToken as exc:
@@ -211,12 +215,12 @@ class SupabaseAccounts(Accounts):
         with self._project.visitor() as client:
             try:
                 answer = call(client.auth.refresh_session, refresh_token)
-            except InvalidInput as exc:  # a refresh token that is malformed
+            except InvalidInput as exc:  # A malformed refresh token.
                 raise AccessError("Your sign-in at Supabase has ended. Sign in again.") from exc
             return self._admit(client, _given(answer.session))
 
     def sign_out(self, secret: bytes) -> None:
-        """End the person's session at Supabase; ours is over whatever happens there."""
+        """End the person's session at Supabase; our session is over in any case."""
         try:
             with self._project.visitor() as client:
                 call(client.auth.refresh_session, self._locker.decrypt(secret).decode())
@@ -230,7 +234,7 @@ class SupabaseAccounts(Accounts):
         self._database.fetch_value(tenant_id, "record_sign_in", account_id=account_id, browser=browser)
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Store an invited person's password at Supabase; our link counts as the confirmation of their address."""
+        """Store an invited person's password at Supabase; our link counts as confirmation of their address."""
         attributes: AdminUserAttributes = {
             "password": password,
             "email_confirm": True,
@@ -243,13 +247,13 @@ class SupabaseAccounts(Accounts):
             if subject is None:
                 raise
             if tenant not in (None, "", tenant_id):
-                # Supabase has one user per address for all companies; the first company keeps it.
+                # Supabase has a single user per address for all companies; the first company keeps it.
                 raise InvalidInput(NOT_TAKEN) from None
             call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
         return NOT_CHOSEN
 
     def _subject_at_supabase(self, email: str) -> tuple[str | None, str | None]:
-        """Return Supabase's id of the person with this address and the tenant stored there, each None if missing."""
+        """Return Supabase's id for the person with this address and the tenant stored there, each `None` if missing."""
         for number in range(1, MOST_PAGES + 1):
             users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
             for user in users:

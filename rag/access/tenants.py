@@ -1,7 +1,7 @@
-"""Create, suspend, export and delete tenants; keep each company's name and mark.
+"""Create, suspend, export and delete tenants; keep each company's name and logo.
 
-These are operators' commands, but for what the administrators of a tenant do themselves. Everything except the list
-runs in the tenant's own transaction, so row-level security limits an export and a deletion as it limits a search.
+These are operators' commands, except for a few actions by a tenant's administrators. Everything except the list runs in
+the tenant's transaction, so row-level security limits an export and a deletion like a search.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ MAXIMUM_MARK_BYTES = 2 * 1024 * 1024
 MAXIMUM_MARK_PIXELS = 16_000_000
 #: The sidebar shows a mark at most 32 points high; screens have up to three pixels a point.
 MARK_SIZE = (480, 96)
-#: A picture that PNG compresses badly gets fewer colours.
+#: A picture which compresses badly as PNG gets fewer colours.
 MAXIMUM_KEPT_BYTES = 100_000
-#: These are for people: other errors of this module are read by operators, in English.
+#: These are for people: other errors in this module are for operators, in English.
 NO_PICTURE = N_("This is not a picture that can be used. Choose a PNG, JPEG or WebP file.")
 TOO_LARGE = N_("The mark has more than 2 MB. Choose a smaller picture.")
 TOO_MANY_PIXELS = N_("The mark has more than 16 million pixels. Choose a smaller picture.")
 
-#: Columns left out of an export: secrets, and values computed from the rest.
+#: Columns left out in an export: secrets, and values computed from the rest.
 NOT_EXPORTED = frozenset(
     {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret", "code_hash"}
     | {"embedding", "weights", "terms", "bits"}
 )
-#: Tables that only make search fast; they are rebuilt from the passages.
+#: Tables which only make search fast; they are rebuilt from the passages.
 INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|meaning_(vectors|parts)|.*postings.*")
 
 
@@ -71,7 +71,7 @@ class Tenant:
 
 @dataclass(frozen=True, kw_only=True)
 class SetupProgress:
-    """How far a company's administrators have come with what a new one has to do."""
+    """A new company's progress through the administrators' checklist."""
 
     name: str
     is_named: bool
@@ -84,7 +84,7 @@ class SetupProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion:
-    """Counts before and after the deletion of a tenant: rows by table, and stored files."""
+    """Counts before and after deleting a tenant: rows by table, and stored files."""
 
     tenant_id: str
     rows_before: dict[str, int]
@@ -101,7 +101,7 @@ class Tenants:
     """Makes, suspends, exports and deletes tenants."""
 
     def __init__(self, database: Database, files: Originals, owner_conninfo: str = "") -> None:
-        """`owner_conninfo`: of the owner of the tables, who alone may delete a tenant's row."""
+        """`owner_conninfo` connects as the tables' owner, who alone may delete a tenant's row."""
         self._database = database
         self._files = files
         self._owner_conninfo = owner_conninfo
@@ -117,7 +117,7 @@ class Tenants:
         return found
 
     def rename(self, identity: Identity, name: str) -> None:
-        """Give the identity's company its name. Raises `InvalidInput`."""
+        """Set the name of the identity's company. Raises `InvalidInput`."""
         require_admin(identity)
         name = " ".join(name.split())
         if not 1 <= len(name) <= LONGEST_NAME:
@@ -125,12 +125,13 @@ class Tenants:
         self._database.execute(identity, "rename_tenant", name=name)
 
     def mark(self, who: Who) -> bytes:
-        """Return the company's mark as PNG; empty without a mark."""
+        """Return the company's logo as PNG; empty without a logo."""
         return bytes(self._database.fetch_value(who, "company_mark") or b"")
 
     def set_mark(self, identity: Identity, picture: bytes) -> None:
-        """Give the identity's company its mark, from a PNG, JPEG or WebP; an empty one removes it. Raises
-        `InvalidInput` for a file that is no picture or too large.
+        """Set the company's logo from a PNG, JPEG or WebP; an empty file removes it.
+
+        Raises `InvalidInput` if the file is not a picture or too large.
         """
         require_admin(identity)
         mark = mark_from(picture) if picture else None
@@ -144,16 +145,16 @@ class Tenants:
             connection.execute(queries["add_audit_entry"], act)
 
     def finish_setup(self, identity: Identity) -> None:
-        """End the checklist of the identity's company."""
+        """Finish the checklist for the identity's company."""
         require_admin(identity)
         self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"is_set_up": True}))
 
     # For operators
 
     def create(self, tenant_id: str, name: str = "", domains: Sequence[str] = ()) -> None:
-        """Add a tenant, optionally bound to the domains of its people's e-mail addresses.
+        """Add a tenant, optionally restricted to e-mail domains.
 
-        Raises `InvalidInput` for an id that cannot be one or is taken, or for an invalid domain.
+        Raises `InvalidInput` for an invalid or taken id, or for an invalid domain.
         """
         if not TENANT.fullmatch(tenant_id):
             raise InvalidInput(
@@ -175,7 +176,7 @@ class Tenants:
         return found
 
     def set_domains(self, tenant_id: str, domains: Sequence[str]) -> list[str]:
-        """Allow invitations to e-mail addresses of these domains only; with none, to any address.
+        """Allow invitations only to e-mail addresses in these domains; an empty list allows any address.
 
         Existing accounts stay. Raises `InvalidInput`, `NotFound`.
         """
@@ -187,7 +188,7 @@ class Tenants:
         return normal
 
     def suspend(self, tenant_id: str) -> None:
-        """Stop sign-ins and processing until `resume`, and end open sessions. Nothing is lost."""
+        """Stop sign-ins and processing until `resume`, and end open sessions. No data is lost."""
         self.get(tenant_id)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["suspend_tenant"])
@@ -202,10 +203,10 @@ class Tenants:
             _note(connection, "company resumed")
 
     def export(self, tenant_id: str, path: Path) -> dict[str, int]:
-        """Write everything of a tenant into a ZIP and return the rows by table.
+        """Write a tenant's data into a ZIP and return the rows by table.
 
-        `tables/NAME.jsonl` holds a row a line, `files/` the originals, `manifest.json` what there is. Hashes of
-        passwords and tokens and what only serves searching are left out. Raises `SettingsError` if `path` exists.
+        `tables/NAME.jsonl` holds a row per line, `files/` the originals, `manifest.json` the list of contents. Password
+        and token hashes, and data used only for searching, are left out. Raises `SettingsError` if `path` exists.
         """
         self.get(tenant_id)
         try:
@@ -239,7 +240,7 @@ class Tenants:
     def delete(self, tenant_id: str) -> Deletion:
         """Delete a tenant with all its rows and files, and keep the counts as proof.
 
-        Suspend it first, so that nothing is written meanwhile: raises `InvalidInput` otherwise, `NotFound`.
+        Suspend it first, so nothing is written meanwhile: raises `InvalidInput` otherwise, `NotFound`.
         """
         if self.get(tenant_id).suspended_at is None:
             raise InvalidInput(f"Suspend the tenant first: python -m rag tenant suspend {tenant_id}")
@@ -272,7 +273,7 @@ class Tenants:
 
 
 def all_tenants(owner_conninfo: str) -> list[Tenant]:
-    """List all tenants by id. Needs a connection as the owner of the tables: the application sees only one."""
+    """List all tenants by id. Needs a connection as the tables' owner: the application sees a single tenant."""
     with (
         psycopg.connect(owner_conninfo, prepare_threshold=None) as connection,
         connection.cursor(row_factory=class_row(Tenant)) as cursor,
@@ -282,12 +283,12 @@ def all_tenants(owner_conninfo: str) -> list[Tenant]:
 
 
 def tenant_tables(connection: Connection) -> list[str]:
-    """List the tables with rows of tenants by name, without the counts of deleted tenants."""
+    """List the tables with tenant rows by name, without the counts of deleted tenants."""
     return [row[0] for row in connection.execute(queries["tenant_tables"])]
 
 
 def count_rows(connection: Connection) -> dict[str, int]:
-    """Count the rows of the transaction's tenant in every table that has any."""
+    """Count the rows for the transaction's tenant in every non-empty table."""
     counted: dict[str, int] = {}
     for table in tenant_tables(connection):
         found = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
@@ -297,13 +298,13 @@ def count_rows(connection: Connection) -> dict[str, int]:
 
 
 def mark_from(picture: bytes) -> bytes:
-    """Redraw an uploaded picture as a PNG of at most 480 x 96 pixels. Raises `InvalidInput`.
+    """Redraw an uploaded picture as a PNG with at most 480 x 96 pixels. Raises `InvalidInput`.
 
     Only its colours are kept: no scripts, places or camera names. SVG is refused, because it may hold scripts.
     """
     if len(picture) > MAXIMUM_MARK_BYTES:
         raise InvalidInput(TOO_LARGE)
-    from PIL import Image, ImageOps, UnidentifiedImageError  # only who uploads a mark needs it
+    from PIL import Image, ImageOps, UnidentifiedImageError  # Only needed for uploading a logo.
 
     try:
         with warnings.catch_warnings():

@@ -1,9 +1,8 @@
-"""Track open websockets by session, to close them when it ends, and the files that their pages show.
+"""Track open websockets by session, to close them when it ends, and the files shown on their pages.
 
-Streamlit serves the files in its memory (pictures of pages, exports, recordings) to anyone who knows their content
-hash. We serve them only to the session whose page showed them, even if the address was passed on. Only those fields
-of Streamlit's messages count that it fills with file addresses: text echoed to a browser, such as an unknown page's
-name, may contain any address.
+Streamlit serves the files in its memory (page pictures, exports, recordings) to anyone who knows their content hash. We
+serve them only to the session whose page showed them, even if the address was passed on. Only fields which Streamlit
+fills with file addresses count: text echoed to a browser, such as an unknown page's name, may contain any address.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 CLOSE_CODE = 4401
-#: Seconds the page's own side gets to finish after its websocket was closed.
+#: Seconds the page's server side gets to finish after its websocket was closed.
 GRACE_SECONDS = 5.0
 
 
 class Sockets:
-    """Serves websockets and closes a session's websockets when it ends."""
+    """Serve websockets and close a session's websockets when it ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,7 +34,7 @@ class Sockets:
         self._by_account: Counter[UUID] = Counter()
 
     def count(self, account_id: UUID) -> int:
-        """Return how many websockets of this account are open."""
+        """Return the number of open websockets for this account."""
         with self._lock:
             return self._by_account[account_id]
 
@@ -79,7 +78,7 @@ class Sockets:
             if not serving.done():
                 serving.cancel()
                 await asyncio.wait({serving})
-        # The app loses its websocket in mid-work, and the errors that it raises about that are expected.
+        # The app loses its websocket while working, so errors about it are expected.
         if not serving.cancelled() and not socket.ended.is_set():
             serving.result()
 
@@ -89,7 +88,7 @@ async def _run(app: ASGIApp, scope: Scope, socket: _Socket) -> None:
 
 
 class _Socket:
-    """One websocket that can be closed from outside."""
+    """A websocket which can be closed from outside."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -125,7 +124,7 @@ class _Socket:
             await self._send({"type": "websocket.close", "code": CLOSE_CODE, "reason": "signed out"})
 
     async def receive(self) -> Message:
-        """Return the browser's next message, or a disconnect once the session has ended."""
+        """Return the browser's next message, or a disconnect if the session has ended."""
         disconnect: Message = {"type": "websocket.disconnect", "code": CLOSE_CODE, "reason": "signed out"}
         if self.ended.is_set():
             return disconnect
@@ -154,7 +153,7 @@ async def _next(receive: Receive) -> Message:
 
 PATH = "/media/"
 NAME = re.compile(r"/media/([A-Za-z0-9_-]+(?:\.[A-Za-z0-9]+)?)")
-#: Fields of Streamlit's messages to the browser that hold addresses of files, by message.
+#: Fields with file addresses in Streamlit's messages to the browser, by message.
 FILE_FIELDS = frozenset(
     {
         "Audio.url",
@@ -170,13 +169,13 @@ FILE_FIELDS = frozenset(
         "Video.url",
     }
 )
-#: Files remembered for a session, and sessions; those shown last.
+#: The most remembered files per session, and sessions; the latest are kept.
 MOST_FILES = 2_000
 MOST_SESSIONS = 10_000
 
 
 class ShownMedia:
-    """Remembers the files that pages of each session were drawn with. Thread-safe."""
+    """Remember the files drawn on each session's pages. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -199,7 +198,7 @@ class ShownMedia:
         return noted
 
     def forget(self, session_id: str) -> None:
-        """Forget the files of a session that has ended."""
+        """Forget an ended session's files."""
         with self._lock:
             self._shown.pop(session_id, None)
 
@@ -217,7 +216,7 @@ class ShownMedia:
 
 
 def files_in(frame: bytes) -> list[str]:
-    """Return the names of the files that this Streamlit message shows or offers for download."""
+    """Return the names of files this Streamlit message shows or offers for download."""
     try:
         sent = ForwardMsg.FromString(frame)
     except DecodeError:
