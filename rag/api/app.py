@@ -1,4 +1,4 @@
-"""Put the routes together into one FastAPI application, described at `/api/openapi.json` and `/api/docs`."""
+"""Combine the routes into a FastAPI application, described at `/api/openapi.json` and `/api/docs`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SECURITY_SCHEMES = {
     "keyHeader": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "session": {"type": "apiKey", "in": "cookie", "name": "hr_session", "description": "Who is signed in."},
 }
-#: Swagger UI, from the package that serves it without a network.
+#: Swagger UI, from a package which serves it without a network.
 ASSETS = Path(fastapi_offline.__file__).parent / "static"
 ASSET_NAMES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
 SWAGGER = {"validatorUrl": None, "docExpansion": "list", "defaultModelsExpandDepth": 0, "tryItOutEnabled": True}
@@ -74,7 +74,7 @@ async def openapi_file(request: Request) -> Response:
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
 )
 async def docs() -> Response:
-    """Describe the API on a page, where each call can be tried."""
+    """Show the API's documentation page, with a form to try each call."""
     page = get_swagger_ui_html(
         openapi_url="/api/openapi.json",
         title=f"{TITLE}: API",
@@ -91,14 +91,14 @@ async def docs() -> Response:
 
 @router.get("/api/docs/{name}", dependencies=[needs(ANYBODY)], summary="A file of the page", include_in_schema=False)
 async def docs_asset(name: str) -> Response:
-    """Return a file that the page loads."""
+    """Return a file loaded by the page."""
     if name not in ASSET_NAMES:
         raise NotFound
     return FileResponse(ASSETS / name, headers={"Cache-Control": "private, max-age=86400"})
 
 
 class Api(FastAPI):
-    """Answers HEAD on every GET route, with our own OpenAPI description."""
+    """Answer HEAD on every GET route, with our OpenAPI description."""
 
     def __init__(self, routers: Sequence[APIRouter]) -> None:
         super().__init__(
@@ -118,7 +118,7 @@ class Api(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            # Servers drop the body of an answer to HEAD. Postgres stores no NUL in a text.
+            # Servers drop the body in a response to HEAD. Postgres cannot store NUL in text.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             scope = {**scope, "method": method, "query_string": scope["query_string"].replace(b"%00", b"")}
         await super().__call__(scope, receive, send)
@@ -135,7 +135,7 @@ class Api(FastAPI):
             servers=[{"url": "/"}],
             tags=[{"name": tag} for tag in dict.fromkeys(str(tag) for route in self.api_routes for tag in route.tags)],
         )
-        # FastAPI's form of a refusal, which is never sent.
+        # FastAPI's format for refusals, which is never sent.
         schemas = described["components"]["schemas"]
         del schemas["HTTPValidationError"], schemas["ValidationError"]
         for operation in (operation for methods in described["paths"].values() for operation in methods.values()):
@@ -152,10 +152,10 @@ class Api(FastAPI):
         return described
 
     async def _on_error(self, request: Request, exc: Exception) -> Response:
-        """Answer an error of a route, or a request for which there is no route."""
+        """Respond to a route's error, or to a request without a route."""
         if isinstance(exc, RequestValidationError):
             errors = exc.errors()
-            # A malformed id in the path is not found. Errors of other fields name the field.
+            # A malformed id in the path is not found. Errors in other fields name the field.
             is_found = all(item["loc"][0] != "path" for item in errors)
             exc = invalid({**item, "loc": item["loc"][1:]} for item in errors) if is_found else NotFound()
         elif isinstance(exc, HTTPException) and exc.status_code == 405:
@@ -168,7 +168,7 @@ class Api(FastAPI):
         return unexpected(request.scope, exc)
 
     def _methods_at(self, scope: Scope) -> set[str]:
-        """Return all methods of an address; a route knows one."""
+        """Return all methods for an address; each route knows only its method."""
         asked = {**scope, "method": "", "path_params": {}}
         found = {route.method for route in self.api_routes if route.matches(asked)[0] is Match.PARTIAL}
         return found | {"HEAD"} if "GET" in found else found

@@ -1,6 +1,6 @@
-"""Read the bodies of requests within their limits: JSON strictly against its model, forms with their files.
+"""Read request bodies within their limits: JSON strictly against its model, forms with their files.
 
-The size is checked before anything is read, and again while reading: a header can lie.
+The size is checked before and while reading: a header can lie.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag.access.problems import invalid
 from rag.errors import BodyTooLarge, BodyUnreadable, MediaTypeUnsupported
 
 JSON = b"application/json"
-#: `fetch` sends a string as text/plain by default, and so do the notice board's own examples.
+#: `fetch` sends a string as text/plain by default, and so do the notice board's examples.
 JSON_TYPES = frozenset({"application/json", "text/json", "text/plain", ""})
 FORM_TYPE = "multipart/form-data"
 #: Room in a form beside its file: boundaries, headers, other fields.
@@ -35,12 +35,12 @@ def _file(value: object) -> object:
     return value
 
 
-#: In a model of a form: `file: FileField`.
+#: In a form's model: `file: FileField`.
 FileField = Annotated[UploadFile, BeforeValidator(_file)]
 
 
 class ReadRequest(Request):
-    """Hands FastAPI the body that has been read and checked already."""
+    """Give FastAPI the body already read and checked."""
 
     def __init__(self, request: Request, content: BaseModel | FormData) -> None:
         headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
@@ -59,7 +59,7 @@ class ReadRequest(Request):
 
 
 async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> BaseModel:
-    """Read the body as JSON of a model.
+    """Read the body as JSON and validate it against a model.
 
     Raises `MediaTypeUnsupported`, `BodyTooLarge`, `BodyUnreadable` or `RequestInvalid`.
     """
@@ -78,7 +78,7 @@ async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> Base
         value = from_json(raw, allow_inf_nan=False)
     except ValueError as exc:
         raise BodyUnreadable from exc
-    # Postgres stores no NUL in a text, and a NUL means nothing there.
+    # Postgres cannot store NUL in text, and NUL has no meaning there.
     if b"\\u0000" in raw:
         raw = to_json(without_nul(value))
     try:
@@ -89,7 +89,7 @@ async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> Base
 
 
 async def read_form(request: Request, *, maximum_bytes: int) -> FormData:
-    """Read the body as a form, with large files on disk; raises as `read_json`."""
+    """Read the body as a form, with large files on disk; raises the same errors as `read_json`."""
     if _media_type(request) != FORM_TYPE:
         raise MediaTypeUnsupported("Send this as a form with a file (multipart/form-data).")
     limit = maximum_bytes + FORM_OVERHEAD_BYTES

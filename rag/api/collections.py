@@ -1,6 +1,6 @@
-"""Serve collections: list, make, configure and delete them, upload a file into one, sync one with its source (000).
+"""Serve collections: list, create, configure and delete them, upload a file, sync with a source (000).
 
-A sync and a webhook only queue the work, and answer at once.
+A sync and a webhook only queue the work, and respond at once.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ boards = APIRouter(route_class=ApiRoute, tags=["Notice board"])
 uploads = APIRouter(route_class=ApiRoute, tags=["Documents"])
 
 READ, WRITE, ADMIN = needs("documents:read"), needs("documents:write"), needs("admin")
-#: A record is a post with its HTML; pictures within it make it large.
+#: A record is a post with its HTML; embedded pictures make it large.
 MAXIMUM_EVENT_BYTES = 4 * 1024 * 1024
 MOST_RUNS = 20
 DEFAULT_BOARD = "Id or name. Default: the oldest notice board, the sample after all others."
 
 
 class CollectionShape(ApiModel):
-    """A collection: documents that are read, searched and answered by one profile."""
+    """A collection: documents read, searched and answered by the same profile."""
 
     id: UUID
     name: str
@@ -83,7 +83,7 @@ class NewCollection(ApiBody):
 
 
 class CollectionChanges(ApiBody):
-    """Changes of a collection. Fields that are left out stay as they are."""
+    """Changes to a collection. Missing fields stay unchanged."""
 
     name: str | None = Field(default=None, max_length=200)
     language: str | None = Field(default=None, max_length=10)
@@ -91,7 +91,7 @@ class CollectionChanges(ApiBody):
 
 
 class SettingChanges(ApiBody):
-    """Changes of a collection's settings. Others stay as they are."""
+    """Changes to a collection's settings. Other settings stay unchanged."""
 
     change: dict[Annotated[str, Field(max_length=100)], Any] = Field(
         default_factory=dict,
@@ -112,14 +112,14 @@ class Deleting(ApiModel):
 
 
 class Restored(ApiModel):
-    """A collection that is back from the bin."""
+    """A collection restored from the bin."""
 
     id: UUID
     problems: list[str] = Field(description="Why some of its documents stay in the bin; empty where all came back.")
 
 
 class UploadForm(ApiBody):
-    """A file with the options for reading it."""
+    """A file with reading options."""
 
     file: FileField
     password: str = Field(default="", max_length=1000, description="Opens a protected PDF; used once, never stored.")
@@ -139,7 +139,7 @@ class UploadForm(ApiBody):
 
 
 class SyncRunShape(ApiModel):
-    """One comparison of a collection with its source."""
+    """A sync between a collection and its source."""
 
     id: UUID
     kind: str = Field(description="The kind of source: posts, samples, …")
@@ -160,7 +160,7 @@ class SyncRunShape(ApiModel):
 
 
 class SourceShape(ApiModel):
-    """Where a collection's documents come from, and how often they are compared automatically."""
+    """A collection's source, and how often they are compared automatically."""
 
     kind: str
     settings: dict[str, Any]
@@ -169,7 +169,7 @@ class SourceShape(ApiModel):
 
 
 class SyncAnswer(ApiModel):
-    """The runs of a collection, the latest first, and its sources."""
+    """A collection's sync runs, latest first, and its sources."""
 
     collection: str
     runs: list[SyncRunShape]
@@ -201,7 +201,7 @@ class Which(ApiBody):
 
 
 class WebhookBody(BaseModel):
-    """An event of Supabase's database webhooks."""
+    """An event from Supabase's database webhooks."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -229,7 +229,7 @@ def list_collections(caller: Caller) -> Collections:
 
 @router.get("/api/collections/{collection_id}", summary="One collection", dependencies=[READ])
 def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
-    """Return a collection with how much is in it."""
+    """Return a collection and the size of its contents."""
     library = services().documents
     found = library.collection(caller, collection_id)
     return _collection(found, library.contents(caller).get(found.id))
@@ -237,7 +237,7 @@ def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
 
 @router.post("/api/collections", summary="Make a collection", dependencies=[ADMIN], status_code=201)
 def create_collection(caller: Caller, body: NewCollection) -> CollectionShape:
-    """Make a collection. Its documents are searched by one profile and one embedding model."""
+    """Create a collection. A profile and an embedding model apply to all its documents."""
     library = services().documents
     try:
         made = library.create_collection(
@@ -255,7 +255,7 @@ def create_collection(caller: Caller, body: NewCollection) -> CollectionShape:
 
 @router.patch("/api/collections/{collection_id}", summary="Change a collection", dependencies=[ADMIN])
 def change_collection(caller: Caller, collection_id: UUID, body: CollectionChanges) -> CollectionShape:
-    """Change the name, the language, or the groups that may read a collection."""
+    """Change a collection's name, language, or groups with read access."""
     library = services().documents
     changed = library.change_collection(
         caller, collection_id, name=body.name, language=body.language, groups=body.groups
@@ -267,7 +267,7 @@ def change_collection(caller: Caller, collection_id: UUID, body: CollectionChang
     "/api/collections/{collection_id}/settings", summary="Change a collection's settings", dependencies=[ADMIN]
 )
 def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -> CollectionShape:
-    """Change single settings of a collection, or give them back to its profile. All change, or none."""
+    """Change a collection's settings, or reset them to its profile's. Either all change, or none."""
     library = services().documents
     changed = library.override_collection(caller, collection_id, body.change, resets=body.reset)
     return _collection(changed, library.contents(caller).get(collection_id))
@@ -281,7 +281,7 @@ def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -
     response_class=Response,
 )
 def delete_collection(caller: Caller, collection_id: UUID, how: Annotated[Deleting, Query()]) -> None:
-    """Put a collection into the bin for 30 days, with its documents and conversations; nobody finds any of it there.
+    """Put a collection into the bin for 30 days, with its documents and conversations, hidden from everyone.
 
     With `forGood` it is deleted at once. Questions and costs stay in the analytics either way.
     """
@@ -294,7 +294,7 @@ def delete_collection(caller: Caller, collection_id: UUID, how: Annotated[Deleti
 
 @router.post("/api/collections/{collection_id}/restore", summary="Take a collection back", dependencies=[ADMIN])
 def restore_collection(caller: Caller, collection_id: UUID) -> Restored:
-    """Take a collection out of the bin, with the documents that came there with it."""
+    """Restore a collection from the bin, with the documents deleted with it."""
     problems = services().documents.bin.take_collection_back(caller, collection_id)
     return Restored(id=collection_id, problems=problems)
 
@@ -311,8 +311,8 @@ def add_document(
 ) -> DocumentShape:
     """Upload a file. It is read at once, then waits with its estimated cost until it is confirmed or discarded.
 
-    Other bytes under a known name become that document's next version; the same bytes answer 409 with the id of the
-    document that has them.
+    A changed file under a known name becomes the document's next version; an identical file returns 409 with the id of
+    the existing document.
     """
     library = services().documents
     collection = library.collection(caller, collection_id)
@@ -351,7 +351,7 @@ def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
     "/api/rag/sync", summary="See how the last syncs went", dependencies=[needs("sync")], responses=problems(404)
 )
 def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
-    """List the last runs with their progress and what they cost."""
+    """List the last runs with their progress and cost."""
     parts = services()
     collection = _to_sync(parts, caller, wanted.collection)
     return _sync_answer(parts, collection, parts.syncs.runs(caller, collection.id, limit=MOST_RUNS))
@@ -364,7 +364,7 @@ def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
     responses=problems(404),
 )
 def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
-    """Compare a collection with its sources every so many minutes from now on; null stops it."""
+    """Compare a collection with its sources every given number of minutes; null stops it."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
     parts.syncs.set_schedule(caller, collection, body.every_minutes, kind=body.kind)
@@ -381,7 +381,7 @@ def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
 def webhook(request: Request, body: WebhookBody, wanted: Annotated[Which, Query()]) -> WebhookAnswer:
     """Queue an event. It carries RAG_WEBHOOK_SECRET as `Authorization: Bearer` or `x-webhook-secret`.
 
-    Events may come late, twice and out of order: the newest of each post counts, by the time of its change.
+    Events may come late, twice and out of order: each post's newest event counts, by the time of its change.
     """
     parts = services()
     _require_secret(request, parts.settings)
@@ -419,7 +419,7 @@ def _sync_answer(parts: Services, collection: Collection, runs: list[SyncRun]) -
 
 
 def webhook_secret(settings: Settings) -> str:
-    """Return the secret that events carry: RAG_WEBHOOK_SECRET, else the service key of Supabase (source 000)."""
+    """Return the secret for events: RAG_WEBHOOK_SECRET, else Supabase's service key (source 000)."""
     return settings.webhook_secret or str(getattr(settings, "supabase_service_role_key", ""))
 
 

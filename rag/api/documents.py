@@ -1,4 +1,4 @@
-"""Serve documents: list, confirm, retry and delete them; their chunks, their pages and the files themselves."""
+"""Serve documents: list, confirm, retry and delete them; their chunks, pages and original files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ router = APIRouter(route_class=ApiRoute, tags=["Documents"])
 MOST_LISTED = 500
 #: Page numbers in addresses.
 HIGHEST_PAGE = 1_000_000
-#: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
+#: A page's default picture scale, relative to 72 dpi.
 SCALE = 2.0
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    # The reader's browser may keep it, but asks each time whether it may still show it: deleted means gone.
+    # The reader's browser may cache it, but asks each time whether it may still show it: deleted means gone.
     "Cache-Control": "private, no-cache",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 BINARY = {"type": "string", "contentMediaType": "application/octet-stream"}
 
-#: For files other than PDFs: if a browser shows one after all, it may load and run nothing. PDFs go without, because
-#: the viewers of browsers do not work in this sandbox and have their own.
+#: For files other than PDFs: if a browser shows a file after all, it may load and run nothing. PDFs are exempt, because
+#: browsers' PDF viewers do not work in this sandbox and have their own.
 CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
 PDF = MIME_TYPES["pdf"]
 PLAIN_TEXT = "text/plain; charset=utf-8"
@@ -81,7 +81,7 @@ class DocumentShape(ApiModel):
 
     @classmethod
     def of(cls, found: Document) -> DocumentShape:
-        """Return a document as the API shows it."""
+        """Return a document in the API's format."""
         return cls.model_validate(found, from_attributes=True)
 
 
@@ -140,7 +140,7 @@ class PageShape(ApiModel):
 
 
 class CorrectionShape(ApiModel):
-    """A correction in the history of a page."""
+    """A correction in a page's history."""
 
     id: UUID
     page: int
@@ -152,7 +152,7 @@ class CorrectionShape(ApiModel):
 
 
 class PageText(ApiModel):
-    """The text of a page with its corrections."""
+    """A page's text with its corrections."""
 
     page: int
     text: str
@@ -171,7 +171,7 @@ class NewPageText(ApiBody):
 
 
 class CorrectionMade(ApiModel):
-    """The cost of a correction, and the new version, which answers as soon as its status is completed."""
+    """A correction's cost, and the new version, which answers when its status is completed."""
 
     passages: int = Field(description="How many are embedded again.")
     estimate: dict[str, Any] = Field(description="In US dollars.")
@@ -200,7 +200,7 @@ class Picture(ApiModel):
 
 
 async def library() -> DocumentLibrary:
-    """Return the library of the running product."""
+    """Return the running product's library."""
     return services().documents
 
 
@@ -211,7 +211,7 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 
 @router.get("/api/documents", summary="List documents", dependencies=[READ])
 def list_documents(caller: Caller, library: Library, wanted: Annotated[DocumentFilter, Query()]) -> Documents:
-    """List the documents of all collections or one, newest first; of several versions, the one that is searched."""
+    """List documents in all collections or one, newest first; only the searched version is listed."""
     collection_id, status = wanted.collection_id, wanted.status
     shown = library.list(caller, collection_id=collection_id, status=status, limit=wanted.limit, offset=wanted.offset)
     return Documents(
@@ -245,7 +245,7 @@ def delete_document(
 ) -> None:
     """Put a document with all its versions into the bin for 30 days, or delete it for good.
 
-    When this answers, nothing of it can be found or opened.
+    After the response, no part can be found or opened.
     """
     if for_good:
         library.delete(caller, document_id)
@@ -255,21 +255,21 @@ def delete_document(
 
 @router.post("/api/documents/{document_id}/restore", summary="Take a document back", dependencies=[WRITE])
 def restore_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Take a document and its versions out of the bin. It answers questions again if it did before."""
+    """Restore a document and its versions from the bin. It answers questions again if it did before."""
     library.bin.take_back(caller, document_id)
     return DocumentShape.of(library.get(caller, document_id))
 
 
 @router.get("/api/documents/{document_id}/versions", summary="Its versions", dependencies=[READ])
 def list_versions(caller: Caller, library: Library, document_id: UUID) -> Documents:
-    """List the versions of a document, the latest first."""
+    """List a document's versions, latest first."""
     found = library.versions.of(caller, library.get(caller, document_id))
     return Documents(documents=[DocumentShape.of(d) for d in found], total=len(found), limit=len(found), offset=0)
 
 
 @router.post("/api/documents/{document_id}/confirm", summary="Confirm the estimated cost", dependencies=[WRITE])
 def confirm_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Accept the estimate, and process the document. Confirming twice does nothing."""
+    """Accept the estimate, and process the document. Confirming twice has no effect."""
     return DocumentShape.of(library.confirm(caller, document_id))
 
 
@@ -293,21 +293,21 @@ def discard_document(caller: Caller, library: Library, document_id: UUID) -> Non
     responses=problems(422),
 )
 def retry_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Queue a document that failed. Finished and paid steps are kept."""
+    """Queue a failed document. Finished and paid steps are kept."""
     library.get(caller, document_id)
     return DocumentShape.of(library.retry(caller, document_id))
 
 
 @router.get("/api/documents/{document_id}/chunks", summary="Its chunks", dependencies=[READ])
 def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Chunks:
-    """List the chunks of a document, in their order."""
+    """List a document's chunks in order."""
     found = _part(caller, library, document_id, part, library.chunks, library.count_chunks)
     return Chunks.model_validate({"chunks": found.pop("found"), **found}, from_attributes=True)
 
 
 @router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
 def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
-    """List the text of each page, how it was read, and the warnings about it."""
+    """List each page's text, how it was read, and its warnings."""
     found = _part(caller, library, document_id, part, library.pages, library.count_pages)
     return Pages.model_validate({"pages": found.pop("found"), **found}, from_attributes=True)
 
@@ -316,7 +316,7 @@ def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annota
     "/api/documents/{document_id}/pages/{page}/correction", summary="Corrections of a page", dependencies=[WRITE]
 )
 def get_correction(caller: Caller, library: Library, document_id: UUID, page: PageNumber) -> PageText:
-    """Return the text of a page, the text read from the file, and the history of corrections."""
+    """Return a page's text, the text read from the file, and the history of corrections."""
     document = library.get(caller, document_id)
     pages = library.pages(caller, document_id)
     found = next((each for each in pages if each.number == page), None)
@@ -348,9 +348,9 @@ def get_correction(caller: Caller, library: Library, document_id: UUID, page: Pa
 def put_correction(
     caller: Caller, library: Library, document_id: UUID, page: PageNumber, body: NewPageText
 ) -> CorrectionMade:
-    """Correct the text of a page. New readings of the document keep the correction while the page reads the same.
+    """Correct a page's text. New readings of the document keep the correction while the page reads the same.
 
-    Only changed passages are embedded again; meanwhile, the version before answers. If the page has changed since
+    Only changed passages are embedded again; meanwhile, the previous version answers. If the page has changed since
     `fingerprint`, nothing is saved, and the problem's `details` have the current text.
     """
     plan = library.corrections.plan(caller, document_id, page, body.text)
@@ -373,7 +373,7 @@ def delete_correction(
     page: PageNumber,
     seen: Annotated[str, Query(alias="fingerprint", max_length=64, description="Of the corrected text.")],
 ) -> DocumentShape:
-    """Put the text back that was read from the file. The history keeps the corrections."""
+    """Restore the text read from the file. The history keeps the corrections."""
     return DocumentShape.of(library.corrections.save(caller, document_id, page, None, seen=seen))
 
 
@@ -389,7 +389,7 @@ def document_file(
 ) -> Response:
     """Return the original. A PDF is shown, at `#page=3`; text is shown as text.
 
-    Other files are saved, as every file is with `?download=1`: no upload acts as a page.
+    Other files are saved, and every file with `?download=1`: no upload acts as a page.
     """
     document = library.get(caller, document_id)
     disposition, media_type = served_as(document.mime_type)
@@ -404,7 +404,7 @@ def document_file(
         return Response(status_code=304, headers=headers)
     content = library.original(caller, document.id)
     if disposition == "inline" and media_type == PLAIN_TEXT:
-        content = decode(content)[0].encode("utf-8", "replace")  # browsers know fewer encodings than files have
+        content = decode(content)[0].encode("utf-8", "replace")  # Browsers support fewer encodings than files use.
     return Response(content, media_type=media_type, headers=headers)
 
 
@@ -423,7 +423,7 @@ def page_image(
     page: Annotated[int, Path(ge=0, le=HIGHEST_PAGE)],
     wanted: Annotated[Picture, Query()],
 ) -> Response:
-    """Draw a page of a document as PNG, with the text of a chunk marked, and a sentence of it more strongly."""
+    """Draw a document's page as PNG, with a chunk's text marked, and a sentence within marked more strongly."""
     document = library.get(caller, document_id)
     highlight = sentence = ""
     if wanted.highlight:
@@ -457,18 +457,20 @@ def _part(
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
-    """Decide how an original is served: (inline or attachment, media type). What could act as a page is never shown."""
+    """Decide how to serve an original: (inline or attachment, media type). Files able to act as a page are never
+    shown.
+    """
     loader = BY_MEDIA_TYPE.get(mime_type)
     if loader is not None and loader.served == "shown":
         return "inline", mime_type
     if loader is not None and loader.served == "as text":
         return "inline", PLAIN_TEXT
-    # Under its own type, a text file that must not be shown could act as a page.
+    # Under its media type, a text file which must not be shown could act as a page.
     is_harmless = loader is not None and not loader.is_text
     return "attachment", mime_type if is_harmless else "application/octet-stream"
 
 
 def content_disposition(file_name: str, disposition: str = "inline") -> str:
-    """Return the header that names a file, in any script (RFC 6266, RFC 5987)."""
+    """Return the header naming a file, in any script (RFC 6266, RFC 5987)."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
     return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"

@@ -1,7 +1,7 @@
-"""Stream an answer as server-sent events, in the notice board's own words (000), on the event loop without a thread.
+"""Stream an answer as server-sent events in the notice board's format (000), on the event loop without a thread.
 
-Each event is one `data:` line of JSON. A comment comes when nothing else does, so that proxies keep the line open; when
-the reader leaves, the answer is stopped.
+Each event is a `data:` line with JSON. A comment fills long silences, so proxies keep the connection open; when the
+reader leaves, the answer is stopped.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rag.language import N_, _
 from rag.types import Citation, ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
-#: Pieces that come faster than this are sent together.
+#: Pieces arriving faster are sent together.
 PACE_SECONDS = 0.04
-#: The reason for an answer that ended without giving one.
+#: The reason for an answer which ended without giving one.
 STOPPED = N_("This answer was stopped.")
-#: Of a sentence that the chunks it cites do not bear out.
+#: For a sentence its cited chunks do not support.
 UNSUPPORTED = N_("Check this, its source does not say it: “{sentence}”")
 HEARTBEAT = ": heartbeat\n\n"
 HEADERS = {
@@ -74,7 +74,7 @@ class Changes:
         self._changed = asyncio.Event()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait, and return whether something changed within so many seconds."""
+        """Wait, and return whether something changed within this many seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
         changed = self._changed.is_set()
@@ -82,13 +82,13 @@ class Changes:
         return changed
 
     def note(self) -> None:
-        """Wake the coroutine; called from the thread that writes."""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        """Wake the coroutine; called from the writing thread."""
+        with suppress(RuntimeError):  # The loop is closed: nobody is waiting.
             self._loop.call_soon_threadsafe(self._changed.set)
 
 
 class AnswerStream(StreamingResponse):
-    """Sends the events of one answer, and stops the answer when the reader leaves."""
+    """Send an answer's events, and stop the answer when the reader leaves."""
 
     media_type = "text/event-stream"
 
@@ -109,8 +109,8 @@ async def answer_events(
 ) -> AsyncIterator[str]:
     """Yield `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after each long silence.
 
-    `restart` withdraws the pieces before it; those after it are the whole answer. `followUps` comes before the end,
-    where the caller asked for next questions.
+    `restart` withdraws the earlier pieces; the later pieces are the whole answer. `followUps` comes before the end, if
+    the caller asked for follow-up questions.
     """
     changes = Changes(live)
     shown, restarts, has_context, is_generating = 0, 0, False, False
@@ -152,7 +152,7 @@ async def answer_events(
         yield event("followUps", list(live.follow_ups))
     sources: list[Any] = []
     if live.context is not None and live.citations:
-        with suppress(RagError):  # the database has gone since: the answer is what it is all the same
+        with suppress(RagError):  # The database has gone since; the answer is unaffected.
             sources = await to_thread.run_sync(told, live.context, live.citations)
     numbered = {"sources": sources} if sources else {}
     if live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED:
@@ -162,9 +162,9 @@ async def answer_events(
 
 
 def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]:
-    """Return how an answer ended: outcome, state, notices in the reader's language, and sentences to be checked.
+    """Describe how an answer ended: outcome, state, notices in the reader's language, and doubtful sentences.
 
-    A program's notices are those for whoever runs it; `is_for_operators` is False where people read them.
+    Programs get notices for their operators; `is_for_operators` is False if people read them.
     """
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
     read = [notice_for(notice, is_for_operators=is_for_operators) for notice in live.notices]
@@ -177,7 +177,7 @@ def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]
 
 
 def remarks(live: LiveAnswer) -> list[str]:
-    """Return what a reader should know of an answer, in their language: its notices, and sentences to be checked."""
+    """Return remarks for an answer's reader, in their language: notices, and doubtful sentences."""
     ended = ending(live, is_for_operators=False)
     doubts = (_(UNSUPPORTED, sentence=sentence) for sentence in ended.get("unsupported", ()))
     return [*ended["notices"], *doubts]
@@ -194,13 +194,13 @@ def event(kind: str, data: Any = None, **more: Any) -> str:
 def error_event(live: LiveAnswer, request_id: str, more: Mapping[str, Any] | None = None) -> str:
     """Write why an answer failed: a sentence, a code, and the id that is in the log; `more` are further fields."""
     ended = ending(live)
-    # An answer cut at a limit is an answer, but not a whole one.
+    # An answer cut at a limit is incomplete, but still an answer.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
     return failure_event(" ".join(ended["notices"]) or _(STOPPED), code, request_id, {**(more or {}), **ended})
 
 
 def failure_event(sentence: str, code: str, request_id: str, ended: Mapping[str, Any]) -> str:
-    """Write the last event of a stream that failed."""
+    """Write a failed stream's last event."""
     content = {"type": "error", "data": sentence, "code": code, "requestId": request_id, **ended}
     return f"data: {json.dumps(content, ensure_ascii=False, default=_plain)}\n\n"
 

@@ -39,14 +39,14 @@ KNOWN_COOKIE = "hr_known_browser"
 PENDING_COOKIE = "hr_second_factor"
 SECOND_FACTOR = "/second-factor"
 MAXIMUM_FORM_BYTES = 16 * 1024
-#: Where passwords are kept elsewhere, nothing is hashed here: signing in waits for the network.
+#: For passwords stored elsewhere, nothing is hashed here: signing in only waits for the network.
 PASSWORDS_ELSEWHERE_AT_ONCE = 100
 STALE_FORM = N_("This page was open for too long. Please try again.")
 Result = TypeVar("Result")
 
 
 def said(message: str) -> Markup:
-    """Return a translated sentence for a template; its `format` escapes the values."""
+    """Translate a sentence for a template; its `format` escapes the values."""
     return escape(_(message))
 
 
@@ -55,9 +55,9 @@ TEMPLATES.globals["_"] = said
 
 
 def page_of(template: str, /, *, title: str, foot: str = "", mark: str = "", **values: str) -> str:
-    """Fill a template, and put the frame of our pages around it, with the company's mark where it has one.
+    """Fill a template, and add our page frame, with the company's logo if it has one.
 
-    `mark` is an address that begins with `data:`. Values are escaped unless they are `Markup`.
+    `mark` is a `data:` address. Values are escaped unless they are `Markup`.
     """
     return TEMPLATES.get_template("frame.html").render(
         title=title,
@@ -76,7 +76,7 @@ def filled(template: str, /, **values: str) -> Markup:
 
 
 def note(text: str, *, is_error: bool = True) -> Markup:
-    """Return a sentence to show above a form, which screen readers announce; nothing for an empty one."""
+    """Build a sentence to show above a form and announce to screen readers; "" without text."""
     if not text:
         return Markup("")
     kind, role = ("wrong", "alert") if is_error else ("right", "status")
@@ -89,7 +89,7 @@ def link(address: str, text: str) -> Markup:
 
 
 class FormPages:
-    """Draws our own pages, and starts sessions from their forms. Passwords are hashed in few threads."""
+    """Draw our form pages, and start sessions from them. Passwords are hashed in a few threads."""
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self.services = services
@@ -98,9 +98,9 @@ class FormPages:
     async def with_password(
         self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
     ) -> Result:
-        """Run a check or a change of a password; few at once where the password is hashed here.
+        """Run a password check or change; only a few at a time if passwords are hashed here.
 
-        Raises `TooManyAttempts` when too many wait already.
+        Raises `TooManyAttempts` if too many are waiting.
         """
         if self._queue is None:
             hashes_here = self.services().accounts.hashes_passwords
@@ -108,7 +108,7 @@ class FormPages:
         return await self._queue.run(work, *arguments, is_known=is_known, source=source)
 
     def browser_of(self, request: Request) -> Browser:
-        """Return the marks of the browser that sent a request."""
+        """Return the sending browser's marks."""
         return Browser(
             known_token=self.cookie(request, KNOWN_COOKIE),
             mark=self.cookie(request, CSRF_COOKIE),
@@ -131,10 +131,10 @@ class FormPages:
         is_proven: bool = False,
         answer: Response | None = None,
     ) -> Response:
-        """Start a session for a signed-in person and redirect them; an earlier session of the browser ends.
+        """Start a session for a signed-in person and redirect them; the browser's earlier session ends.
 
-        A second factor that has to be given or set up comes first, unless `is_proven`; identity providers ask for their
-        own. `answer` replaces the redirect.
+        A second factor comes first, if it has to be given or set up, unless `is_proven`; identity providers ask for
+        theirs. `answer` replaces the redirect.
         """
         services = self.services()
         if not is_proven and not isinstance(account, AccountFromElsewhere):
@@ -169,7 +169,7 @@ class FormPages:
         mark: str = "",
         **values: str,
     ) -> Response:
-        """Answer with a page, and with the token its form needs."""
+        """Respond with a page, including its form's token."""
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
@@ -186,16 +186,16 @@ class FormPages:
         return answer
 
     def cookie(self, request: Request, name: str) -> str:
-        """Return the value of a cookie, or ""."""
+        """Return a cookie's value, or ""."""
         return read_cookie(request.scope, self.services().settings, name)
 
     def has_token(self, request: Request, form: Mapping[str, str]) -> bool:
-        """Return whether one of our pages made the form for this browser."""
+        """Whether one of our pages made the form for this browser."""
         cookie, sent = self.cookie(request, CSRF_COOKIE), form.get("csrf", "")
         return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
 
     def forget_cookie(self, request: Request, answer: Response, name: str) -> None:
-        """Delete a cookie of ours in the browser."""
+        """Delete one of our cookies in the browser."""
         name = cookie_name(request.scope, self.services().settings, name)
         answer.delete_cookie(name, httponly=True, samesite="lax", secure=self.is_https(request))
 
@@ -210,12 +210,12 @@ class FormPages:
         )
 
     def is_https(self, request: Request) -> bool:
-        """Return whether the cookies of this answer are for https only."""
+        """Whether this response's cookies are only for https."""
         return is_https(request.scope, self.services().settings)
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Read the fields of a form; empty for other content types and for large bodies."""
+    """Read a form's fields; empty for other content types and for large bodies."""
     if not request.headers.get("content-type", "").startswith(FORM_TYPE):
         return {}
     body = b""

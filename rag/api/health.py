@@ -1,4 +1,4 @@
-"""Report configured and missing parts, and what each missing key would add: for `doctor`, `/api/health`, programs."""
+"""Report configured and missing parts, and each missing key's benefit: for `doctor`, `/api/health`, programs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rag.providers import ChatModel, Reranker
 from rag.services import Services, services
 from rag.settings.providers import provider_name, titles_for
 
-#: Locks that the server keeps for each transaction, on average: a prepared search has one on each part of its tables.
+#: Average number of locks the server reserves per transaction: a prepared search holds one on each table partition.
 LOCKS = 256
-#: Where originals are kept, in a sentence for each kind of store.
+#: Where originals are stored, a sentence for each kind of store.
 WHERE_ORIGINALS_ARE = (N_("In the folder {folder}."), N_("In Supabase Storage, private bucket {bucket}."))
 
 
@@ -50,18 +50,18 @@ def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> H
     database = _database(parts)
     try:
         found = _checked(parts, database)
-    except DatabaseUnavailable as exc:  # between one check and the next
+    except DatabaseUnavailable as exc:  # Between two checks.
         return Health(checks=(replace(database, state="failed", sentence=exc.message),))
     return Health(checks=(*found.checks, *probe_checks(parts))) if probe else found
 
 
 def model_checks(parts: Services) -> tuple[Check, ...]:
-    """Return the checks of models and text recognition, which are the same for every tenant."""
+    """Return the checks on models and text recognition, equal for every tenant."""
     return (_language_model(parts), _embedder(parts), _reranker(parts), _text_recognition(parts))
 
 
 def probe_checks(parts: Services) -> list[Check]:
-    """Ask each provider by a free call, all at once; takes up to five seconds."""
+    """Call each provider for free, concurrently; takes up to five seconds."""
     return [
         Check(
             name=_("{provider} answers", provider=provider_name(probe.provider)),
@@ -127,7 +127,7 @@ def _database(parts: Services) -> Check:
 
 
 def _database_role(parts: Services) -> Check:
-    """Check whether a statement smuggled into a query stays within the rights of `rag_app`."""
+    """Check whether a statement injected into a query stays within the rights of `rag_app`."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute(
             "SELECT session_user, (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user) "
@@ -158,7 +158,7 @@ def _database_role(parts: Services) -> Check:
 
 
 def _locks(parts: Services) -> list[Check]:
-    """Check whether the server has room for the locks of searches, where it has not."""
+    """Check whether the server has room for search locks; empty if it has."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute("SELECT current_setting('max_locks_per_transaction')::integer").fetchone()
     assert row is not None  # noqa: S101
@@ -221,7 +221,7 @@ def _originals(parts: Services) -> Check:
 
 
 def _reading(parts: Services) -> Check:
-    """Check the sandbox of the processes for reading files, by their own report."""
+    """Check the sandbox for reading files, as reported by its processes."""
     means = parts.documents.confinement
     if means is None:
         sentence = _("Each file is read apart from all others; none has been read yet.")
@@ -317,7 +317,7 @@ def _embedder(parts: Services) -> Check:
 
 
 def _unfinished(parts: Services) -> str:
-    """Say how many chunks still wait for their vector of meaning; empty when none does."""
+    """Say how many chunks are waiting for their meaning vector; "" when all are done."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
     if done >= passages:
@@ -346,7 +346,7 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Check the collections whose profile wants a provider that is not configured, and name its substitute."""
+    """Check the collections whose profile wants a missing provider, and name the substitute."""
     found = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:

@@ -18,7 +18,7 @@ log = logging.getLogger("rag.api")
 class Later:
     """An endpoint whose module is imported by `load` or the first request.
 
-    `name` is a coroutine function that takes a request, or an ASGI application.
+    `name` is a coroutine function taking a request, or an ASGI application.
     """
 
     def __init__(self, module: str, name: str) -> None:

@@ -1,7 +1,7 @@
-"""Give every request its id and its line in the log, and let pages of other sites call the API where a setting allows.
+"""Give every request an id and a log line, and let other sites' pages call the API if a setting allows.
 
-A site may call if a setting names its exact origin, and only with a key. Cookies are never allowed across
-sites, so a session cannot be used from elsewhere.
+A site may call if a setting names its exact origin, and only with a key. Cookies are never allowed across sites, so a
+session cannot be used from elsewhere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("rag.api.requests")
 logging.getLogger("asgi_correlation_id").setLevel(logging.ERROR)
 
 HEADER = "X-Request-Id"
-#: Accepted ids; others could break a line of the log.
+#: Accepted ids; other ids could break a log line.
 ACCEPTED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 ALLOWED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ALLOWED_HEADERS = (
@@ -43,7 +43,7 @@ EXPOSED_HEADERS = (
     "RateLimit-Reset", "Mcp-Session-Id", "WWW-Authenticate",
 )  # fmt: skip
 PREFLIGHT_SECONDS = 600
-#: Parts of the product by the beginnings of their paths, for the metrics.
+#: Parts of the product by path prefix, for the metrics.
 AREAS = (
     ("/api/rag/chat", "chat"),
     ("/api/rag/search", "search"),
@@ -58,7 +58,7 @@ AREAS = (
 )
 
 
-#: Gives each request its id: the caller's own or a new one, in the answer, in the log, in every problem.
+#: Gives each request an id: the caller's or a new one, in the response, in the log, in every problem.
 REQUEST_IDS = Middleware(
     CorrelationIdMiddleware,
     header_name=HEADER,
@@ -103,7 +103,7 @@ LANGUAGE_COOKIES = ("__Host-hr_language", "hr_language")
 
 
 class Languages:
-    """Answers each request in the language that was chosen in its browser, else in one the browser accepts."""
+    """Respond in the language chosen in the browser, else a language the browser accepts."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -161,7 +161,7 @@ def is_open_to_sites(path: str) -> bool:
 
 
 def area_of(scope: Scope) -> str:
-    """Name the part of the product for a path, with a few fixed words."""
+    """Name the product's part for a path, with a few fixed words."""
     path = route_path(scope)
     return next((area for prefix, area in AREAS if path.startswith(prefix)), "pages")
 

@@ -1,6 +1,6 @@
-"""Serve the password pages: set the first administrator's, choose one by a link, change it, ask for a new one.
+"""Serve the password pages: the first administrator's, choosing one by link, changing it, requesting a new one.
 
-Nobody who asks for a new password learns whether an address has an account.
+A person requesting a new password never learns whether an address has an account.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ ASKED = {
 
 
 def routes(forms: FormPages) -> list[Route]:
-    """Return the routes of the password pages."""
     pages = PasswordPages(forms)
     return [
         Route("/welcome", pages.show_welcome, methods=["GET"]),
@@ -58,7 +57,7 @@ def routes(forms: FormPages) -> list[Route]:
 
 
 class PasswordPages:
-    """Handles the forms of the password pages."""
+    """Handle the forms on the password pages."""
 
     def __init__(self, forms: FormPages) -> None:
         self._forms = forms
@@ -119,7 +118,7 @@ class PasswordPages:
                 self._services().accounts.change_password, identity, form.get("current", ""), form.get("password", "")
             )
         except RagError as exc:
-            # 401 would say that the session has ended; it has not.
+            # 401 would say the session has ended, but it has not.
             return self._change_password_page(
                 request, error=exc.message, status=422 if exc.status == 401 else exc.status
             )
@@ -154,12 +153,12 @@ class PasswordPages:
             action="/login",
             label=_("Back to sign in"),
         )
-        # After the answer, because its duration must not reveal anything.
+        # After the response, because its duration must not reveal anything.
         answer.background = BackgroundTask(self._ask, email)
         return answer
 
     async def show_new_password(self, request: Request) -> Response:
-        """Show the page that the link of an e-mail opens; a script puts the proof behind the # into its form."""
+        """Show the page opened by an e-mailed link; a script copies the proof after the # into its form."""
         return self._new_password_page(request)
 
     async def new_password(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Serve `/api/prices`: the list prices of models, and the prices that the tenant pays itself."""
+"""Serve `/api/prices`: the models' list prices, and the tenant's prices."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ UNITS = "What is paid for: a million tokens (…mtok), a search unit of a rerank
 
 
 class PlannedPrice(ApiModel):
-    """A change that has not begun yet."""
+    """A price change which has not begun yet."""
 
     price: str | None = Field(description="US dollars; null: the listed price counts from then on.")
     valid_from: date
 
 
 class PriceShape(ApiModel):
-    """The price of one unit of a model, in US dollars."""
+    """The price per unit for a model, in US dollars."""
 
     provider: str = Field(description="Empty for a model that only your own prices name.")
     model: str
@@ -40,7 +40,7 @@ class PriceShape(ApiModel):
 
 
 class Prices(ApiModel):
-    """Prices of the models in use, and of those with prices of your own."""
+    """Prices for the models in use, and for models with your prices."""
 
     prices: list[PriceShape]
     total: int
@@ -59,7 +59,7 @@ class PriceBody(ApiBody):
 
 @router.get("/api/prices", summary="List prices", dependencies=[needs("admin")])
 def list_prices(caller: Caller) -> Prices:
-    """List what each model in use costs: as listed, and what you pay yourself."""
+    """List each model's list price and your price."""
     return _shown(services().prices.list(caller))
 
 

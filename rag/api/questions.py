@@ -1,6 +1,6 @@
-"""Serve `/api/rag/chat` and `/api/rag/search`, with requests and answers as in the notice board's document (000).
+"""Serve `/api/rag/chat` and `/api/rag/search`, in the format of the notice board's document (000).
 
-They ask any collection. The default of an option is the collection's own; the profile `notices` has the defaults of the
+They ask any collection. Options default to the collection's settings; the profile `notices` has the defaults from the
 document's table.
 """
 
@@ -68,7 +68,7 @@ FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 
 
 def _default(setting: str) -> str:
-    """Describe a default: the collection's own, which is its profile's until somebody changes it."""
+    """Describe a default: the collection's setting, which is its profile's until it is changed."""
     names: dict[str, list[str]] = {}
     for name, profile in PROFILES.items():
         names.setdefault(str(profile.value(setting)).lower(), []).append(name)
@@ -77,7 +77,7 @@ def _default(setting: str) -> str:
 
 
 class SearchOptions(ApiBody):
-    """Options of this call in place of the collection's."""
+    """Options for this call instead of the collection's."""
 
     top_k: int | None = Field(
         default=None, ge=1, le=MOST_PASSAGES, description=f"Initial number of passages to retrieve. {_default('top_k')}"
@@ -270,7 +270,7 @@ class ChatAnswer(ApiModel):
 def search(
     request: Request, caller: Caller, body: Annotated[SearchBody, Body(openapi_examples=SEARCH_EXAMPLES)]
 ) -> SearchAnswer:
-    """Find the chunks that fit a question, in the order of the collection's profile."""
+    """Find the chunks matching a question, in the order of the collection's profile."""
     started, parts = time.perf_counter(), services()
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, caller, body.collection)
@@ -347,7 +347,7 @@ async def chat(
 
 
 def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collection:
-    """Return the collection with this id or name, else the default one. Raises `NotFound`."""
+    """Return the collection with this id or name, else the default collection. Raises `NotFound`."""
     found = parts.documents.choose(who, wanted)
     if found is None and wanted:
         raise NotFound("There is no such collection. GET /api/collections lists all of them.")
@@ -357,7 +357,7 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collecti
 
 
 def accepted_languages(request: Request) -> list[str]:
-    """Return the languages of the header Accept-Language, the preferred first."""
+    """Return the languages in the Accept-Language header, preferred first."""
     wanted = []
     for part in request.headers.get("accept-language", "").split(","):
         language, _, weight = part.partition(";")
@@ -371,7 +371,7 @@ def accepted_languages(request: Request) -> list[str]:
 
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
-    """Start the answer; return it with what the collection's profile adds to it."""
+    """Start the answer; return it with the additions from the collection's profile."""
     with parts.limits.question(caller):
         collection_id: str | None = body.collection
         if body.conversation_id is not None and collection_id is None:
@@ -404,7 +404,7 @@ async def until_done(live: LiveAnswer, request: Request) -> None:
 
 
 def failure_of(live: LiveAnswer) -> ProviderError:
-    """Return the error of an answer that has no text."""
+    """Return the error for an answer without text."""
     kind = ProviderRefused if live.outcome is Outcome.REFUSED else ProviderUnavailable
     return kind(live.notice or None)
 

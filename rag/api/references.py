@@ -1,7 +1,7 @@
-"""Serve reference documents, the eight routes of source 002, and the block of references for an opinion's prompt.
+"""Serve reference documents, the eight routes in source 002, and the reference block for an opinion's prompt.
 
-A document is sent as one PDF, or in steps as text, tags and vectors. Field names and errors follow source 002: 400 for
-a file that cannot be read or recognised, 500 if a model failed, with `success: false`.
+A document is sent as a PDF, or in steps as text, tags and vectors. Field names and errors follow source 002: 400 for an
+unreadable or unrecognisable file, 500 if a model failed, with `success: false`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rag.types import Collection, Identity, SearchResult
 
 
 class ReferenceRoute(ApiRoute):
-    """Reports errors in the form of source 002."""
+    """Report errors in source 002's format."""
 
     refusals = reference_problems
 
 
 class OpinionRoute(ProviderRoute):
-    """The same, for a handler that waits for a model."""
+    """The same, for a handler waiting for a model."""
 
     refusals = reference_problems
 
@@ -43,7 +43,7 @@ opinions = APIRouter(route_class=OpinionRoute, tags=["Reference documents"])
 
 PATH = "/api/reference-documents"
 PROFILE = REFERENCE_PROFILES[0]
-#: The collection made for the first reference document where there is none.
+#: The collection created for the first reference document, if there is none.
 COLLECTION_NAME = "Legal references"
 COLLECTION_LANGUAGE = "ko"
 #: JSON of a whole document's text, in UTF-8.
@@ -100,7 +100,7 @@ class Text(ApiBody):
     page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')
 
     def by_page(self) -> dict[int, str] | None:
-        """Return the text by page, None when there is none. Raises `InvalidInput`."""
+        """Return the text by page, `None` without text. Raises `InvalidInput`."""
         if self.page_texts is not None and self.full_text is not None:
             raise InvalidInput("Send either fullText or pageTexts, not both.")
         if self.full_text is not None:
@@ -141,7 +141,7 @@ class Made(ApiModel):
 
 
 class Described(ApiModel):
-    """A reference document: the columns of its table by their own names, and counts."""
+    """A reference document: its table's columns by name, and counts."""
 
     id: UUID
     collection_id: UUID
@@ -160,7 +160,7 @@ class Described(ApiModel):
 
     @classmethod
     def of(cls, document: ReferenceDocument) -> Described:
-        """Return a document as the API shows it; empty texts are null."""
+        """Return a document in the API's format; empty texts are null."""
         values: dict[str, Any] = {
             "id": document.id,
             "collection_id": document.collection_id,
@@ -186,7 +186,7 @@ class One(ApiModel):
 
 
 class Registered(One):
-    """A new document; its id stands at the top too, for the steps that follow."""
+    """A new document; its id is also at the top level, for the next steps."""
 
     id: UUID
 
@@ -238,7 +238,7 @@ class Reference(ApiModel):
 
     @classmethod
     def of(cls, found: SearchResult) -> Reference:
-        """Return a passage as the block's chunks show it."""
+        """Return a passage in the format of the block's chunks."""
         values: dict[str, Any] = {
             "id": found.chunk_id,
             "document_id": found.document_id,
@@ -252,7 +252,7 @@ class Reference(ApiModel):
 
 
 class Block(ApiModel):
-    """The block with its query and its chunks."""
+    """The block with its query and chunks."""
 
     success: bool = True
     query: str
@@ -275,7 +275,7 @@ class Case(Wanted):
 
     @property
     def facts(self) -> str:
-        """Return the facts that the draft is based on."""
+        """Return the facts for the draft."""
         return self.data_block.strip() or "\n".join([self.analysis.summary, *self.analysis.issues]).strip()
 
 
@@ -294,7 +294,7 @@ class OpinionShape(ApiModel):
 
     @classmethod
     def of(cls, opinion: Opinion) -> OpinionShape:
-        """Return a draft as the API shows it."""
+        """Return a draft in the API's format."""
         return cls(
             id=opinion.id,
             opinion_type=opinion.opinion_type,
@@ -309,7 +309,7 @@ class OpinionShape(ApiModel):
 
 
 class Drafted(Block):
-    """A draft with the block it was written on."""
+    """A draft with the block it is based on."""
 
     opinion: OpinionShape
 
@@ -320,7 +320,7 @@ class OpinionList(ApiModel):
 
 
 class Revision(ApiBody):
-    """Changed details of a reference document. Fields that are left out stay as they are."""
+    """Changes to a reference document's details. Missing fields stay unchanged."""
 
     title: Title | None = None
     source_description: Description = None
@@ -351,10 +351,10 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 def ingest_reference_document(
     caller: Caller, body: Annotated[Ingestion, Form(media_type="multipart/form-data")]
 ) -> Made:
-    """Read, chunk, embed and tag a PDF; answers when it is searchable.
+    """Read, chunk, embed and tag a PDF; responds when it is searchable.
 
-    When a step fails, the document stays: the problem's `details.document_id` names it, and its `/embed` and `/tag`
-    go on from there.
+    If a step fails, the document stays: the problem's `details.document_id` names it, and its `/embed` and `/tag`
+    continue from there.
     """
     content = body.document.file.read() if body.document else b""
     if body.document is None or not content:
@@ -429,7 +429,7 @@ def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
     max_body_size=TEXT_BYTES,
 )
 def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
-    """Replace the chunks by those of a new text; the document can be searched again once it is embedded."""
+    """Replace the chunks by a new text's chunks; the document is searchable again after it is embedded."""
     return Made.of(services().references.chunk(caller, id, page_texts=body.by_page()))
 
 
@@ -440,7 +440,7 @@ def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
     responses=reference_problems(404),
 )
 def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, body: Tags) -> One:
-    """Set tags of one chunk; those left out stay as they are, null removes one."""
+    """Set a chunk's tags; missing tags stay unchanged, null removes a tag."""
     parts = services()
     parts.references.set_tags(caller, id, chunk_index, body.tags)
     return One(document=Described.of(parts.references.get(caller, id)))
@@ -453,7 +453,7 @@ def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, bod
     responses=reference_problems(409),
 )
 def tag_reference_document(caller: Caller, id: UUID) -> Made:
-    """Have a model note topic, offence, summary and keywords. Call again for chunks where it failed."""
+    """Have a model note topic, offence, summary and keywords. Call again for failed chunks."""
     return Made.of(services().references.tag(caller, id))
 
 
@@ -470,7 +470,7 @@ def embed_reference_document(caller: Caller, id: UUID) -> Made:
 
 @router.delete(f"{PATH}/{{id}}", summary="Delete a document with its chunks", dependencies=[WRITE])
 def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
-    """Delete a document for good, without the bin. When this answers, nothing of it can be found any more."""
+    """Delete a document for good, without the bin. After the response, no part can be found any more."""
     parts = services()
     parts.references.get(caller, id)
     parts.documents.delete(caller, id)
@@ -502,7 +502,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     max_body_size=TEXT_BYTES,
 )
 def generate_opinion(caller: Caller, body: Case) -> Drafted:
-    """Search the references for a case, have a model write the draft, and store it; answers when it is complete."""
+    """Search references for a case, have a model write the draft, and store it; responds when it is complete."""
     parts = services()
     collection, found = _found(caller, body)
     wanted = body.reference_ids
@@ -530,7 +530,7 @@ def generate_opinion(caller: Caller, body: Case) -> Drafted:
 
 @opinions.get("/api/opinion", summary="List your drafts", dependencies=[needs("chat")])
 def list_opinions(caller: Caller, part: Annotated[Listing, Query()]) -> OpinionList:
-    """List the drafts of this account or key, newest first."""
+    """List this account's or key's drafts, newest first."""
     found, total = services().opinions.list(caller, limit=part.limit, offset=part.offset)
     return OpinionList(opinions=[OpinionShape.of(item) for item in found], total=total)
 
@@ -547,7 +547,7 @@ def get_opinion(caller: Caller, id: UUID) -> OpinionShape:
     "/api/opinion/{id}", summary="Delete a draft", dependencies=[needs("chat")], responses=reference_problems(404)
 )
 def delete_opinion(caller: Caller, id: UUID) -> Deleted:
-    """Delete one of your own drafts."""
+    """Delete one of your drafts."""
     services().opinions.delete(caller, id)
     return Deleted(id=id)
 
@@ -569,7 +569,7 @@ def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """Return the collection with this id, else the default one of the profile, made if it is missing."""
+    """Return the collection with this id, else the profile's default collection, created if missing."""
     library = services().documents
     if collection_id is not None:
         found = library.collection(identity, collection_id)

@@ -1,8 +1,8 @@
-"""Check the caller of a route before reading its body, read no more than the limit, run the handler in its own threads.
+"""Check a route's caller before reading the body, limit the body's size, and run handlers in separate threads.
 
-FastAPI reads a body before it runs the dependencies that check the caller, takes "5" for a number, and keeps files of
+FastAPI reads a body before it runs the dependencies checking the caller, accepts "5" as a number, and stores files of
 any size. Here nothing is read for a caller without the scope, JSON is strict, and each body has a limit. Handlers are
-plain functions in threads of their own; handlers that wait long for an answer may be coroutines.
+plain functions in separate threads; handlers waiting long for an answer may be coroutines.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from rag.types import Identity
 PUBLIC = "public"
 #: Anybody who is signed in or has a key.
 ANYBODY = "anybody"
-#: Bytes of a body of JSON; a webhook's record with a long post stays far below.
+#: The largest JSON body in bytes; a webhook's record with a long post stays far below.
 MAXIMUM_BODY_BYTES = 1024 * 1024
-#: Handlers at work at once; more wait, so that pages keep their threads and their database connections.
+#: The most concurrent handlers; more wait, so pages keep their threads and database connections.
 HANDLERS_AT_ONCE = 16
 #: The same for routes that call services elsewhere: they mostly wait, and hold no database connection meanwhile.
 CALLERS_AT_ONCE = 400
@@ -50,7 +50,7 @@ Handler = Callable[..., Any]
 
 
 class ApiModel(BaseModel):
-    """A value of the API: camelCase on the wire, snake_case here."""
+    """An API value: camelCase on the wire, snake_case here."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -62,7 +62,7 @@ class ApiBody(ApiModel):
 
 
 async def identity_of(request: Request) -> Identity:
-    """Return who calls. For an API key: its tenant, the role its scopes need, and `key:` with its name as e-mail."""
+    """Return the caller. For an API key: its tenant, the role its scopes need, and `key:` with its name as e-mail."""
     identity = request.scope.get("identity")
     if not isinstance(identity, Identity):
         raise SignedOut
@@ -70,7 +70,7 @@ async def identity_of(request: Request) -> Identity:
 
 
 async def key_of(request: Request) -> KeyUse | None:
-    """Return the key a request came with, None for a session."""
+    """Return the request's key, or `None` for a session."""
     key: KeyUse | None = request.scope.get("api_key")
     return key
 
@@ -80,13 +80,13 @@ ApiKey = Annotated[KeyUse | None, Depends(key_of)]
 
 
 def needs(scope: str) -> params.Security:
-    """Declare the scope a route needs: one of an API key, `ANYBODY` or `PUBLIC`. `ApiRoute` checks it."""
+    """Declare the scope a route needs: an API key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks it."""
     declared: params.Security = Security(_declared, scopes=[scope])
     return declared
 
 
 async def _declared() -> None:
-    """Do nothing: the route has checked its scope before it read anything."""
+    """Do nothing: the route has checked its scope before reading anything."""
 
 
 def check_scope(scope: str, identity: Identity | None, key: KeyUse | None) -> None:
@@ -133,11 +133,11 @@ class ApiRoute(APIRoute):
 
     @property
     def has_form(self) -> bool:
-        """Return whether the body is a form with files instead of JSON."""
+        """Whether the body is a form with files instead of JSON."""
         return self.body_field is not None and isinstance(self.body_field.field_info, params.Form)
 
     def maximum_bytes(self) -> int:
-        """Return the limit of the body, for a form the limit of its files."""
+        """Return the body's limit, for a form the limit of its files."""
         return services().settings.maximum_upload_bytes if self.has_form else self._maximum_bytes
 
     def get_route_handler(self) -> Callable[[Request], Any]:
@@ -168,7 +168,7 @@ class ApiRoute(APIRoute):
         return ReadRequest(request, await read_json(request, model, maximum_bytes=self.maximum_bytes()))
 
     def _described_answers(self) -> dict[int | str, dict[str, Any]]:
-        """Return the responses for OpenAPI: the declared ones, and the refusals that every such route may give."""
+        """Return the responses for OpenAPI: the declared ones, and the refusals common to such routes."""
         refusals = {503}
         if self.scope != PUBLIC:
             refusals |= {401, 403, 429}
@@ -189,13 +189,13 @@ class ApiRoute(APIRoute):
 
 
 class ProviderRoute(ApiRoute):
-    """Runs a handler that waits for a provider, a file store or another service over the network."""
+    """Run a handler waiting for a provider, a file store or another service over the network."""
 
     at_once = CALLERS_AT_ONCE
 
 
 def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:
-    """Run a handler in threads of its own: slow routes must not take them from other routes, nor from pages."""
+    """Run a handler in separate threads: slow routes must not take threads from other routes or pages."""
     limiter = CapacityLimiter(at_once)
 
     @functools.wraps(handler)

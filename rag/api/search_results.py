@@ -1,7 +1,7 @@
-"""Turn hits into the `RAGSearchResult` of the notice board's document (000).
+"""Convert hits into the `RAGSearchResult` from the notice board's document (000).
 
-`metadata` holds the fields that the source document keeps with each vector. Documents that are no posts have the same
-fields if they apply, and further ones for their origin.
+`metadata` holds the fields the source document stores with each vector. Documents other than posts have the same fields
+if they apply, and further fields for their origin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag.retrieval.ranking import attachments_of, web_address
 from rag.storage.database import Database
 from rag.types import Citation, ContextResponse, SearchResult, Who
 
-#: The metadata of a vector in source 000, "Vector Record Structure", with the values for unknown fields.
+#: A vector's metadata in source 000, "Vector Record Structure", with the values for unknown fields.
 RECORD: Mapping[str, Any] = {
     "postId": "", "categoryId": "", "categoryName": "", "categorySlug": "", "title": "", "excerpt": "",
     "createdAt": 0, "updatedAt": 0, "backdatedAt": 0, "publishedAt": 0,
@@ -51,7 +51,7 @@ class RAGSearchResult(ApiModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDocument:
-    """A row of `documents`, with the columns that results show."""
+    """A row in `documents`, with the columns shown in results."""
 
     id: UUID
     title: str
@@ -78,7 +78,7 @@ def answer_sources(
     *,
     names_collections: bool = False,
 ) -> list[RAGSearchResult]:
-    """Return an answer's passages: the cited ones by number, so that `[n]` is the n-th, then the rest."""
+    """Return an answer's passages: the cited ones by number, so `[n]` is the n-th, then the rest."""
     found: dict[UUID, SearchResult] = {result.chunk_id: result for result in context.results}
     missing = [citation.chunk_id for citation in citations if citation.chunk_id not in found]
     places = {
@@ -97,7 +97,7 @@ def answer_sources(
 
 
 def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
-    """Return a passage that was not searched for: of a whole document, its summary or a comparison."""
+    """Return a passage which was not searched for: from a whole document, its summary or a comparison."""
     return SearchResult(
         chunk_id=citation.chunk_id,
         document_id=citation.document_id,
@@ -118,7 +118,7 @@ def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
 def search_results(
     database: Database, who: Who, results: Sequence[SearchResult], *, names_collections: bool = False
 ) -> list[RAGSearchResult]:
-    """Return the results for a caller; their documents are read in one statement."""
+    """Return the results for a caller; their documents are read in a single statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return []
@@ -172,7 +172,7 @@ def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
         **({"folder": found.folder} if found.folder else {}),
         **({"isCorrected": True} if "corrected_pages" in found.metadata else {}),
     }
-    # The passage's own place replaces the document's.
+    # The passage's place replaces the document's.
     place = {"chunkIndex": found.chunk_index, "totalChunks": document.chunk_count}
     return {**RECORD, **made, **known, **place, **ours}
 

@@ -57,7 +57,7 @@ def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
 
 
 class SecondFactorPages:
-    """Handles the forms of second factors. Calls of the database run in threads."""
+    """Handle the second factor forms. Database calls run in threads."""
 
     def __init__(self, forms: FormPages, safe_next: Callable[[str], str]) -> None:
         self._forms, self._safe_next = forms, safe_next
@@ -89,7 +89,7 @@ class SecondFactorPages:
         return answer
 
     def _give(self, account: Account, token: str, code: str, browser: Browser) -> list[str]:
-        """Check the code; return recovery codes after the first one."""
+        """Check the code; return recovery codes after the first code."""
         factors = self._factors
         if factors.state(account.tenant_id, account.id).is_on:
             factors.check(account.tenant_id, account.id, code, browser)
@@ -252,7 +252,7 @@ class ConfirmPages:
             )
             await to_thread.run_sync(self._prove, identity, form, self._forms.browser_of(request))
         except RagError as exc:
-            # 401 would say that the session has ended; it has not.
+            # 401 would say the session has ended, but it has not.
             status = 422 if exc.status == 401 else exc.status
             return await self._page(request, target, error=exc.message, status=status)
         return redirect(target)
@@ -266,7 +266,7 @@ class ConfirmPages:
 
     def _asks_for_code(self, identity: Identity) -> bool:
         accounts = self._services.accounts
-        # Who keeps passwords elsewhere has no second factor of ours.
+        # Accounts with passwords elsewhere have no second factor here.
         return (
             accounts.hashes_passwords and accounts.second_factors.state(identity.tenant_id, identity.account_id).is_on
         )
@@ -292,7 +292,7 @@ class ConfirmPages:
 
 
 def _identity(account: Account) -> Identity:
-    """Return the identity of somebody whose password was right, for their own account."""
+    """Return the identity of a person with a correct password, for their account."""
     return Identity(
         account_id=account.id,
         tenant_id=account.tenant_id,

@@ -1,6 +1,6 @@
-"""Serve `/api/health`, `/api/me` and `/metrics`: whether the service is ready, who is calling, what Prometheus reads.
+"""Serve `/api/health`, `/api/me` and `/metrics`: readiness, the caller, and Prometheus metrics.
 
-Metrics need a key of their own (`RAG_METRICS_KEY`); without one, only this machine may read them.
+Metrics need a separate key (`RAG_METRICS_KEY`); without it, only this machine may read them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rag.types import Identity, Role
 
 router = APIRouter(route_class=ApiRoute, tags=["Service"])
 
-#: Longest wait for the checks that administrators see; without them, the rest is answered.
+#: Longest wait for the checks administrators see; after it, the response leaves them out.
 DETAILS_SECONDS = 1.1
 SLOW = "The database has not answered for more than a second."
 
@@ -91,9 +91,9 @@ class Me(BaseModel):
     responses=problems(503),
 )
 async def health(request: Request, response: Response, key: ApiKey) -> HealthShape:
-    """Check whether the service is ready, without signing in; 503 when it is not. Answers within two seconds.
+    """Check whether the service is ready, without signing in; 503 if it is not. Responds within two seconds.
 
-    Administrators and keys with the scope admin see every check. `/_stcore/health` only says that the process lives.
+    Administrators and keys with the scope admin see every check. `/_stcore/health` only says the process is alive.
     """
     database = database_state()
     caller: Identity | None = request.scope.get("identity")
@@ -111,11 +111,10 @@ async def health(request: Request, response: Response, key: ApiKey) -> HealthSha
 
 @router.get("/api/ready", summary="Readiness", dependencies=[needs(PUBLIC)], responses=problems(503))
 def ready(response: Response) -> ReadyShape:
-    """Check whether more people may be sent to this process, without signing in; for load balancers.
+    """Check whether this process can take more people, without signing in; for load balancers.
 
-    503 where the database does not answer, and while nearly as many answers are being written as may be at once
-    (`RAG_ANSWERS_UNDER_WAY`): before anybody has to wait for their turn. People who are here already continue to be
-    served.
+    503 if the database does not answer, and while the number of answers in progress is near its maximum
+    (`RAG_ANSWERS_UNDER_WAY`): before anyone has to wait for their turn. People already here continue to be served.
     """
     is_ready = database_state().state == "up" and services().answers.has_room
     if not is_ready:
@@ -126,7 +125,7 @@ def ready(response: Response) -> ReadyShape:
 
 @router.get("/api/me", summary="Who is calling", dependencies=[needs(ANYBODY)])
 def me(caller: Caller, key: ApiKey) -> Me:
-    """Return who is signed in, or which key this is, with its scopes. Pages ask it to notice the end of a session."""
+    """Return the signed-in person or the key, with its scopes. Pages call it to notice the end of a session."""
     return Me(
         account_id=caller.account_id,
         tenant_id=caller.tenant_id,
@@ -158,7 +157,7 @@ REFUSED = (
 
 
 async def scrape(request: Request) -> Response:
-    """Return every metric of this process in the text format of Prometheus."""
+    """Return every metric of this process in the Prometheus text format."""
     parts = services()
     if not _may_see(request, parts.settings.metrics_key):
         return problem(KeyRejected(REFUSED), headers={"WWW-Authenticate": "Bearer"})
@@ -177,7 +176,7 @@ def _may_see(request: Request, key: str) -> bool:
 
 
 def _is_local(request: Request) -> bool:
-    """Return whether a program on this machine calls; requests that a proxy passes on name another host."""
+    """Whether a program on this machine is calling; requests passed on by a proxy name another host."""
     if "x-forwarded-for" in request.headers or "forwarded" in request.headers or request.client is None:
         return False
     try:

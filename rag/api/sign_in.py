@@ -1,4 +1,4 @@
-"""Sign people in and out, here or at a provider, on pages of our own that need no Streamlit session."""
+"""Sign people in and out, here or at a provider, on pages which need no Streamlit session."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ATTEMPT_COOKIE = "hr_sso"
 #: How long somebody may take at the provider, in seconds.
 ATTEMPT_SECONDS = 600
 STALE = N_("This sign-in took too long, or was begun in another browser. Please try again.")
-#: From a page that was open when the session ended (`frame.KEEP_DRAFT`).
+#: Shown after a page was open when the session ended (`frame.KEEP_DRAFT`).
 KEPT_DRAFT = N_("A question that you had begun is there again when you have signed in.")
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -45,7 +45,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 def routes(services: Callable[[], AccessServices]) -> list[Route]:
     """Return the sign-in routes. `services` is called with each request, never before.
 
-    The routes for a provider answer 404 where none is set.
+    The routes for a provider respond 404 without a provider.
     """
     pages = SignInPages(services)
     elsewhere = SingleSignOn(services, pages)
@@ -63,7 +63,7 @@ def routes(services: Callable[[], AccessServices]) -> list[Route]:
 
 
 def safe_next(path: str) -> str:
-    """Return the path if it leads somewhere on this site, else `/`. Browsers read `//x` and `/\\x` as other sites."""
+    """Return the path if it leads to this site, else `/`. Browsers read `//x` and `/\\x` as other sites."""
     is_ours = len(path) <= 2000 and NEXT_PATH.fullmatch(path) and not path.startswith(("/login", "/logout"))
     return path if is_ours and not urlsplit(path).netloc else "/"
 
@@ -74,7 +74,7 @@ class SignInPages:
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self._services = services
         self.forms = FormPages(services)
-        #: The mark of this installation's company, as the page was last shown.
+        #: The installation's company logo, as last shown on the page.
         self._mark = ""
 
     async def show_sign_in(self, request: Request) -> Response:
@@ -128,12 +128,12 @@ class SignInPages:
                 answer.headers["Retry-After"] = str(exc.details["wait_seconds"])
             return answer
         if (chosen := form.get("language", "")) in LANGUAGES:
-            # Chosen on this page by the person who signs in; what the browser had from earlier may be another person's.
+            # Chosen on this page by the person signing in; the browser's earlier language may be another person's.
             await to_thread.run_sync(self._services().sessions.set_language, account.tenant_id, account.id, chosen)
         return await self.forms.start_session(request, account, target)
 
     async def _checked(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
-        """Return the account that signs in. Raises `AccessError`; a wrong password counts against its address."""
+        """Return the account signing in. Raises `AccessError`; a wrong password counts against its network address."""
         try:
             return await self.forms.with_password(
                 self._provider().sign_in, form, browser, is_known=is_known, source=browser.mark
@@ -155,7 +155,7 @@ class SignInPages:
         return answer
 
     def sign_in_trouble(self, request: Request, exc: RagError, target: str) -> Response:
-        """Show the sign-in page with an error of the provider."""
+        """Show the sign-in page with a provider's error."""
         return self._sign_in_page(request, next=target, error=exc.message, status=exc.status)
 
     # Inside
@@ -194,7 +194,7 @@ class SignInPages:
 
 
 class SingleSignOn:
-    """Handles signing in at a provider. Calls to it run in threads."""
+    """Handle signing in at a provider. Calls to the provider run in threads."""
 
     def __init__(self, services: Callable[[], AccessServices], pages: SignInPages) -> None:
         self._services = services

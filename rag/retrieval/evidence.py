@@ -93,7 +93,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
         weight = sum(weights) / len(weights)
         if word.is_pair and weight >= highest:
             weight *= UNKNOWN_PAIR
-        # A meaning is only as rare as its commonest expression.
+        # The commonest expression decides how rare a meaning is.
         weight = min([weight, *(max(map(idf, synonym)) for synonym in word.synonyms)])
         counted = max(weight, LEAST_WEIGHT * highest)
         part = sum(w for w, term in zip(weights, word.terms, strict=True) if term in present) / (sum(weights) or 1.0)
