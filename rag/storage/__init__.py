@@ -1,1 +1,1 @@
-"""Keep everything: Postgres with its migrations and statements, original files, backups."""
+"""Store everything: Postgres with its migrations and statements, original files, backups."""

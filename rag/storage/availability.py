@@ -1,7 +1,7 @@
-"""Ask the database every second, in a thread of its own, whether it answers, so that no caller has to wait to find out.
+"""Check every second, in a separate thread, whether the database answers, so no caller has to wait to find out.
 
-During an outage a pool of connections lets each caller wait its full time, and a server that hangs makes them wait for
-ever. Callers ask here first and are refused at once.
+During an outage a connection pool lets each caller wait its full timeout, and a hanging server makes them wait forever.
+Callers check here first and are refused at once.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from psycopg import pq
 log = logging.getLogger("rag.storage.database")
 
 ASK_SECONDS = 1.0
-#: The pause between questions during an outage, so that people wait no longer than they have to.
+#: The pause between checks during an outage: short, so people wait no longer than necessary.
 ASK_AGAIN_SECONDS = 0.2
-#: A question that waits for so long is reported by `/api/health` …
+#: A check waiting this long is reported by `/api/health` …
 SLOW_SECONDS = 1.2
-#: … and for so long, without any other statement answered meanwhile, has callers refused. A busy machine is slower than
-#: one would think, and to refuse what would have been answered is worse than to let it wait.
+#: … and after this long, without any other statement answered meanwhile, callers are refused. A busy machine can be
+#: very slow, and refusing an answerable request is worse than letting it wait.
 HANGING_SECONDS = 10.0
 
 
 class Availability:
-    """Knows whether one database answers. Thread-safe."""
+    """Track whether a database answers. Thread-safe."""
 
     def __init__(self, conninfo: str, on_return: Callable[[], None]) -> None:
-        """`on_return` is called, in the thread that asks, when connections made before no longer work."""
+        """`on_return` is called, in the checking thread, when earlier connections no longer work."""
         self._conninfo, self._on_return = conninfo, on_return
         self._changed = Condition()
         self._is_down = False
-        #: Questions begun, and the last one that was answered or found unanswerable.
+        #: Number of checks started, and the last check answered or failed.
         self._asked, self._settled = 0, 0
         self._asked_at: float | None = None
         self._answered_at = time.monotonic()
@@ -46,28 +46,28 @@ class Availability:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop asking. A question that hangs is left behind."""
+        """Stop checking. A hanging check is abandoned."""
         self._stop.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=1)
 
     def note_answer(self) -> None:
-        """Note that a caller's statement was answered just now."""
+        """Note that a caller's statement was just answered."""
         self._answered_at = time.monotonic()
 
     @property
     def is_down(self) -> bool:
-        """Return whether to refuse callers: nothing can connect, or nothing has been answered for long."""
+        """Whether to refuse callers: nobody can connect, or no statement has been answered for long."""
         return self._is_down or self._waited_seconds > HANGING_SECONDS
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the last question was answered, and the one under way is not slow."""
+        """Whether the last check was answered, and the current check is not slow."""
         return not self._is_down and self._waited_seconds < SLOW_SECONDS
 
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
-        """Ask the database now; return whether callers should keep waiting for it."""
+        """Check the database now; return whether callers should keep waiting."""
         with self._changed:
             asked = self._asked
             self._wake.set()
@@ -119,6 +119,6 @@ class Availability:
             made = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
             return made, True, connection is not None
         except psycopg.Error:
-            # A server that is out of connections does answer.
+            # A server without free connections still answers.
             answers = pq.PGconn.ping(self._conninfo.encode()) == pq.Ping.OK
             return None, answers, connection is not None

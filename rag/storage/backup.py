@@ -1,8 +1,8 @@
-"""Back up the built-in server to one file, the database as `pg_dump` writes it and the originals, and restore it.
+"""Back up the built-in server to a file (`pg_dump` output and originals), and restore it.
 
-It can be made while people work: the database is a snapshot, and the originals are those that the snapshot refers to.
-Passwords of the server's own roles are not in it: a restored folder makes new ones. With recipients of age
-(https://age-encryption.org) the file is encrypted for them; the age program reads it too.
+A backup can run while people work: the database is a snapshot, with the originals it refers to. The server roles'
+passwords are left out: a restored folder creates new passwords. With age recipients (https://age-encryption.org) the
+file is encrypted for them; the age program can read it too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from rag.storage.files import KEY, TENANT
 from rag.storage.migrations import LAST_REPLACED, MIGRATIONS
 
 DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
-#: A backup before it is encrypted and after it is decrypted, in a private folder of the data folder.
+#: A backup before encryption and after decryption, in a private folder inside the data folder.
 PLAIN = "backup.tar"
 #: How files encrypted with age begin.
 ENCRYPTED = b"age-encryption.org/"
@@ -69,10 +69,10 @@ class AutomaticBackups(Protocol):
     def is_on(self) -> bool: ...
 
     def run_due(self) -> None:
-        """Make a backup if one is due."""
+        """Run a backup if due."""
 
     def share_erasures(self) -> None:
-        """Copy the register of erasures beside the backups. Raises `SettingsError`."""
+        """Copy the erasure register beside the backups. Raises `SettingsError`."""
 
     def shared_erasures(self) -> Sequence[Erasure]:
         """Return the erasures in the copy. Raises `SettingsError`."""
@@ -80,7 +80,7 @@ class AutomaticBackups(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """A snapshot of the database: the name for `pg_dump`, counts, and the keys of originals."""
+    """A database snapshot: the name for `pg_dump`, counts, and the keys of originals."""
 
     snapshot: str
     documents: int
@@ -92,7 +92,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class BackedUp:
-    """What a backup holds. `size` is of the file, in bytes."""
+    """A backup's contents. `size` is the file size in bytes."""
 
     documents: int
     files: int
@@ -104,9 +104,9 @@ class BackedUp:
 def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp:
     """Write a backup of the built-in server and its originals to `path`, a tar file.
 
-    With `recipients`, public keys of age separated by spaces, it is encrypted and only their private keys read it.
-    Raises `SettingsError` when another database is used, there is none yet, the file is there already, a key is none,
-    or it cannot be written.
+    With `recipients`, age public keys separated by spaces, it is encrypted and only their private keys can read it.
+    Raises `SettingsError` for another database, a missing database, an existing file, an invalid key, or a failed
+    write.
     """
     _require_built_in(settings)
     keys = read_recipients(recipients)
@@ -119,7 +119,7 @@ def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp
 
 
 def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
-    """Return the public keys of age in a text. Raises `SettingsError` for any other text."""
+    """Parse age public keys. Raises `SettingsError` for any other text."""
     try:
         return [pyrage.x25519.Recipient.from_str(key) for key in text.replace(",", " ").split()]
     except pyrage.RecipientError as exc:
@@ -130,7 +130,7 @@ def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
 
 
 def read_identities(path: Path) -> list[pyrage.x25519.Identity]:
-    """Return the private keys of age in a file, as age-keygen writes them. Raises `SettingsError` for another file."""
+    """Read the age private keys in a file, in age-keygen's format. Raises `SettingsError` for another file."""
     try:
         lines = [line.strip() for line in path.read_text("ascii").splitlines()]
         keys = [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
@@ -146,7 +146,7 @@ def _write(settings: Settings, file: BinaryIO, recipients: Sequence[pyrage.x2551
         raise SettingsError(_nothing_in(settings))
     if not recipients:
         return _write_plain(settings, file)
-    # Unencrypted beside the unencrypted database, so that nothing has to be held in memory.
+    # The unencrypted file lies beside the unencrypted database, which saves memory.
     with private_folder(settings.data_dir, BACKUP) as folder, (folder / PLAIN).open("x+b") as plain:
         moment = _write_plain(settings, plain)
         plain.seek(0)
@@ -168,7 +168,7 @@ def _write_plain(settings: Settings, file: BinaryIO) -> Moment:
                 "documents": moment.documents,
                 "files": len(moment.files),
                 "migrations": moment.migrations,
-                # Names nobody: whom a backup no longer holds, by the ids of their former accounts.
+                # Names nobody: erased people are listed by the ids of their former accounts.
                 "erasures": [one.to_json() for one in moment.erasures],
             }
             register = settings.data_dir / REGISTER
@@ -190,12 +190,12 @@ def _nothing_in(settings: Settings) -> str:
 def restore(
     settings: Settings, path: Path, *, identity: Path | None = None, erasures: Iterable[Erasure] = ()
 ) -> BackedUp:
-    """Restore a backup into an empty data folder; `identity` is the file with the private key of an encrypted one.
+    """Restore a backup into an empty data folder; `identity` is the file with an encrypted backup's private key.
 
-    The first start erases again whom `erasures`, the folder's register and one beside the backup name.
-    It is unpacked into a hidden folder first, which is renamed when it is complete: after a kill at any moment, the
-    data folder starts either without any of it or with all of it. Raises `SettingsError` when the folder is in use or
-    holds a database, the file is no backup, or it was made by a newer version of the product.
+    The first start erases again everyone named in `erasures`, the folder's register and the register beside the backup.
+    The backup is unpacked into a hidden folder, renamed when complete: after a kill at any moment, the data folder
+    starts either without the backup or with all of it. Raises `SettingsError` if the folder is in use or holds a
+    database, the file is not a backup, or a newer product version made it.
     """
     _require_built_in(settings)
     folder = settings.data_dir.absolute()
@@ -218,7 +218,9 @@ def restore(
             with private_folder(folder, RESTORE) as beside:
                 known = [*read_register(folder / REGISTER), *read_register(path.with_name(SHARED_REGISTER)), *erasures]
                 brought = _restore_into(beside, path, identity, known)
-                beside.rename(folder / RESTORED)  # from here on it is restored, even if this process is killed
+                beside.rename(
+                    folder / RESTORED
+                )  # From here on the restore is complete, even if this process is killed.
                 move_restored(folder)
     except BaseException as exc:
         for name in locks:
@@ -232,10 +234,10 @@ def restore(
 
 
 def try_restore(settings: Settings, path: Path, *, identity: Path | None = None) -> BackedUp:
-    """Restore a backup into a folder that is removed at once, also while people work.
+    """Restore a backup into a temporary folder, also while people work.
 
-    Everything of `restore` is done: the dump is read by a server of its own, and each original compared with its hash.
-    Raises `SettingsError` as `restore` does.
+    Performs every step of `restore`: a separate server reads the dump, and each original is compared with its hash.
+    Raises `SettingsError` like `restore`.
     """
     try:
         with private_folder(settings.data_dir, RESTORE) as beside:
@@ -245,7 +247,7 @@ def try_restore(settings: Settings, path: Path, *, identity: Path | None = None)
 
 
 def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
-    """Return the backup itself, or what it holds decrypted within the folder."""
+    """Return the backup, decrypted into the folder if necessary."""
     with path.open("rb") as file:
         if file.read(len(ENCRYPTED)) != ENCRYPTED:
             return path
@@ -261,7 +263,7 @@ def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
 
 
 def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Sequence[Erasure] = ()) -> BackedUp:
-    """Make a complete data folder from a backup, with a register of erasures, and stop its server."""
+    """Create a complete data folder from a backup, with an erasure register, and stop its server."""
     plain = _decrypted(path, folder, identity)
     with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
@@ -300,10 +302,9 @@ def _require_built_in(settings: Settings) -> None:
 
 @contextmanager
 def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
-    """Add the originals of one snapshot to the archive, and keep the snapshot open for `pg_dump`.
+    """Add a snapshot's originals to the archive, and keep the snapshot open for `pg_dump`.
 
-    A file may be deleted between the snapshot and its copying; then a later snapshot, which does not refer to it, is
-    taken.
+    If a file is deleted between the snapshot and its copy, a later snapshot is taken, which does not refer to it.
     """
     kept: set[str] = set()
     for _ in range(MOST_MOMENTS):
@@ -328,7 +329,7 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
 
 
 def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> set[str]:
-    """Write the originals that the database refers to; those deleted while the backup was made are left out."""
+    """Extract the originals the database refers to, skipping files deleted while the backup ran."""
     written: set[str] = set()
     for member in archive:
         name = member.name.removeprefix(f"{FILES}/")
@@ -369,13 +370,13 @@ def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
 
 
 def _referenced(connection: psycopg.Connection) -> set[str]:
-    """Return the originals of all tenants' documents, as tenant and key."""
+    """Return all tenants' originals, as tenant and key."""
     found = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
     return {f"{tenant}/{path}" for tenant, path in found}
 
 
 def _connect(server: EmbeddedServer) -> psycopg.Connection:
-    # As the superuser: a backup is of all tenants, and row-level security binds the owner of the tables as well.
+    # As the superuser: a backup includes all tenants, and row-level security also restricts the tables' owner.
     return psycopg.connect(make_conninfo(server.superuser, dbname=DATABASE))
 
 

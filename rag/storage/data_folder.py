@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from rag.errors import SettingsError
 
-#: Held shared by every process that uses the folder, and exclusively while a backup is restored into it.
+#: Held shared by every process using the folder, and exclusively while a backup is restored into it.
 USE_LOCK = "in-use.lock"
 #: Held while the server is created, started or stopped, and while a process begins or ends using the folder.
 START_LOCK = "starting.lock"
@@ -27,15 +27,15 @@ START_LOCK = "starting.lock"
 START_SECONDS = 120.0
 #: Folders of backups and restores in progress. A complete restore is renamed to `RESTORED` and then moved out.
 BACKUP, RESTORE, RESTORED = ".backup-", ".restore-", ".restored"
-#: What a restore brings; `postgres` last, because its presence means that there is a database.
+#: The parts of a restore; `postgres` comes last, because its presence means the database exists.
 RESTORED_PARTS = ("erasures.json", "database-passwords.json", "files", "postgres")
-#: Postgres needs room for a segment of its write-ahead log to start.
+#: Postgres needs room for a write-ahead log segment to start.
 FULL_BELOW_BYTES = 24 * 2**20
 
 
 @contextmanager
 def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[None]:
-    """Be the only process that starts or stops the folder's server. Raises `SettingsError` when it takes too long."""
+    """Be the only process starting or stopping the folder's server. Raises `SettingsError` after waiting too long."""
     lock = _lock(folder / START_LOCK, fcntl.LOCK_EX, wait_seconds)
     if lock is None:
         raise SettingsError(f"Another process has been starting the database in {folder} for long. Try again later.")
@@ -48,8 +48,8 @@ def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[N
 def use(folder: Path) -> tuple[int, bool]:
     """Use the folder along with other processes; call it within `starting`.
 
-    Returns the lock, to be closed at the end, and whether nobody else uses the folder. Raises `SettingsError` while a
-    backup is restored into it.
+    Returns the lock, to close at the end, and whether this process is the folder's only user. Raises `SettingsError`
+    while a backup is restored into it.
     """
     lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
     if lock is not None:
@@ -63,7 +63,7 @@ def use(folder: Path) -> tuple[int, bool]:
 
 @contextmanager
 def used_alone(folder: Path) -> Iterator[None]:
-    """Keep all other processes out of the folder. Raises `SettingsError` when one uses it."""
+    """Keep all other processes out of the folder. Raises `SettingsError` if a process is using it."""
     with starting(folder):
         lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
     if lock is None:
@@ -76,7 +76,7 @@ def used_alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_one(folder: Path, name: str) -> Iterator[bool]:
-    """Return whether no other process does the work called `name`, and keep others from it meanwhile."""
+    """Yield whether no other process does the work called `name`, and keep others from it meanwhile."""
     lock = _lock(folder / name, fcntl.LOCK_EX, 0)
     try:
         yield lock is not None
@@ -86,8 +86,9 @@ def only_one(folder: Path, name: str) -> Iterator[bool]:
 
 
 def leave(lock: int) -> bool:
-    """Stop using the folder; call it within `starting`. Returns True, with the lock still held, when no other process
-    uses it.
+    """Stop using the folder; call it within `starting`.
+
+    Returns True, with the lock still held, if no other process uses the folder.
     """
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,7 +99,7 @@ def leave(lock: int) -> bool:
 
 
 def _lock(path: Path, kind: int, wait_seconds: float) -> int | None:
-    """Lock a file; return None if others hold the lock too long."""
+    """Lock a file; return `None` if others hold the lock too long."""
     deadline = time.monotonic() + wait_seconds
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -113,14 +114,14 @@ def _lock(path: Path, kind: int, wait_seconds: float) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), path.stat()):
                 return lock
-        os.close(lock)  # the file was removed meanwhile, and another one may be there
+        os.close(lock)  # The file was removed meanwhile and may have been replaced.
 
 
 # Files
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a small file that only its owner may read: killed at any moment, the old content or the new is there."""
+    """Write a small file readable only by its owner: a kill leaves either the old content or the new."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -135,9 +136,9 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that only its owner may read, and that gets its name when it is complete.
+    """Write a file readable only by its owner, named only when complete.
 
-    Removes what killed writers of the same file left beside it. Raises `SettingsError` if `path` exists.
+    Removes leftovers from killed writers. Raises `SettingsError` if `path` exists.
     """
     if path.exists():
         raise SettingsError(f"{path} is there already. Name a file that is not.")
@@ -178,7 +179,7 @@ def _escaped(name: str) -> str:
 
 @contextmanager
 def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
-    """Make a private folder in the data folder and remove it at the end; `left_folders` finds it after a kill."""
+    """Create a private folder in the data folder and remove it at the end; after a kill, `left_folders` finds it."""
     with starting(folder):
         made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         lock = os.open(made, os.O_RDONLY)
@@ -191,7 +192,7 @@ def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
 
 
 def left_folders(folder: Path) -> list[Path]:
-    """Return the folders of backups and restores whose process was killed. Call it within `starting`."""
+    """Return folders from backups and restores whose process was killed. Call it within `starting`."""
     left = []
     for path in sorted([*folder.glob(f"{BACKUP}*"), *folder.glob(f"{RESTORE}*")]):
         lock = os.open(path, os.O_RDONLY)
@@ -203,7 +204,7 @@ def left_folders(folder: Path) -> list[Path]:
 
 
 def move_restored(folder: Path) -> None:
-    """Move a complete restore into place; continue where a killed process left off."""
+    """Move a complete restore into place; continue after a kill."""
     restored = folder / RESTORED
     if not restored.is_dir():
         return

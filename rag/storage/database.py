@@ -1,9 +1,9 @@
-"""Open Postgres: a pool, transactions that carry their tenant, statements by name.
+"""Access Postgres: a pool, transactions with a tenant, statements by name.
 
-Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and presents its
-identity: the tenant and, where a person acts, the person. A seal made with a key of the database goes with it, so that
-no injected statement can present another identity. All of it lasts for the transaction only, so a pooler in transaction
-mode works. Without an identity nothing is visible.
+Each transaction switches to `rag_app`, a role which owns nothing and cannot bypass row-level security, and presents its
+identity: the tenant and, if a person acts, the person. A seal made with the database's key protects the identity, so
+injected statements cannot present another. All settings last only for the transaction, so a pooler in transaction mode
+works. Without an identity nothing is visible.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rag.types import Identity, Role, Who, tenant_of
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
-#: A connection used this recently is not checked: a check takes as long as a small statement.
+#: A recently used connection is not checked: a check takes as long as a small statement.
 TRUSTED_SECONDS = 2.0
 #: How long a caller waits for a connection of the pool, between one question and the next whether the server answers.
 #: All connections being in use for a moment is no reason to refuse anybody.
@@ -45,13 +45,13 @@ RECONNECT_SECONDS = 0.3
 CONNECT_SECONDS = 10
 #: A connection ends when sent data is not acknowledged for this many milliseconds: the other side is unreachable.
 UNREACHABLE_MS = 15_000
-#: The ports of Supabase's pooler in transaction mode and, by default, of PgBouncer.
+#: Supabase's pooler port in transaction mode, and PgBouncer's default port.
 POOLER_PORTS = frozenset({"6543", "6432"})
 
 DISK_FULL = "The disk of the database server is full. Free some space there and try again."
 
-# Postgres takes starting parallel workers for so cheap that scanning the bits of 10,000 vectors, a matter of 5 ms,
-# waited 7 ms for them. At 2000, twice its default, they are started for some 80,000 and more.
+# Postgres underestimates the cost of starting parallel workers: scanning the bits of 10,000 vectors takes 5 ms, but
+# waited 7 ms for workers. At 2000, twice the default, they start for some 80,000 and more.
 ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions, pg_temp', true),
        set_config('rag.identity', %(identity)s, true), set_config('rag.seal', %(seal)s, true),
@@ -59,14 +59,14 @@ SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, e
 """
 
 
-#: Marks the entries written in the transactions of one act, such as deleting five hundred documents.
+#: Groups the entries written in the transactions of a single act, such as deleting 500 documents.
 ACT = "SELECT set_config('rag.act', %(act)s, true)"
 _act: ContextVar[str] = ContextVar("act", default="")
 
 
 @contextmanager
 def one_act() -> Iterator[None]:
-    """Group the changes inside in the audit log, over any number of transactions."""
+    """Group the changes inside in the audit log, across transactions."""
     token = _act.set(_act.get() or uuid4().hex)
     try:
         yield
@@ -95,13 +95,13 @@ def entering(
     checks: UUID | None = None,
     plans: Plans = "auto",
 ) -> dict[str, str]:
-    """Return the parameters of `ENTER`: the transaction's identity and its read rights, sealed with `key`.
+    """Return the parameters for `ENTER`: the transaction's identity and read rights, sealed with `key`.
 
-    The product itself and administrators read everything of their tenant; others read collections open to everybody or
-    to their group, and managers what was asked about these. With generic `plans` a connection plans each statement once
-    and not for each value: planning the small statements of a question takes several times as long as running them.
-    Custom plans fit the given values: no single plan is good for a filter that may be null, or for a period of a week
-    as well as a year.
+    The product and administrators read everything in their tenant. Others read collections open to everyone or to their
+    group, and managers also the questions about these. With generic `plans` a connection plans each statement a single
+    time instead of for each value: planning a question's small statements takes several times longer than running them.
+    Custom plans fit the given values: no single plan is good for a filter which may be null, or for both a week and a
+    year.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):
@@ -115,7 +115,7 @@ def entering(
         values = {"tenant_id": who, "reads": "all"}
     presented = {"token_hash": token_hash, "email": email, "checks": str(checks or "")}
     values |= {name: value for name, value in presented.items() if value}
-    # Postgres knows neither zero characters nor halves of surrogate pairs.
+    # Postgres accepts neither zero characters nor lone surrogates.
     known = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
     return {**sealed(key, known), "plans": plans}
 
@@ -127,15 +127,15 @@ def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
 
 
 def reading_as(key: bytes, tenant_id: str) -> dict[str, str]:
-    """Return the settings by which a session reads all of one tenant."""
+    """Return the settings by which a session reads all the tenant's data."""
     values = sealed(key, {"tenant_id": tenant_id, "reads": "all"})
     return {"rag.identity": values["identity"], "rag.seal": values["seal"], "search_path": "public,extensions"}
 
 
 def sealing_key(conninfo: str) -> bytes:
-    """Return the key of identities, read as the owner of the tables.
+    """Read the key for sealing identities, as the tables' owner.
 
-    Raises `DatabaseUnavailable` when the server does not answer, or `conninfo` is not of the owner.
+    Raises `DatabaseUnavailable` if the server does not answer, or `conninfo` does not belong to the owner.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -155,9 +155,9 @@ def sealing_key(conninfo: str) -> bytes:
 def analyse_grown_tables(conninfo: str) -> bool:
     """Analyse partitioned tables after they grew; return whether they had grown.
 
-    Needs a connection as the owner of the tables. Raises `psycopg.Error`.
+    Needs a connection as the tables' owner. Raises `psycopg.Error`.
     """
-    # While an index is being made, it is left for later.
+    # While an index is being built, analysing is postponed.
     with suppress(psycopg.errors.LockNotAvailable), psycopg.connect(conninfo, prepare_threshold=None) as connection:
         found = connection.execute(queries["tables_in_parts_have_grown"]).fetchone()
         if found == (True,):
@@ -168,7 +168,7 @@ def analyse_grown_tables(conninfo: str) -> bool:
 
 
 class ReadServer(Protocol):
-    """A server with a copy of the database, for reading."""
+    """A server with a read-only copy of the database."""
 
     @property
     def database(self) -> Database: ...
@@ -181,7 +181,7 @@ class ReadServers(Protocol):
     """Chooses servers for reading."""
 
     def next(self) -> ReadServer | None:
-        """Return the server for the next read; None: the primary."""
+        """Return the server for the next read; `None` means the primary."""
 
     def close(self) -> None: ...
 
@@ -197,7 +197,7 @@ class PrimaryAlone:
 
 
 class Database:
-    """A pool of connections to one database. Thread-safe; hold no connection while a model streams."""
+    """A connection pool for a database. Thread-safe; hold no connection while a model streams."""
 
     def __init__(
         self,
@@ -210,9 +210,9 @@ class Database:
     ) -> None:
         """Set up the pool; `open` connects.
 
-        `key` seals identities (`sealing_key`); without it no tenant is visible. `is_pooled`: connections go through a
-        pooler in transaction mode; None guesses it from the address. `outage` returns a reason why the server does not
-        answer, if one is known.
+        `key` seals identities (`sealing_key`); without it no tenant is visible. `is_pooled` says whether connections go
+        through a pooler in transaction mode; `None` guesses from the address. `outage` returns a known reason why the
+        server does not answer, if any.
         """
         self.conninfo = conninfo
         self.key = key
@@ -225,8 +225,8 @@ class Database:
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5
         options = _connection_options(conninfo)
-        #: A connection that knows how vectors are read and written. Others take it over: asking the server for their
-        #: types takes four statements, while fifty people who ask at once wait for new connections.
+        #: A connection with the vector types registered. Others copy the types: asking the server takes four
+        #: statements, while fifty people asking at the same time wait for new connections.
         self._types: Session | None = None
         self._pool = ConnectionPool(
             conninfo,
@@ -286,13 +286,12 @@ class Database:
     def transaction(
         self, who: Entering, *, token_hash: str = "", email: str = "", checks: UUID | None = None
     ) -> Iterator[Connection]:
-        """Open a transaction as a person or, given a tenant's id, as the product for that tenant; commit it at its end.
+        """Open a transaction as a person or, given a tenant's id, as the product for this tenant; commit it at the end.
 
-        `WORKER` sees the queue of all tenants.
+        `WORKER` sees all tenants' jobs.
 
-        `token_hash` (hex) and `email` open the one session, link or account that they name,
-        before a tenant is known. `checks` names the one account whose password is being checked.
-        Raises `DatabaseUnavailable` when no connection can be had.
+        `token_hash` (hex) and `email` give access to the session, link or account they name, before a tenant is known.
+        `checks` names the account whose password is being checked. Raises `DatabaseUnavailable` without a connection.
         """
         with self._session() as session:
             with Pipeline(session, WRITABLE) as beginning:
@@ -304,7 +303,9 @@ class Database:
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
-        """Open a read-only transaction as `who`, with one snapshot for all statements. Raises `DatabaseUnavailable`."""
+        """Open a read-only transaction as `who`, with the same snapshot for all statements. Raises
+        `DatabaseUnavailable`.
+        """
         with self._session() as session:
             with Pipeline(session, SNAPSHOT) as beginning:
                 beginning.execute(ENTER, entering(self.key, who))
@@ -313,10 +314,11 @@ class Database:
 
     @contextmanager
     def pipeline(self, who: Who) -> Iterator[Pipeline]:
-        """Open a `snapshot` of few round trips: statements leave together, and reading rows waits for them.
+        """Open a `snapshot` with few round trips: statements leave together, and reading rows waits for them.
 
-        For what every question needs: statements are prepared and planned once on a connection; behind a pooler, where
-        they are not kept, for the values at hand, which reads less of tables in parts. Raises `DatabaseUnavailable`.
+        For statements in every question: they are prepared and planned a single time per connection. Behind a pooler,
+        which does not keep them, they are planned for the given values, which reads less from partitioned tables.
+        Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
@@ -324,9 +326,9 @@ class Database:
 
     @contextmanager
     def writing(self, who: Who) -> Iterator[Pipeline]:
-        """Open a `transaction` of few round trips: statements leave together, and reading rows waits for them.
+        """Open a `transaction` with few round trips: statements leave together, and reading rows waits for them.
 
-        An error inside takes all of them back. Statements are planned as in `pipeline`. Raises `DatabaseUnavailable`.
+        An error inside rolls all statements back. They are planned like in `pipeline`. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, WRITABLE, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
@@ -346,7 +348,7 @@ class Database:
                 pipeline.finish()
                 wanted = _counts(asked)
             with suppress(DatabaseUnavailable), standby.database.pipeline(who) as pipeline:
-                # In the snapshot that `work` reads, and on the way with its first statements.
+                # In the snapshot read by `work`, sent with its first statements.
                 there = _ask_changes(pipeline, who, owner_id)
                 found = work(pipeline)
                 if all(has >= needs for has, needs in zip(_counts(there), wanted, strict=True)):
@@ -358,7 +360,7 @@ class Database:
             return work(pipeline)
 
     def fetch_lately(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """Return all rows of a named statement that only reads, as they were some seconds ago at the most."""
+        """Return all rows from a named read-only statement, at most a few seconds old."""
         standby = self.standbys.next()
         if standby is not None:
             with suppress(DatabaseUnavailable):
@@ -369,7 +371,7 @@ class Database:
         return self.fetch_planned(who, name, row, **parameters)
 
     def fetch_planned(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """Return all rows of a named statement as values of `row`, planned for these parameters."""
+        """Return all rows from a named statement as `row` values, planned for these parameters."""
         return self._alone(who, name, parameters, lambda found: found.read(row), plans="force_custom_plan")
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
@@ -377,16 +379,16 @@ class Database:
         return self._alone(who, name, parameters, lambda found: found.read(row))
 
     def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
-        """Return the first row from a named statement as a `row` value, or None."""
+        """Return the first row from a named statement as a `row` value, or `None`."""
         return next(iter(self.fetch_all(who, name, row, **parameters)), None)
 
     def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
-        """Return the first column of the first row, or None."""
+        """Return the first column in the first row, or `None`."""
         found = self._alone(who, name, parameters, PendingResult.fetchone)
         return found[0] if found else None
 
     def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; return the number of rows it touched."""
+        """Run a named statement; return the number of affected rows."""
         return self._alone(who, name, parameters, lambda found: found.rowcount)
 
     def put_back(self, who: Who, *names: str, kept: str) -> None:
@@ -404,7 +406,7 @@ class Database:
             raise PlaceTaken from exc
 
     def execute_together(self, who: Who, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Run named statements with their parameters in one transaction and one round trip."""
+        """Run named statements with their parameters in a single transaction and round trip."""
         with self.writing(who) as pipeline:
             for name, parameters in statements:
                 pipeline.run(queries[name], parameters)
@@ -418,7 +420,7 @@ class Database:
         *,
         plans: Plans = "auto",
     ) -> Result:
-        """Run a named statement in a separate transaction, in one round trip."""
+        """Run a named statement in a separate transaction, in a single round trip."""
         with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans=plans))
             found = pipeline.run(queries[name], parameters)
@@ -427,9 +429,9 @@ class Database:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """Lend a connection of the pool. Committing at its return would happen in another thread.
+        """Lend a pool connection. Committing at its return would happen in another thread.
 
-        Raises `DatabaseUnavailable`, within about two seconds when the server does not answer.
+        Raises `DatabaseUnavailable`, within about two seconds if the server does not answer.
         """
         try:
             session = self._connection()
@@ -443,7 +445,7 @@ class Database:
         except psycopg.OperationalError as exc:
             raise self.unavailable(exc) from exc
         except psycopg.errors.ForeignKeyViolation as exc:
-            # What a row names was deleted meanwhile, or is another company's.
+            # A referenced row was deleted meanwhile, or belongs to another company.
             raise NotFound from exc
 
     def _connection(self) -> Session:
@@ -457,12 +459,12 @@ class Database:
         raise self.unavailable()
 
     def pool_use(self) -> tuple[int, int, int]:
-        """Return how many connections the pool has, how many of them are free, and how many callers wait for one."""
+        """Return the number of connections in the pool, free connections, and waiting callers."""
         stats = self._pool.get_stats()
         return stats.get("pool_size", 0), stats.get("pool_available", 0), stats.get("requests_waiting", 0)
 
     def _check_pool(self) -> None:
-        """Replace connections that no longer work, before anybody is given one."""
+        """Replace broken connections before callers get them."""
         self._types = None  # the server may have been restored, with other numbers for them
         with suppress(PoolClosed, PoolTimeout, psycopg.Error):
             self._pool.check()
@@ -473,7 +475,7 @@ class Database:
         if self._types is not None:
             return
         with connection.transaction():
-            # As the application's role: another may not see the schema the types are in.
+            # As the application's role: another role may not see the types' schema.
             connection.execute(
                 "SELECT set_config('role', 'rag_app', true), "
                 "set_config('search_path', 'public, extensions, pg_temp', true)"
@@ -483,7 +485,7 @@ class Database:
 
 
 def _ask_changes(pipeline: Pipeline, who: Who, owner_id: UUID | None) -> PendingResult:
-    """Ask how often what people can find, and somebody's conversations, had changed when this transaction began."""
+    """Ask how often searchable content, and the owner's conversations, had changed when this transaction began."""
     if owner_id is None:
         return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
     return pipeline.execute(queries["history_changes"], {"owner_id": owner_id})
@@ -494,12 +496,12 @@ def _counts(asked: PendingResult) -> tuple[int, ...]:
 
 
 def _connection_options(conninfo: str) -> dict[str, Any]:
-    """Return how long to wait for a server that cannot be reached, where the address does not say."""
+    """Return timeouts for an unreachable server, unless the address sets them."""
     options = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": UNREACHABLE_MS}
     try:
         given = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
-        given = {}  # connecting with it gives the reason
+        given = {}  # Connecting with it gives the reason.
     return {name: value for name, value in options.items() if name not in given}
 
 
@@ -516,11 +518,11 @@ def _check(session: Session) -> None:
 
 
 def looks_pooled(conninfo: str) -> bool:
-    """Return whether the address is that of a pooler in transaction mode: its port is Supabase's or PgBouncer's own."""
+    """Whether the address belongs to a pooler in transaction mode: its port is Supabase's or PgBouncer's default."""
     try:
         port = str(conninfo_to_dict(conninfo).get("port", ""))
     except psycopg.ProgrammingError:
-        return False  # connecting with it will say what is wrong
+        return False  # Connecting with it will say what is wrong.
     return port in POOLER_PORTS
 
 

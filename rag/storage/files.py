@@ -17,44 +17,44 @@ KEY = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}")
 
 
 class Originals(Protocol):
-    """Where the originals of all tenants are kept: a folder, or Supabase Storage."""
+    """Storage for all tenants' originals: a folder, or Supabase Storage."""
 
     def put(self, tenant_id: str, content: bytes) -> str:
         """Store the content and return its key."""
         ...
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """Return the content of a key. Raises `NotFound`."""
+        """Return a key's content. Raises `NotFound`."""
         ...
 
     def delete(self, tenant_id: str, key: str) -> None:
-        """Remove a file; does nothing when it is gone already."""
+        """Remove a file; does nothing if it is already gone."""
         ...
 
     def keys(self, tenant_id: str) -> list[str]:
-        """Return the keys of everything a tenant has stored, in order."""
+        """Return the keys of all files a tenant has stored, in order."""
         ...
 
     def require_ready(self) -> str:
-        """Return where files are kept, in a sentence. Raises `RagError` when none can be stored there now."""
+        """Describe where files are stored. Raises `RagError` if files cannot be stored there now."""
         ...
 
 
 def storage_key(tenant_id: str, key: str) -> str:
-    """Join tenant and key to a path. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
+    """Join tenant and key to a path. Raises `InvalidInput` for an invalid tenant or key."""
     if not TENANT.fullmatch(tenant_id) or not KEY.fullmatch(key):
         raise InvalidInput("This is not a stored file.")
     return f"{tenant_id}/{key}"
 
 
 class FileStore:
-    """Files of all tenants in a folder for each tenant."""
+    """A folder with a subfolder for each tenant's files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store the content and return its key. The same content has the same key and is stored once.
+        """Store the content and return its key. The same content has the same key and is stored a single time.
 
         Raises `StorageFull`.
         """
@@ -73,24 +73,24 @@ class FileStore:
         return key
 
     def _close_folder(self) -> None:
-        """Let nobody but its owner list the folder, in particular not the account that reads untrusted files."""
+        """Let only the owner list the folder; in particular, exclude the account reading untrusted files."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.folder.stat().st_mode & 0o077:
             self.folder.chmod(0o700)
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """Return the content of a key. Raises `NotFound`."""
+        """Return a key's content. Raises `NotFound`."""
         try:
             return self.path(tenant_id, key).read_bytes()
         except FileNotFoundError as exc:
             raise NotFound("The original of this document is no longer stored.") from exc
 
     def delete(self, tenant_id: str, key: str) -> None:
-        """Remove a file; does nothing when it is gone already."""
+        """Remove a file; does nothing if it is already gone."""
         self.path(tenant_id, key).unlink(missing_ok=True)
 
     def keys(self, tenant_id: str) -> list[str]:
-        """Return the keys of everything a tenant has stored, in order."""
+        """Return the keys of all files a tenant has stored, in order."""
         folder = self.folder / tenant_id
         if not TENANT.fullmatch(tenant_id) or not folder.is_dir():
             return []
@@ -98,11 +98,11 @@ class FileStore:
         return sorted(key for key in found if KEY.fullmatch(key))
 
     def path(self, tenant_id: str, key: str) -> Path:
-        """Return where a key's file lies. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
+        """Return the path to a key's file. Raises `InvalidInput` for an invalid tenant or key."""
         return self.folder / storage_key(tenant_id, key)
 
     def require_ready(self) -> str:
-        """Return where files are kept, in a sentence. Raises `SettingsError` when the folder cannot be written."""
+        """Describe where files are stored. Raises `SettingsError` if the folder is not writable."""
         nearest = next(path for path in (self.folder, *self.folder.parents) if path.exists())
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise SettingsError(f"Originals cannot be written to {self.folder}. Check whose folder it is.")
@@ -110,11 +110,11 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that gets a name at the end. After a kill nothing is left to delete."""
+    """Write a file and name it at the end. After a kill there are no leftovers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)
-    except (AttributeError, OSError):  # a system without files that have no name
+    except (AttributeError, OSError):  # The system lacks unnamed files.
         _write_and_rename(path, content)
         return
     with os.fdopen(descriptor, "wb") as file:
@@ -122,7 +122,7 @@ def _write_whole(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(descriptor)
         try:
-            # With a folder, however little it means here, Python follows the link.
+            # Python only follows the link when given a folder, although the folder is unused here.
             os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
         except FileExistsError:
             return  # the same content, stored meanwhile

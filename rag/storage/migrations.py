@@ -1,7 +1,7 @@
-"""Apply migrations: each file of `supabase/migrations` once, in order, all of them in one transaction.
+"""Apply migrations: each file in `supabase/migrations` a single time, in order, all in one transaction.
 
-An applied file is never edited; its hash is kept and compared. The first five files are the baseline, which replaced
-thirty earlier migrations: in a database that those thirty made, the baseline counts as applied.
+An applied file is never edited; its hash is stored and compared. The first five files are the baseline, which replaced
+thirty earlier migrations: in a database made by those thirty, the baseline counts as applied.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rag.errors import DatabaseUnavailable
 from rag.settings import first_line
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "supabase" / "migrations"
-#: An arbitrary number, the same in every process, so that two that start together do not migrate at once.
+#: An arbitrary number, the same in every process, so two processes starting together do not migrate concurrently.
 LOCK = 7_201_121
-#: The first that sets a single column of a reference to null.
+#: The first version able to set a single column in a reference to null.
 OLDEST_POSTGRES = 15
-#: The migrations that the baseline replaced: their number, the last of them, and the last part of the baseline.
+#: The migrations replaced by the baseline: their number, the last, and the baseline's last part.
 REPLACED, LAST_REPLACED, LAST_OF_BASELINE = 30, "20261122116000", "20261122119999"
-#: Where a database can be brought to the last replaced migration.
+#: The commit which upgrades a database to the last replaced migration.
 BEFORE_BASELINE = "e3c76f5"
 
 
@@ -137,7 +137,7 @@ def _require_all_replaced(replaced: set[str]) -> None:
 
 
 def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
-    """Return whether `supabase db push` keeps a record here, and the versions it has: each knows the other's work."""
+    """Return whether `supabase db push` keeps a record here, and its versions: each tool respects the other's work."""
     there = connection.execute(
         "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "
         "false)"

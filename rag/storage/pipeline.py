@@ -1,14 +1,14 @@
-"""Send the statements of a transaction together, and wait for each result when its rows are read.
+"""Send a transaction's statements together, and wait for each result when its rows are read.
 
-A search sends a dozen small statements. With psycopg's own pipeline the p50 of the hybrid search is 1.23 and 1.24 times
-as long and its processor time 1.18 times (two runs question by question, 30,000 chunks of 200 tenants,
-`benchmarks/search.py --only pipeline`): psycopg writes each statement by itself, prepares its parameters again, and
-wakes for each result. Here they leave in one write. Only psycopg's documented libpq wrapper is used (`psycopg.pq`), and
-values are read as psycopg reads them.
+A search sends a dozen small statements. With psycopg's pipeline the hybrid search has a p50 1.23 and 1.24 times as long
+and uses 1.18 times the processor time (two runs question by question, 30,000 chunks, 200 tenants, `benchmarks/search.py
+--only pipeline`): psycopg writes each statement separately, prepares its parameters again, and wakes for each result.
+Here they leave in a single write. Only psycopg's documented libpq wrapper is used (`psycopg.pq`), and values are read
+like psycopg reads them.
 
-The same goes for a transaction of one statement, which most of the product's are, and for the beginning of any other:
-one round trip in place of four, and in place of two. With fifty threads at work, each wait for the server is also a
-wait to become the thread that may run.
+The same applies to a transaction with a single statement, the product's commonest kind, and to the beginning of any
+other: 1 round trip instead of 4, and 1 instead of 2. With fifty busy threads, each wait for the server is also a wait
+for the thread's turn to run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from psycopg.errors import Error, InvalidSqlStatementName, OperationalError, err
 from psycopg.rows import TupleRow
 
 Row = TypeVar("Row")
-#: A statement and the types of its values, where they are sent with their types.
+#: A statement and its values' types, if they are sent with their types.
 Key = tuple[str, tuple[int, ...] | None]
 
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -40,31 +40,31 @@ WRITABLE = "BEGIN"
 #: psycopg's defaults: uses before a statement is prepared, and prepared statements per connection.
 PREPARED_AFTER, MOST_PREPARED = 5, 100
 TEXT, BINARY = pq.Format.TEXT, pq.Format.BINARY
-#: Postgres' numbers of the types whose arrays are packed here.
+#: Postgres' numbers for the types whose arrays are packed here.
 UUID_OID, INTEGER_OID, DOUBLE_OID = 2950, 23, 701
 
 
 class Session(Connection[TupleRow]):
-    """A connection of the pool that knows which statements pipelines have prepared on it."""
+    """A pool connection which knows the statements pipelines have prepared on it."""
 
-    #: Names by statement and the types of its values; None: not kept, as the next transaction may have another server's
+    #: Names by statement and value types; `None`: not kept, because the next transaction may use a different server
     #: session.
     prepared: dict[Key, bytes] | None = None
-    #: How often statements with typed values have come that are not prepared yet.
+    #: How often unprepared statements with typed values have come.
     seen: Counter[Key]
     #: Statements ever prepared: a name is not given twice.
     names_given = 0
-    #: When it last worked, by the clock that only goes forward.
+    #: When it last worked, by the monotonic clock.
     used_at = -math.inf
 
     @cached_property
     def transformer(self) -> abc.Transformer:
-        """Return the transformer that reads and writes values as this connection is set up to."""
+        """Return the transformer for reading and writing values with this connection's setup."""
         return Transformer(self)
 
 
 class PendingResult:
-    """The result of a statement, received when its rows are first read."""
+    """A statement's result, received when its rows are first read."""
 
     def __init__(
         self,
@@ -83,38 +83,39 @@ class PendingResult:
         return self._pipeline.rows(self)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the first row, or None; waits for it."""
+        """Return the first row, or `None`; waits for it."""
         return next(iter(self.fetchall()), None)
 
     def read(self, row: Callable[..., Row]) -> list[Row]:
-        """Return all rows as values of `row`, which takes the columns by name; waits for them."""
+        """Return all rows as `row` values, built from the columns by name; waits for them."""
         rows = self.fetchall()
         names = self._pipeline.columns(self)
         return [row(**dict(zip(names, values, strict=True))) for values in rows]
 
     @property
     def rowcount(self) -> int:
-        """Return the number of rows that were found or changed; waits for them."""
+        """Return the number of rows found or changed; waits for them."""
         return self._pipeline.rowcount(self)
 
 
 class Pipeline:
-    """A transaction on a connection that nobody else uses meanwhile, read-only unless it begins otherwise.
+    """A transaction on an exclusively held connection, read-only unless it begins otherwise.
 
-    Waits for nothing until rows are read. Raises psycopg's errors and leaves the connection usable for others.
+    Waits only when rows are read. Raises psycopg's errors and leaves the connection usable for others.
     """
 
     def __init__(self, session: Session, begin: str = SNAPSHOT, *, prepares_at_once: bool = False) -> None:
         self._session, self._pgconn, self._begin = session, session.pgconn, begin
-        #: For statements of every question: with thirty connections one is seen a sixth time long after the rush.
+        #: For statements in every question: with thirty connections, a statement would occur the sixth time on a
+        #: connection only long after the rush.
         self._prepares_at_once = prepares_at_once
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
-        #: In the order of their results: answers, statements that are prepared, None for the transaction's ends.
+        #: In the order of their results: answers, statements being prepared, `None` for the transaction's ends.
         self._expected: deque[PendingResult | Key | None] = deque()
         self._asked: list[PendingResult] = []
         self._is_sent = self._is_synchronising = self._is_repeated = False
-        #: How it was ended: by a command, or "" where it goes on without the pipeline.
+        #: The command which ended it, or "" if it continues without the pipeline.
         self._ending: str | None = None
 
     def __enter__(self) -> Pipeline:
@@ -143,7 +144,7 @@ class Pipeline:
         return answer
 
     def run(self, statement: str, values: Mapping[str, Any]) -> PendingResult:
-        """Queue any statement: its values are sent with their types and its rows read, both as psycopg does it."""
+        """Queue any statement: values are sent with their types and rows are read, both like psycopg does."""
         _, names = numbered(statement)
         transformer = self._session.transformer
         dumped = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
@@ -154,13 +155,13 @@ class Pipeline:
         return answer
 
     def flush(self) -> None:
-        """Send the queued statements; the server answers them before it goes on to later ones."""
+        """Send the queued statements; the server answers them before it continues with later statements."""
         self._pgconn.send_flush_request()
         self._is_sent = True
         self._write()
 
     def finish(self) -> None:
-        """Send the queued statements with a commit; nothing can be queued after it."""
+        """Send the queued statements with a commit; nothing can be queued afterwards."""
         self._end("COMMIT")
 
     def hand_over(self) -> None:
@@ -184,7 +185,7 @@ class Pipeline:
         return self._result_of(answer).command_tuples or 0
 
     def columns(self, answer: PendingResult) -> list[str]:
-        """Return the names of an answer's columns; waits for it."""
+        """Return an answer's column names; waits for it."""
         result = self._result_of(answer)
         return [(result.fname(i) or b"").decode() for i in range(result.nfields)]
 
@@ -199,7 +200,7 @@ class Pipeline:
         try:
             self._receive()
         except InvalidSqlStatementName:
-            # The driver forgets everything prepared on a connection after an error of somebody before us.
+            # After an earlier user's error, the driver forgets everything prepared on a connection.
             if not self._session.prepared or self._is_repeated:
                 raise
             self._is_repeated = True
@@ -264,13 +265,13 @@ class Pipeline:
                 raise
 
     def _clear(self) -> None:
-        """Read all results of everything sent, and drop them."""
+        """Read and drop the results of everything sent."""
         if not self._is_synchronising:
             self._synchronise()
         self._until_synchronised()
         for key in self._expected:
             if isinstance(key, tuple) and self._session.prepared:
-                self._session.prepared.pop(key, None)  # whether it was prepared is not known
+                self._session.prepared.pop(key, None)  # It may or may not have been prepared.
         self._expected.clear()
 
     def _synchronise(self) -> None:
@@ -289,7 +290,7 @@ class Pipeline:
         self._expected.append(None)
 
     def _receive(self) -> None:
-        """Receive the next result; it belongs to the first statement without one."""
+        """Receive the next result; it belongs to the first statement without a result."""
         result = self._result()
         if result is None:
             raise OperationalError("the connection is lost")
@@ -311,7 +312,7 @@ class Pipeline:
 
     def _write(self) -> None:
         while self._pgconn.flush():
-            # The server may wait for us to read before it reads on.
+            # The server may stop reading until we read.
             self._poll.modify(self._pgconn.socket, select.POLLIN | select.POLLOUT)
             for _, events in self._poll.poll():
                 if events & select.POLLIN:
@@ -319,7 +320,7 @@ class Pipeline:
             self._poll.modify(self._pgconn.socket, select.POLLIN)
 
     def _dumped(self, value: Any) -> tuple[bytes | None, pq.Format]:
-        """Dump a parameter as text, which every type reads, or in binary where text would take long."""
+        """Dump a parameter as text, which every type can read, or in binary if text would take long."""
         if value is None:
             return None, TEXT
         if isinstance(value, str) and "\0" not in value:
@@ -338,13 +339,13 @@ class Pipeline:
 
 
 def _header(oid: int, count: int) -> bytes:
-    """Pack the header for an array in one dimension without nulls."""
+    """Pack the header for a one-dimensional array without nulls."""
     return struct.pack(">iiiii", 1, 0, oid, count, 1)
 
 
 @lru_cache(maxsize=1000)
 def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
-    """Return a statement with `$1` for its first parameter and so on, and the parameters' names."""
+    """Return a statement with `$1`, `$2` … for its parameters, and the parameters' names."""
     names: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:

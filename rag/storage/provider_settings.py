@@ -1,7 +1,7 @@
-"""Keep what an administrator sets on the page Setup in the data folder: keys of providers, encrypted, and models.
+"""Store an administrator's choices from the page Setup in the data folder: encrypted provider keys, and models.
 
-Every start reads them. What the environment or secrets.toml sets wins. Keys are encrypted with RAG_SECRET_KEY, or
-without one with a secret in the data folder that only its owner may read.
+Every start reads them. The environment and secrets.toml win. Keys are encrypted with RAG_SECRET_KEY, or without it with
+a secret in the data folder, readable only by its owner.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag.settings import Settings
 from rag.settings.providers import PROVIDERS
 from rag.storage.data_folder import write_private
 
-#: The names that can be pasted, by provider.
+#: Variables whose value can be pasted, by provider.
 PASTED = {spec.name: spec.key_variable for spec in PROVIDERS if spec.key_variable}
 LONGEST_KEY = 500
 KEYS_FILE, SECRET_FILE, MODELS_FILE = "provider_keys", "provider_keys.secret", "chosen_models.json"
@@ -37,21 +37,21 @@ class PastedKeys:
         self._settings = settings
         self._folder = settings.data_dir
         self._lock = threading.Lock()
-        #: Providers whose key the environment sets.
+        #: Providers with a key in the environment.
         self.fixed = frozenset(name for name in PASTED if settings.key_of(name))
 
     def adopt(self) -> None:
-        """Take over the keys that were pasted before, but for those that the environment sets."""
+        """Load the stored keys, except for those the environment sets."""
         with self._lock:
             self._settings.adopt({PASTED[name]: key for name, key in self._read().items() if name not in self.fixed})
 
     def hint(self, provider: str) -> str:
-        """Return the end of a provider's key, by which people recognise it; empty without one."""
+        """Return the end of a provider's key, by which people recognise it; "" without a key."""
         key = self._settings.key_of(provider)
         return f"…{key[-4:]}" if len(key) > 8 else "set" if key else ""
 
     def keep(self, provider: str, key: str) -> None:
-        """Keep a key and take it over; an empty one removes it. Raises `InvalidInput`."""
+        """Store and apply a key; an empty key removes it. Raises `InvalidInput`."""
         key = key.strip()
         if provider not in PASTED:
             raise InvalidInput("This provider has no key.")
@@ -90,7 +90,7 @@ class PastedKeys:
         return Fernet(path.read_text("utf-8").strip())
 
 
-#: Settings that can be chosen, by the variable of each.
+#: Choosable settings, with their variables.
 CHOSEN = {
     "chat_model": "CHAT_MODEL",
     "translation_model": "TRANSLATION_MODEL",
@@ -110,13 +110,13 @@ class ChosenModels:
         self.fixed = frozenset(name for name in CHOSEN if getattr(settings, name))
 
     def adopt(self) -> None:
-        """Apply the stored choices, except where the environment sets a value."""
+        """Apply the stored choices, except if the environment sets a value."""
         with self._lock:
             kept = self._read()
             self._settings.adopt({CHOSEN[name]: model for name, model in kept.items() if name not in self.fixed})
 
     def keep(self, name: str, model: str) -> None:
-        """Keep a model and take it over; an empty one goes back to that of each collection. Raises `InvalidInput`."""
+        """Store and apply a model; an empty name returns to each collection's model. Raises `InvalidInput`."""
         model = model.strip()
         if name not in CHOSEN:
             raise InvalidInput("There is no such model to choose.")

@@ -1,11 +1,11 @@
 """Read every statement by name, from the `.sql` files here and in the folders of integrations.
 
-A statement begins with `-- name --`, then a line that says what it does. Parameters are `%(named)s`; optional filters
-are written in SQL (`%(x)s::type IS NULL OR …`), shared ones as SQL functions; nothing is put together from strings.
+A statement begins with `-- name --`, followed by a line describing it. Parameters are `%(named)s`; optional filters are
+written in SQL (`%(x)s::type IS NULL OR …`), shared filters as SQL functions; no statement is built from strings.
 
-The tenant is the transaction's, `rag_tenant()`; statements that scan write `(SELECT rag_tenant())`, which Postgres asks
-once. Only three kinds take a parameter `tenant_id`: an operator's statements on another tenant, jobs, which carry their
-tenant in their arguments, and searches, which run too often to verify the identity once more.
+The tenant is the transaction's, `rag_tenant()`; statements with scans write `(SELECT rag_tenant())`, which Postgres
+evaluates a single time. Only three kinds take a parameter `tenant_id`: an operator's statements on another tenant,
+jobs, which carry their tenant in their arguments, and searches, which run too often to verify the identity again.
 """
 
 from __future__ import annotations
