@@ -1,9 +1,9 @@
-"""Metrics for the analytics page: each is computed in SQL, within one tenant, by the days of its time zone.
+"""Metrics for the analytics page, each computed in SQL, within a tenant, by days in its time zone.
 
-Costs come from the ledger, counts and times from the log of questions. A call without a known price counts as unpriced,
-never as zero. Days that are over are added up once (`AddedDays`). What counts as answered, and of what, is in one view,
-`question_outcomes`. Percentiles of times are those of the questions themselves. From `EXACT_BELOW` questions on, they
-come from sums of days, within one percent, and say so (`is_about`).
+Costs come from the ledger, counts and times from the question log. A call without a known price counts as unpriced,
+never as zero. Finished days are summed a single time (`AddedDays`). The view `question_outcomes` defines which
+questions count as answered, and their base. Percentiles are computed from the questions. From `EXACT_BELOW` questions
+on, they come from daily sums, accurate within 1 %, and are marked (`is_about`).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from rag.types import Identity, Role, Who
 
 log = logging.getLogger("rag.analytics")
 
-#: The stages of a question in their order.
+#: A question's stages in order.
 STAGES = ("translation", "embedding", "search", "reranking", "model")
-#: What a reader waits for: the first words, and the whole answer.
+#: A reader's waiting times: until the first words, and until the whole answer.
 FIRST, WHOLE = "first", "whole"
-#: Reading the page waits about so long for missing days.
+#: Opening the page waits about this long for missing days.
 ADDING_SECONDS = 0.5
 LONGEST_SECONDS = 600.0
 DAYS_AT_ONCE = 7
-#: From so many questions on, percentiles of times are read from the sums of days.
+#: From this many questions on, percentiles are read from daily sums.
 EXACT_BELOW = 1_000_000
 KINDS_OF_SUMS = ("question", "time", "document", "cost")
 WEEKS_AT_ONCE = 4
@@ -58,7 +58,7 @@ PartsBy = Literal["language", "group", "collection"]
 
 @dataclass(frozen=True)
 class Period:
-    """Whole days, both ends included. Raises `InvalidInput` when it ends before it begins."""
+    """Whole days, both ends included. Raises `InvalidInput` if it ends before it begins."""
 
     first: date
     last: date
@@ -69,7 +69,7 @@ class Period:
 
     @classmethod
     def of_days(cls, days: int, *, until: date) -> Period:
-        """Make the period of `days` days that ends with `until`."""
+        """Build a period with `days` days ending on `until`."""
         return cls(until - timedelta(days=days - 1), until)
 
     @property
@@ -78,12 +78,12 @@ class Period:
 
     @property
     def previous(self) -> Period:
-        """Return the period of the same length just before."""
+        """Return the preceding period with the same length."""
         return Period.of_days(self.days, until=self.first - timedelta(days=1))
 
     @property
     def unit(self) -> Unit:
-        """Return how charts divide it: a quarter by days, two years by weeks."""
+        """Return the unit for charts: a quarter by days, two years by weeks."""
         return "day" if self.days <= 92 else "week" if self.days <= 730 else "month"
 
     def parameters(self, zone: tzinfo) -> Mapping[str, Any]:
@@ -98,7 +98,7 @@ class Period:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Conditions of every figure. None means no condition."""
+    """Conditions for every figure. `None` means no condition."""
 
     document_id: UUID | None = None
     user_group: str | None = None
@@ -116,13 +116,13 @@ class Filters:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionFilters:
-    """Further conditions of the list of questions. `text` is searched in question and answer, ignoring case."""
+    """Further conditions for the list of questions. `text` is searched in question and answer, ignoring case."""
 
     text: str = ""
     outcome: str | None = None
-    #: Questions that people and programs had answered, or searches of programs that were paid for.
+    #: Questions asked by people and programs, or paid searches by programs.
     kind: Literal["question", "search"] = "question"
-    #: 1: rated as helpful, 0: as not helpful, by anybody; None: rated or not.
+    #: 1: someone rated it helpful, 0: not helpful; `None`: rated or not.
     rating: int | None = None
 
     def parameters(self) -> Mapping[str, Any]:
@@ -132,16 +132,16 @@ class QuestionFilters:
 
 
 def share_of(part: int, whole: int) -> float | None:
-    """Return 0 … 1; None when there is nothing to divide by."""
+    """Return a share, 0 … 1; `None` if `whole` is 0."""
     return part / whole if whole else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
-    """How questions ended. Rates are 0 … 1, None when there is nothing to divide by."""
+    """Outcomes of questions. Rates are 0 … 1, `None` without a base."""
 
     questions: int
-    #: Questions that came to an end; small talk and questions asked back are none.
+    #: Finished questions, without small talk and questions asked back.
     ended: int
     answered: int
     perhaps: int
@@ -165,7 +165,7 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True)
 class Day(Outcomes):
-    """Figures for a day, or the week or month that begins then."""
+    """Figures for a day, or for the week or month beginning then."""
 
     day: date
     cost: Decimal
@@ -175,37 +175,37 @@ class Day(Outcomes):
 class Totals(Outcomes):
     """Figures of one period."""
 
-    #: How many people asked; programs are none.
+    #: Number of people who asked; programs are not counted.
     people: int
-    #: US dollars of the calls with a known price; `unpriced_calls` of `calls` come on top.
+    #: US dollars for calls with a known price; `unpriced_calls` among `calls` come on top.
     cost: Decimal
     calls: int
     unpriced_calls: int
-    #: The part of the cost that answering questions took; the rest are documents, searches and evaluations.
+    #: The cost of answering questions; the rest is for documents, searches and evaluations.
     questions_cost: Decimal
 
     @property
     def known_cost(self) -> Decimal | None:
-        """Return the cost; None when calls were made and none has a known price."""
+        """Return the cost; `None` if there were calls but all lack a known price."""
         return None if self.calls and self.calls == self.unpriced_calls else self.cost
 
     @property
     def cost_per_answer(self) -> Decimal | None:
-        """Return what an answer costs, questions without one included; None without any."""
+        """Return the cost per answer, including questions without an answer; `None` without answers."""
         answers = self.answered + self.perhaps
         return self.questions_cost / answers if answers and self.known_cost is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageTimes:
-    """How long one stage took, over the questions in which it ran; `day` is None for a whole period."""
+    """A stage's duration over the questions in which it ran; `day` is `None` for a whole period."""
 
     day: date | None
     stage: str
     questions: int
     p50_ms: float
     p95_ms: float
-    #: Within one percent, from sums of days; False: exact.
+    #: True: from daily sums, within 1 %; False: exact.
     is_about: bool
 
 
@@ -219,13 +219,14 @@ class Summary:
     #: Times to the first words and to the whole answer, by `FIRST` and `WHOLE`; a stage that never ran is missing.
     times: Mapping[str, StageTimes]
     previous_times: Mapping[str, StageTimes]
-    #: Of the lines beside the figures, which show no value: from sums of days, ten times as fast as from the questions.
+    #: For the lines beside the figures, which show no values: from daily sums, ten times faster than from the
+    #: questions.
     times_by_day: tuple[StageTimes, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DailyCost:
-    """The cost of an operation or model on a day; `cost` is None without a call at a known price."""
+    """The cost per day for an operation or model; `cost` is `None` without a call at a known price."""
 
     day: date
     name: str
@@ -236,7 +237,7 @@ class DailyCost:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCost:
-    """What a model was used for in a period, and for how much; None when no call of it had a known price."""
+    """A model's use and cost in a period; the cost is `None` if no call had a known price."""
 
     provider: str
     model: str
@@ -253,7 +254,7 @@ class ModelCost:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeBucket:
-    """So many questions took about so long."""
+    """A histogram bucket: a number of questions with about this duration."""
 
     ms: float
     questions: int
@@ -261,14 +262,14 @@ class TimeBucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Breakdown:
-    """Questions of one language, group or collection."""
+    """Questions in a language, from a group or about a collection."""
 
     name: str
     questions: int
     answered: int
     perhaps: int
     no_context: int
-    #: All but small talk, questions asked back and those being answered.
+    #: All questions except small talk, questions asked back and unfinished ones.
     ended: int
     rated: int
     helpful: int
@@ -280,7 +281,7 @@ class Breakdown:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentUse:
-    """A document and the questions whose answers were built on it."""
+    """A document and the questions answered from it."""
 
     document_id: UUID
     title: str
@@ -292,7 +293,7 @@ class DocumentUse:
 
 @dataclass(frozen=True, kw_only=True)
 class UnusedDocument:
-    """A document that no answer was built on."""
+    """A document no answer is based on."""
 
     document_id: UUID
     title: str
@@ -301,16 +302,16 @@ class UnusedDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedSearch:
-    """What the search brought for one question."""
+    """A question's search results."""
 
     is_answered: bool
     language: str
     user_group: str
     collection: str
-    #: The best of the passages found; None where only words were compared, or nothing was reranked.
+    #: The best found passage's values; `None` if only words were compared, or without reranking.
     similarity: float | None
     score: float | None
-    #: The place before reranking of the passage that came first after it, from 1.
+    #: The former place of the passage which reranking put first, from 1.
     moved_from: int | None
     is_reranked: bool
     is_translated: bool
@@ -326,7 +327,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class PassageUse:
-    """A passage with the answers that cite the passage."""
+    """A passage with the answers citing it."""
 
     document_id: UUID
     title: str
@@ -352,7 +353,7 @@ class LoggedError:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedNotice:
-    """What answers had to do without, or were held back for, as their readers were told."""
+    """A feature answers lacked, or a reason they were held back, as shown to readers."""
 
     notice: str
     times: int
@@ -371,10 +372,10 @@ class RepeatedCalls:
 
 
 Row = TypeVar("Row")
-#: Single questions are read for distributions of scores: the latest ones say what there is to say.
+#: Distributions of scores read single questions: the latest are sufficient.
 LATEST = 2_000
 
-#: Most rows of one export; more would not open in common spreadsheet programs anyway.
+#: The most rows in an export; common spreadsheet programs could not open more.
 EXPORT_LIMIT = 100_000
 
 
@@ -389,7 +390,7 @@ class _Count:
 
 
 class AddedDays:
-    """Adds up the days of a tenant that are over; a late change of a day makes the database forget its sums."""
+    """Sum a tenant's finished days; after a late change in a day, the database drops its sums."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -397,7 +398,7 @@ class AddedDays:
         self._going_on: set[str] = set()
 
     def add_up(self, tenant_id: str, *, seconds: float = LONGEST_SECONDS) -> int:
-        """Add up missing days, the newest first, for about so long. Return how many."""
+        """Sum missing days, newest first, for about this long. Return their number."""
         added, until = 0, clock.monotonic() + seconds
         while True:
             days, is_more = self._add_some(tenant_id)
@@ -454,7 +455,7 @@ class AddedDays:
 
 
 class Analytics:
-    """Computes metrics for managers. Each method runs a few statements; nothing is cached in the process."""
+    """Compute metrics for managers. Each method runs a few statements; the process caches nothing."""
 
     def __init__(self, database: Database, *, exact_below: int = EXACT_BELOW) -> None:
         self._database = database
@@ -463,9 +464,9 @@ class Analytics:
         self.zones = TimeZones(database)
 
     def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
-        """Return totals of the period and the one before, and metrics by day for the sparklines.
+        """Return totals for the period and the previous period, and daily metrics for the sparklines.
 
-        Days that are over and not added up yet are, for half a second now and the rest in the background.
+        Finished days not summed yet are summed for half a second now and the rest in the background.
         """
         self.days.add_up_soon(who.tenant_id if isinstance(who, Identity) else who)
         waited = [FIRST, WHOLE]
@@ -481,7 +482,7 @@ class Analytics:
         )
 
     def by_day(self, who: Who, period: Period, filters: Filters, unit: Unit | None = None) -> list[Day]:
-        """Return the figures of each day, week or month; what divides the period best without `unit`."""
+        """Return figures by day, week or month; without `unit`, by the period's best unit."""
         unit = unit or period.unit
         return self._all(
             who, "analytics_by_day", Day, period, filters, unit=unit, step=f"1 {unit}", in_weeks=unit == "week"
@@ -490,20 +491,20 @@ class Analytics:
     def cost_by_day(
         self, who: Who, period: Period, filters: Filters, by: CostsBy, unit: Unit | None = None
     ) -> list[DailyCost]:
-        """Return what each operation, model, collection, group or purpose cost by day, week or month."""
+        """Return costs by operation, model, collection, group or purpose, for each day, week or month."""
         unit = unit or period.unit
         return self._all(
             who, "analytics_cost_by_day", DailyCost, period, filters, by=by, unit=unit, in_weeks=unit == "week"
         )
 
     def cost_by_model(self, who: Who, period: Period, filters: Filters) -> list[ModelCost]:
-        """Return one row per provider, model and operation, the most expensive first, unpriced last."""
+        """Return a row per provider, model and operation, most expensive first, unpriced last."""
         return self._all(who, "analytics_cost_by_model", ModelCost, period, filters)
 
     def times(
         self, who: Who, period: Period, filters: Filters, *, unit: Unit | None = None, stages: list[str] | None = None
     ) -> list[StageTimes]:
-        """Return median and 95th percentile of each stage: of the whole period, or by day, week or month.
+        """Return each stage's median and 95th percentile: for the whole period, or by day, week or month.
 
         Days on which a stage did not run are left out. Exact with fewer than `exact_below` questions in the period.
         """
@@ -521,7 +522,7 @@ class Analytics:
         )
 
     def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
-        """Return how long each of `STAGES` took, as the period is best divided."""
+        """Return durations for each of `STAGES`, by the period's best unit."""
         return self.times(who, period, filters, unit=period.unit, stages=list(STAGES))
 
     def time_histogram(self, who: Who, period: Period, filters: Filters, stage: str) -> list[TimeBucket]:
@@ -529,14 +530,14 @@ class Analytics:
         return self._all(who, "analytics_time_histogram", TimeBucket, period, filters, stage=stage)
 
     def by_part(self, who: Who, period: Period, filters: Filters, by: PartsBy) -> list[Breakdown]:
-        """Return questions and outcomes of each language, group or collection, most asked first."""
+        """Return questions and outcomes by language, group or collection, most asked first."""
         return self._all(who, "analytics_by_part", Breakdown, period, filters, by=by)
 
     def top_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 10) -> list[DocumentUse]:
         return self._all(who, "analytics_top_documents", DocumentUse, period, filters, limit=limit)
 
     def unused_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnusedDocument]:
-        """Return documents that could be found all through the period and that no answer was built on."""
+        """Return documents searchable during the whole period, but never used in an answer."""
         return self._all(who, "analytics_unused_documents", UnusedDocument, period, filters, limit=limit)
 
     def has_settled_documents(self, who: Who, period: Period, filters: Filters) -> bool:
@@ -547,28 +548,28 @@ class Analytics:
         )
 
     def searches(self, who: Who, period: Period, filters: Filters) -> list[LoggedSearch]:
-        """Return what the search brought for the latest questions, at most `LATEST`."""
+        """Return search results for the latest questions, at most `LATEST`."""
         return self._all(who, "analytics_searches", LoggedSearch, period, filters, limit=LATEST)
 
     def found_documents(self, who: Who, period: Period, filters: Filters) -> Mapping[UUID, int]:
-        """Return for how many of the latest questions each document was found, used or not."""
+        """Count, for each document, the latest questions whose search found it, whether used or not."""
         rows = self._all(who, "analytics_found_documents", FoundDocument, period, filters, limit=LATEST)
         return {row.document_id: row.questions for row in rows}
 
     def top_passages(self, who: Who, period: Period, filters: Filters, *, limit: int = 20) -> list[PassageUse]:
-        """Return the passages that most of the latest answers name."""
+        """Return the passages cited by most of the latest answers."""
         return self._all(who, "analytics_top_passages", PassageUse, period, filters, latest=LATEST, limit=limit)
 
     def errors(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedError]:
-        """Return why the latest questions that came to no answer failed or were refused, at most `LATEST` of them."""
+        """Return why the latest unanswered questions failed or were refused, at most `LATEST`."""
         return self._all(who, "analytics_errors", LoggedError, period, filters, latest=LATEST, limit=limit)
 
     def notices(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedNotice]:
-        """Return parts left out in the latest questions, such as a reranker that did not answer."""
+        """Return parts missing in the latest answers, such as a reranker which did not answer."""
         return self._all(who, "analytics_notices", LoggedNotice, period, filters, latest=LATEST, limit=limit)
 
     def repeated_calls(self, who: Who, period: Period, *, limit: int = 50) -> list[RepeatedCalls]:
-        """Return calls that were cut off or repeated, of everything that was paid for in the period."""
+        """Return cut-off or repeated calls, among all paid calls in the period."""
         return self._all(who, "analytics_repeated_calls", RepeatedCalls, period, Filters(), limit=limit)
 
     def unanswered(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnansweredQuestion]:
@@ -578,9 +579,9 @@ class Analytics:
     def count_questions(
         self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters, *, most: int | None = None
     ) -> int:
-        """Return the number of questions on all pages: from daily sums, unless single questions are looked at.
+        """Count the questions on all pages: from daily sums, unless single questions must be checked.
 
-        Those are counted up to `most`, which is for texts: all answers of a year take seconds to look through.
+        These are counted up to `most`, which is for text searches: reading all answers in a year takes seconds.
         """
         if wanted.kind == "question" and not wanted.text.strip() and wanted.rating is None:
             (found,) = self._all(who, "analytics_count_by_days", _Count, period, filters, outcome=wanted.outcome)
@@ -616,7 +617,7 @@ class Analytics:
         )
 
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
-        """Return one question with everything in its log. Raises `NotFound`.
+        """Return a question with everything in its log. Raises `NotFound`.
 
         Reading another person's question is noted in the audit log.
         """
@@ -641,7 +642,7 @@ class Analytics:
         return self._database.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
 
     def names_for(self, tenant_id: str) -> Role | None:
-        """Return from which role on people see who asked a question; None: nobody does."""
+        """Return the lowest role allowed to see who asked a question; `None` means nobody."""
         found = self._database.fetch_value(tenant_id, "names_for")
         return None if found == "nobody" else Role(found)
 
@@ -681,7 +682,7 @@ class Analytics:
         return [row.name for row in rows]
 
     def languages(self, who: Who, period: Period) -> list[str]:
-        """Return the languages that were asked in."""
+        """Return the languages of the questions."""
         rows = self._database.fetch_all(who, "analytics_languages", _Name, **self._of_period(who, period))
         return [row.name for row in rows]
 

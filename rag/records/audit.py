@@ -1,7 +1,7 @@
-"""Keep the audit log: who changed what, and when. Append-only.
+"""The audit log: who changed what, and when. Append-only.
 
-The database writes most entries itself, in the transaction of the change; `note` adds acts that change no row, such
-as an export.
+The database writes most entries, in the transaction with the change; `note` adds acts which change no row, such as an
+export.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from rag.storage.database import Database, queries
 from rag.types import Identity
 
 MAXIMUM_ENTRIES = 10_000
-#: The most rows to search, and to export at once.
+#: The most rows to search, and to export together.
 MAXIMUM_ROWS = 50_000
-#: Names of one act's things that a page is given; an export has them all.
+#: The most names per act on a page; an export has them all.
 MAXIMUM_NAMES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """A row of `audit_log`. `changes` maps field → [before, after]; for a secret only "changed"."""
+    """A row in `audit_log`. `changes` maps field → [before, after]; for a secret only "changed"."""
 
     id: int
-    #: None for an operator, from the command line.
+    #: `None` for an operator, from the command line.
     account_id: UUID | None
     actor: str
     action: str
@@ -47,7 +47,7 @@ class AuditEntry:
     act: str = ""
 
     def to_json(self, tenant_id: str) -> str:
-        """Return the entry as a line of JSON."""
+        """Return the entry as a JSON line."""
         return json.dumps(
             {
                 "id": self.id,
@@ -70,23 +70,23 @@ class AuditFilters(TypedDict, total=False):
 
     since: datetime | None
     actor: str | None
-    #: The first word of an action.
+    #: An action's first word.
     kind: str | None
     text: str
 
 
 class AuditLog:
-    """Reads `audit_log`, and adds acts that the database cannot see."""
+    """Read `audit_log`, and add acts the database cannot see."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def note(self, identity: Identity, action: str, target: str = "", details: Mapping[str, Any] | None = None) -> None:
-        """Add an act that changes no row."""
+        """Add an act which changes no row."""
         self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
 
     def export_csv(self, identity: Identity, header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-        """Export lines as a page words them, as CSV with a byte order mark, and note the export.
+        """Export lines worded like on a page, as CSV with a byte order mark, and note the export.
 
         Raises `NotAllowed`, `SignInAgain`.
         """
@@ -94,7 +94,7 @@ class AuditLog:
         return to_csv(header, rows).encode("utf-8-sig")
 
     def export_json(self, identity: Identity, rows: Iterable[AuditEntry]) -> bytes:
-        """Export rows as JSON, one a line, and note the export. Raises `NotAllowed`, `SignInAgain`."""
+        """Export rows as JSON lines, and note the export. Raises `NotAllowed`, `SignInAgain`."""
         self._note_export(identity)
         return "".join(f"{row.to_json(identity.tenant_id)}\n" for row in rows).encode()
 
@@ -112,13 +112,13 @@ class AuditLog:
         return self._database.fetch_all(tenant_id, "audit_after", AuditEntry, after=number, limit=MAXIMUM_ENTRIES)
 
     def entries(self, identity: Identity, *, limit: int = 200, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
-        """Return the acts that match the filters, latest first. For administrators: raises `NotAllowed`."""
+        """Return the acts matching the filters, latest first. For administrators: raises `NotAllowed`."""
         require_admin(identity)
         wanted = _parameters(filters) | {"limit": min(limit, MAXIMUM_ENTRIES), "names": MAXIMUM_NAMES}
         return self._database.fetch_all(identity, "audit_entries", AuditEntry, **wanted)
 
     def rows(self, identity: Identity, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
-        """Return all rows of the acts that match the filters, latest first. For administrators: raises `NotAllowed`."""
+        """Return all rows for the acts matching the filters, latest first. For administrators: raises `NotAllowed`."""
         require_admin(identity)
         wanted = _parameters(filters) | {"limit": MAXIMUM_ROWS}
         return self._database.fetch_all(identity, "audit_rows", AuditEntry, **wanted)

@@ -1,6 +1,6 @@
-"""Log every question in one row, opened before any work and closed with its outcome.
+"""Log every question in a row, opened before any work and closed with its outcome.
 
-The row's cost is the sum of its rows in the ledger, so the two always agree.
+The row's cost is the sum of its ledger rows, so they always agree.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.types import Identity, Outcome, QueryDetails, RAGDetails, Section, sections_from_json, storable_json
 
-#: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
+#: A process writing an answer sends a heartbeat every second; after this long without, it counts as dead.
 QUIET_SECONDS = 15.0
-#: Searches and questions of commands and evaluations give none; no call of theirs takes so long.
+#: Searches, commands and evaluations send no heartbeat; none of their calls takes this long.
 LONG_QUIET_SECONDS = 600.0
-#: Outcomes of questions that the documents may not answer.
+#: Outcomes of questions the documents may not answer.
 GAPS = frozenset((Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED))
 ABANDONED = N_("The application was ended while this answer was being written.")
-#: Said after it where something had been written.
+#: Added if part of the answer had been written.
 KEPT = N_("What had been written is kept.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassagePlace:
-    """A passage's span in the joined text of its document, in characters, and the document's headings."""
+    """A passage's span in its document's joined text, in characters, and the document's headings."""
 
     start: int
     end: int
@@ -68,7 +68,7 @@ class SentPassage:
     text: str
     #: Whether the answer cites the passage, and whether the passage supports the sentence.
     state: Literal["held", "not held", "not named"]
-    #: Sentences that cite the passage without support.
+    #: Sentences citing the passage without support.
     unsupported: tuple[str, ...] = ()
     #: The document is gone since: the text is no longer shown.
     is_deleted: bool = False
@@ -89,7 +89,7 @@ class ChatLogs:
         self.database = database
         self._ledger = Ledger(database)
         self._postponed: deque[Callable[[], object]] = deque()
-        #: Called with the tenant after a question that the documents may not answer.
+        #: Called with the tenant after a question the documents may not answer.
         self.on_gap: Callable[[str], None] = lambda tenant_id: None
 
     @property
@@ -98,11 +98,11 @@ class ChatLogs:
         return bool(self._postponed)
 
     def postpone(self, closing: Callable[[], object]) -> None:
-        """Keep the closing of a row until the database answers again."""
+        """Postpone closing a row until the database answers again."""
         self._postponed.append(closing)
 
     def close_postponed(self) -> None:
-        """Close the rows that could not be closed while the database did not answer."""
+        """Close the rows postponed while the database did not answer."""
         for _ in range(len(self._postponed)):
             self._postponed.popleft()()
 
@@ -117,10 +117,11 @@ class ChatLogs:
         limited_to: Sequence[UUID] = (),
         within: Pipeline | None = None,
     ) -> UUID:
-        """Log that a question was asked; with `within`, in the caller's transaction.
+        """Log a new question; with `within`, in the caller's transaction.
 
-        A `search` shows passages and writes no answer: it is logged for what it cost and is no question of a person.
-        Nor is one of an `evaluation`. Only who may read all collections of `limited_to` reads the log.
+        A `search` shows passages without an answer: it is logged for its cost and does not count as a person's
+        question. The same applies to an `evaluation`. Only people who may read all collections in `limited_to` can read
+        the log.
         """
         chat_log_id = uuid4()
         parameters = {
@@ -155,9 +156,9 @@ class ChatLogs:
         total_ms: int,
         prompt: Prompt | None = None,
     ) -> Decimal | None:
-        """Log how a question ended, and return its cost in US dollars, None when a call had no known price.
+        """Log how a question ended, and return its cost in US dollars, `None` if a call had no known price.
 
-        Call it after the last row of the ledger. Closing again replaces the earlier values.
+        Call it after the last ledger row. Closing again replaces the earlier values.
         """
         with self.database.writing(tenant_id) as pipeline:
             row = pipeline.run(
@@ -197,8 +198,8 @@ class ChatLogs:
     ) -> int:
         """Close the answers a dead process left unfinished: logs as failed, messages as cut with a notice.
 
-        `quiet_seconds` without a sign of life count as dead; 0 at the start of the only process there is. When not
-        given, that is as long as others need that may be alive. Returns how many were closed.
+        After `quiet_seconds` without a heartbeat a process counts as dead; 0 at the start of the only process. By
+        default, the value is long enough for any process which may be alive. Returns the number of closed answers.
         """
         closing = {
             "conversation_id": conversation_id,
@@ -214,7 +215,7 @@ class ChatLogs:
             under_way = connection.execute(queries["take_calls_of_questions"], taken).fetchall()
             prices = read_prices(connection) if under_way else {}
             for chat_log_id, operation, name, expected, written in under_way:
-                # Nobody knows how these calls ended: assume that the prompt was read and the stored text written.
+                # Nobody knows how these calls ended: assume the prompt was read and the stored text written.
                 text = written if name == "answer" else ""
                 usage = usage_from_json(expected)
                 usage = replace(usage, output_tokens=estimate_tokens(text, model=usage.model))
@@ -226,11 +227,11 @@ class ChatLogs:
         return len(ids)
 
     def count_costs(self, tenant_id: str, chat_log_id: UUID) -> None:
-        """Write the ledger's sum to the row of a question that was paid for after it had ended."""
+        """Update the cost of a question with charges after its end, from the ledger."""
         self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
-        """Return the text of a passage's pages, to check claims against it; "" when they are deleted."""
+        """Return the text of a passage's pages, to check claims against it; "" if they are deleted."""
         with self.database.transaction(tenant_id) as connection:
             rows = connection.execute(
                 queries["page_texts"],
@@ -239,7 +240,7 @@ class ChatLogs:
         return "\n".join(row[0] for row in rows)
 
     def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
-        """Return the spans of the passages in which a section begins; the others need only their own section."""
+        """Return spans for the passages in which a section begins; other passages only need their section."""
         with self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["passage_places"], {"chunk_ids": list(chunk_ids)}).fetchall()
         return {
@@ -248,7 +249,7 @@ class ChatLogs:
         }
 
     def sheet_pages(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, list[SheetPage]]:
-        """Return the pages that passages of spreadsheets are on."""
+        """Return the pages for passages from spreadsheets."""
         with self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["sheet_pages"], {"chunk_ids": list(chunk_ids)}).fetchall()
         found: dict[UUID, list[SheetPage]] = {}
@@ -271,7 +272,7 @@ class ChatLogs:
         return {document_id: metadata for document_id, metadata, _ in rows}
 
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
-        """Return the query that was searched in place of the person's question; "" when it was the question itself."""
+        """Return the query used instead of the person's question; "" if it was unchanged."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
         found = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
         return QueryDetails(
@@ -281,13 +282,13 @@ class ChatLogs:
         ).searched_as
 
     def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
-        """Return the tenant's own prices, by model and unit; empty without any."""
+        """Return the tenant's negotiated prices, by model and unit; empty without any."""
         with self.database.transaction(tenant_id) as connection:
             return read_prices(connection)
 
 
 def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]) -> Prompt:
-    """Read the messages sent, without the passages of documents deleted since."""
+    """Read the messages sent, without passages from deleted documents."""
     there = set(kept_documents)
     found = tuple(
         SentPassage(
@@ -307,7 +308,7 @@ def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]
     )
     is_whole = not any(passage.is_deleted for passage in found)
     sent = [(message["role"], message["content"]) for message in messages]
-    # It is not worth removing a deleted document's passages from the rest of the text.
+    # Removing a deleted document's passages from the rest of the text is not worth the effort.
     return Prompt(
         messages=tuple(sent if is_whole else [*sent[:-1], (sent[-1][0], "…")] if sent else ()), passages=found
     )
@@ -318,9 +319,9 @@ def _dumps(value: Any) -> str:
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:
-    """Convert the details for storage: the HR document's interface `RAGDetails`, camelCase.
+    """Convert the details for storage, as the HR document's interface `RAGDetails`, camelCase.
 
-    `translatedFrom` and `translatedQuery` are left out where nothing was translated.
+    `translatedFrom` and `translatedQuery` are left out if the question was not translated.
     """
     return _object(details)
 
@@ -363,7 +364,7 @@ EXPORT_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedQuestion:
-    """A row in the table of questions. `outcome` is None before the end."""
+    """A row in the table of questions. `outcome` is `None` before the end."""
 
     id: UUID
     created_at: datetime
@@ -381,9 +382,9 @@ class LoggedQuestion:
     #: 1 helpful, 0 not, None without feedback.
     rating: int | None
     comment: str
-    #: Titles of the documents the answer was built on, without deleted ones.
+    #: Titles of the documents behind the answer, without deleted documents.
     documents: list[str]
-    #: Who asked; "" where the reader may not know, and of programs.
+    #: Who asked; "" for programs, and if the reader may not know.
     asker: str = ""
 
 
@@ -391,17 +392,17 @@ class LoggedQuestion:
 class LoggedQuestionDetails(LoggedQuestion):
     error: str
     rag_details: dict[str, Any]
-    #: None after the collection was deleted.
+    #: `None` after the collection was deleted.
     collection_id: UUID | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundPassage:
-    """A passage found for a question. Places count from 1; those after reranking are None where it was left out."""
+    """A passage found for a question. Places count from 1; places after reranking are `None` for omitted passages."""
 
     position: int
     chunk_id: str | None
-    #: None when the document has been deleted since.
+    #: `None` if the document has been deleted since.
     title: str | None
     first_page: int | None
     last_page: int | None
@@ -415,7 +416,7 @@ class FoundPassage:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionCharge:
-    """A paid call made for a question; its cost is None when no price is known."""
+    """A paid call for a question; its cost is `None` if no price is known."""
 
     operation: str
     provider: str
@@ -431,17 +432,17 @@ class QuestionCharge:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatLogEntry:
-    """One question with everything in its log."""
+    """A question with everything in its log."""
 
     question: LoggedQuestionDetails
     passages: tuple[FoundPassage, ...]
     charges: tuple[QuestionCharge, ...]
-    #: None for older or forgotten questions, and for replies without a search.
+    #: `None` for older or forgotten questions, and for replies without a search.
     prompt: Prompt | None = None
 
     @property
     def rag_details(self) -> dict[str, Any]:
-        """Return the logged JSON without the previews of passages from deleted documents."""
+        """Return the logged JSON without previews of passages from deleted documents."""
         kept = {p.chunk_id for p in self.passages if p.title is not None}
         details = self.question.rag_details
         search = details.get("search")
@@ -463,7 +464,7 @@ class UnansweredQuestion:
 
 
 def questions_to_csv(questions: Iterable[LoggedQuestion], *, with_names: bool = False) -> str:
-    """Write the questions as CSV with a header line. Cells that a spreadsheet would run get a leading apostrophe."""
+    """Write the questions as CSV with a header line. Cells a spreadsheet would run get a leading apostrophe."""
     if not with_names:
         return to_csv(EXPORT_COLUMNS, map(_cells, questions))
     named = ((*_cells(question), question.asker) for question in questions)
@@ -483,7 +484,7 @@ def _cells(question: LoggedQuestion) -> tuple[object, ...]:
         question.model,
         question.first_token_ms,
         question.total_ms,
-        # Nothing known is an empty cell, never a zero.
+        # An unknown value is an empty cell, never a zero.
         f"{question.cost:f}" if question.is_priced or question.cost else None,
         "no" if question.is_priced else "yes",
         {1: "yes", 0: "no", None: ""}[question.rating],

@@ -22,7 +22,7 @@ from rag.types import Conversation, Identity, Message, MessageState, Outcome
 
 MAXIMUM_LISTED = 500
 TITLE_CHARACTERS = 60
-#: A title typed by hand may be longer than one cut from a question.
+#: A typed title may be longer than a title derived from a question.
 MAXIMUM_TITLE_CHARACTERS = 200
 MAXIMUM_COMMENT_CHARACTERS = 2000
 #: Why an answer did not help.
@@ -31,7 +31,7 @@ REASONS = ("wrong", "incomplete", "outdated", "wrong_source")
 
 @dataclass(frozen=True, kw_only=True)
 class SharedConversation:
-    """What a colleague's conversation held when it was shared."""
+    """A colleague's conversation at the time it was shared."""
 
     conversation: Conversation
     #: The owner's name or e-mail address.
@@ -86,12 +86,12 @@ class Conversations:
         )
 
     def create(self, identity: Identity, collection_id: UUID, title: str) -> Conversation:
-        """Begin a conversation. Raises `NotFound` when the collection is not of this tenant."""
+        """Start a conversation. Raises `NotFound` if the collection does not belong to this tenant."""
         with self._database.writing(identity) as pipeline:
             return self.create_within(pipeline, identity, collection_id, title)
 
     def create_within(self, pipeline: Pipeline, identity: Identity, collection_id: UUID, title: str) -> Conversation:
-        """Begin a conversation as `create` does, in the caller's transaction."""
+        """Start a conversation like `create`, in the caller's transaction."""
         parameters = {
             "conversation_id": uuid4(),
             "account_id": identity.account_id,
@@ -102,7 +102,7 @@ class Conversations:
         return _found(next(iter(created.read(Conversation)), None))
 
     def get(self, identity: Identity, conversation_id: UUID) -> Conversation:
-        """Return a conversation. Raises `NotFound` when it does not exist or is somebody else's."""
+        """Return a conversation. Raises `NotFound` if it does not exist or belongs to someone else."""
         found = self._database.fetch_one(
             identity,
             "get_conversation",
@@ -113,7 +113,7 @@ class Conversations:
         return _found(found)
 
     def page(self, identity: Identity, conversation_id: UUID | None, *, last: int) -> ConversationPage:
-        """Read the list, and a conversation with that many of its newest messages, in one round trip."""
+        """Read the list, and a conversation with this many of its newest messages, in a single round trip."""
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
 
         def read(pipeline: Pipeline) -> ConversationPage:
@@ -146,7 +146,7 @@ class Conversations:
         return _found(renamed)
 
     def pin(self, identity: Identity, conversation_id: UUID, *, is_pinned: bool) -> Conversation:
-        """Keep a conversation at the top of the list, or no longer. Raises `NotFound`."""
+        """Pin a conversation to the top of the list, or unpin it. Raises `NotFound`."""
         pinned = self._database.fetch_one(
             identity,
             "pin_conversation",
@@ -158,7 +158,8 @@ class Conversations:
         return _found(pinned)
 
     def share(self, identity: Identity, conversation_id: UUID, *, is_shared: bool) -> Conversation:
-        """Let everybody of the tenant who may read its collection read what it holds by now, or nobody any longer.
+        """Share a conversation's present content with everyone in the tenant who may read its collection, or stop
+        sharing.
 
         Raises `NotFound`.
         """
@@ -173,9 +174,9 @@ class Conversations:
         return _found(shared)
 
     def shared(self, identity: Identity, conversation_id: UUID) -> SharedConversation:
-        """Return a conversation that a colleague shared.
+        """Return a conversation shared by a colleague.
 
-        Raises `NotFound` when there is none, it is shared no longer, or its collection is closed to this person.
+        Raises `NotFound` if it does not exist, is no longer shared, or its collection is closed to this person.
         """
         where = {"conversation_id": conversation_id}
         with self._database.transaction(identity) as connection:
@@ -189,7 +190,7 @@ class Conversations:
         return SharedConversation(conversation=found, shared_by=found.shared_by, messages=messages)
 
     def delete(self, identity: Identity, conversation_id: UUID) -> str:
-        """Delete a conversation and its messages from the database, and return a text for putting it back.
+        """Delete a conversation and its messages from the database, and return a text for restoring it.
 
         Stops an unfinished answer in the conversation. Raises `NotFound`.
         """
@@ -201,11 +202,13 @@ class Conversations:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a deletion. Raises `PlaceTaken` where its collection or its owner is gone."""
+        """Undo a deletion. Raises `PlaceTaken` if its collection or owner is gone."""
         self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=kept)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
-        """Return its messages, oldest first; with `last`, only that many of the newest. Raises `NotFound`."""
+        """Return a conversation's messages, oldest first; with `last`, only this many of the newest. Raises
+        `NotFound`.
+        """
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
 
         def read(pipeline: Pipeline) -> builtins.list[Message] | None:
@@ -230,7 +233,7 @@ def _with_states(row: Message) -> Message:
 
 
 def title_from_question(question: str) -> str:
-    """Cut the question to one line at a word near 60 characters."""
+    """Shorten the question to a single line, cut at a word near 60 characters."""
     line = " ".join(question.split())
     if len(line) <= TITLE_CHARACTERS:
         return line
@@ -255,7 +258,7 @@ def _found(conversation: Conversation | None) -> Conversation:
 
 
 class Feedback:
-    """Writes `feedback`: one rating per person and answer, which can be changed."""
+    """Write `feedback`: a changeable rating per person and answer."""
 
     def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
         """`on_gap` is called with the tenant after a rating as not helpful."""

@@ -1,6 +1,6 @@
-"""Write a digest of a period for people who do not open the page: as text, and as HTML for mail programs.
+"""Write a period's digest for people who do not open the page: as text, and as HTML for mail programs.
 
-It is written in the reader's language, which `rag.language.speaking` sets around all calls of this module.
+It uses the reader's language, which the caller sets with `rag.language.speaking`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Digest:
     sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]
     #: Questions by day, to be drawn.
     days: Sequence[tuple[date, int]] = ()
-    #: Whether a median from sums of days is only exact within one percent, as noted in the line.
+    #: Whether a median comes from daily sums, exact only within 1 %, which the line notes.
     is_about: bool = False
 
     def as_text(self) -> str:
@@ -54,7 +54,7 @@ class Digest:
         }
 
     def as_html(self) -> str:
-        """Return a whole page without anything that is loaded from elsewhere."""
+        """Return a complete page which loads nothing from elsewhere."""
         parts = []
         for heading, rows in self.sections:
             cells = "".join(
@@ -85,9 +85,9 @@ def make_digest(
     *,
     chosen: Sequence[str] = (),
 ) -> Digest:
-    """Read the figures of a period and of the one before, the most used documents and the unanswered questions.
+    """Read the figures for a period and the previous period, the most used documents and the unanswered questions.
 
-    `chosen` names what the filters keep, for the title.
+    `chosen` lists the filters' names, for the title.
     """
     gaps.group(tenant_id)
     filters = filters or Filters()

@@ -1,4 +1,4 @@
-"""Forecast the cost of a month, and price the same traffic with another model."""
+"""Forecast a month's cost, and price the same traffic with another model."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from rag.records.analytics import Analytics, Filters, ModelCost, Period
 from rag.settings.providers import PROVIDERS
 from rag.types import Usage, Who
 
-#: Days from which the cost of a weekday is taken: four of each.
+#: Days used for each weekday's mean cost: four of each.
 LOOKED_BACK = 28
 #: With fewer days since the first cost, no forecast is made.
 LEAST_DAYS = 7
-#: In names of models that write no answers: pictures, speech.
+#: Name parts of models which write no answers: pictures, speech.
 NOT_FOR_TEXT = ("image", "audio", "realtime", "davinci", "cyber", "rosalind", "claude")
-#: Operations that call a chat model.
+#: Operations using a chat model.
 CHAT_OPERATIONS = ("chat", "translation", "tagging")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MonthForecast:
-    """The cost of a month so far, and its expected total if days continue like the last four weeks."""
+    """A month's cost so far, and its expected total if days continue like the last four weeks."""
 
     spent: Decimal
-    #: None where there are too few days to tell.
+    #: `None` with too few days for a forecast.
     expected: Decimal | None
     last_day: date
 
 
 def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> MonthForecast:
-    """Project the cost of this month: the amount spent so far, and each coming day at the mean of its weekday."""
+    """Project this month's cost: the amount spent so far, and each coming day at its weekday's mean."""
     last_day = today.replace(day=calendar.monthrange(today.year, today.month)[1])
     back = Period.of_days(LOOKED_BACK, until=today - timedelta(days=1))
     month = analytics.by_day(who, Period(today.replace(day=1), today), filters, "day")
@@ -60,21 +60,21 @@ def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> M
 
 @dataclass(frozen=True, kw_only=True)
 class OtherModel:
-    """The cost of the chat models' calls, and their cost with another model; None: no known price."""
+    """The cost of the chat models' calls, and their cost with another model; `None` without a known price."""
 
     calls: int
     paid: Decimal
     would_cost: Decimal | None
-    #: Calls whose own price is not known; they are in `would_cost` and not in `paid`.
+    #: Calls without a known price; they are in `would_cost` but not in `paid`.
     unpriced_calls: int
 
 
 def with_other_model(
     used: Sequence[ModelCost], provider: str, model: str, own_prices: Mapping[str, Any] | None = None
 ) -> OtherModel:
-    """Price the tokens of all chat calls as this model's. Other models count tokens a little differently."""
+    """Price the tokens of all chat calls with this model. Other models count tokens slightly differently."""
     calls = [row for row in used if row.operation in CHAT_OPERATIONS]
-    # Prices for calls of the size they have on average: some models cost more for long ones.
+    # Price calls at their average size: some models cost more for long calls.
     count = sum(row.calls for row in calls) or 1
     total = Usage(
         provider=provider,
@@ -107,8 +107,8 @@ def with_other_model(
 
 
 def priced_chat_models() -> list[tuple[str, str]]:
-    """Return provider and name of the chat models whose list prices are known."""
-    from genai_prices import data_snapshot  # imported with the page that compares models
+    """Return provider and name for chat models with known list prices."""
+    from genai_prices import data_snapshot  # Imported with the page for comparing models.
 
     ours = {spec.price_id or spec.name: spec.name for spec in PROVIDERS if "chat" in spec.capabilities}
     return sorted(

@@ -1,7 +1,7 @@
-"""Group what people ask and the documents do not answer by its meaning, across wordings and languages.
+"""Group unanswered questions by meaning, across wordings and languages.
 
-A question joins the gap whose questions it is most like on average; without one that is near enough it opens its own.
-It is grouped in the background as soon as it is answered, rated or passed on, a bounded number of questions at a time.
+A question joins the gap with the highest average similarity, or opens a new gap if none is near enough. Grouping runs
+in the background as soon as a question is answered, rated or passed on, with a bounded number of questions at a time.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from rag.types import FloatMatrix, Identity, Role, Who
 log = logging.getLogger(__name__)
 
 Status = Literal["open", "solved", "dismissed"]
-#: The lists of gaps: open questions unrelated to the documents have a list of their own.
+#: The lists of gaps: open questions unrelated to the documents have a separate list.
 State = Literal["open", "off topic", "solved", "dismissed"]
-#: Questions grouped in one transaction: embedding one takes some hundredths of a second.
+#: Questions grouped in a transaction: embedding a question takes some hundredths of a second.
 GROUPED_AT_ONCE = 20
 MAXIMUM_REASON_CHARACTERS = 500
-#: A gap whose every wording is less probably answered by its best passage has nothing to do with the documents. Two of
-#: three questions about other things are below; of the workplace's that the sample documents do not answer, one of 20.
+#: A gap is unrelated to the documents if, for every wording, the best passage's probability is lower. This holds for 2
+#: in 3 questions about other subjects, and for 1 in 20 workplace questions the sample documents do not answer.
 OFF_TOPIC = 0.06
 MAXIMUM_ANSWER_CHARACTERS = 20_000
 
 
-#: The mean of what questions in a language mean to the built-in model: made by benchmarks/question_means.py.
+#: Each language's mean question vector in the built-in model: made by benchmarks/question_means.py.
 MEANS = Path(__file__).with_name("question_means.npz")
 
 
@@ -58,14 +58,14 @@ class QuestionEmbedder:
     name: str
     least: float
     embed: Callable[[Sequence[str]], FloatMatrix]
-    #: What a language adds to the vector of every question, taken away before they are compared: without it, questions
-    #: of one language would be more like each other than like their translations.
+    #: A language's contribution to every question vector, subtracted before comparing: otherwise, questions in the same
+    #: language would be more similar to each other than to their translations.
     means: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
 def question_means() -> Mapping[str, Any]:
-    """Return the mean vector of questions in each language, for the built-in model of meaning."""
+    """Return each language's mean question vector, for the built-in meaning model."""
     with np.load(MEANS) as found:
         return {language: found[language].astype(np.float64) for language in found.files}
 
@@ -83,7 +83,7 @@ class Gap:
     assignee: str
     solved_by_id: UUID | None
     solved_by: str
-    #: The document that was uploaded to answer it and is not searchable yet.
+    #: The uploaded document meant to answer it, not searchable yet.
     awaits_id: UUID | None
     times: int
     times_before: int
@@ -93,15 +93,15 @@ class Gap:
     languages: list[str]
     #: How many there are.
     wordings: int
-    #: Questions among them that were answered, with a rating of not helpful.
+    #: Answered questions rated not helpful.
     badly_rated: int
-    #: People who asked for a reply and have none yet, whenever they asked.
+    #: People still waiting for a reply, whenever they asked.
     waiting: int
     latest_id: UUID
     #: The latest wording.
     question: str
     nearest_similarity: float
-    #: Title of the nearest document; "" if none is near.
+    #: The nearest document's title; "" if no document is near.
     nearest: str
 
 
@@ -113,7 +113,7 @@ class Assignee:
 
 @dataclass(frozen=True, kw_only=True)
 class _Uploaded:
-    """An open gap whose uploaded document is searchable, and who uploaded it."""
+    """An open gap whose uploaded document is searchable, and its uploader."""
 
     id: UUID
     document_id: UUID
@@ -131,7 +131,7 @@ class Gaps:
     def __init__(
         self, database: Database, embedder_for: Callable[[str], QuestionEmbedder], help_requests: HelpRequests
     ) -> None:
-        """`embedder_for` gives the embedder that compares questions of a collection with this embedding model."""
+        """`embedder_for` returns the embedder for comparing questions in a collection with this embedding model."""
         self._database = database
         self._help_requests = help_requests
         self._zones = TimeZones(database)
@@ -142,9 +142,9 @@ class Gaps:
         self._is_closing = threading.Event()
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
-        """Put questions that belong to no gap yet to theirs: those whose asker waits first, then the latest.
+        """Assign ungrouped questions to gaps: questions with a waiting asker first, then the latest.
 
-        Return how many.
+        Returns their number.
         """
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_gaps"])
@@ -163,7 +163,7 @@ class Gaps:
         return len(found)
 
     def group_soon(self, tenant_id: str) -> None:
-        """Group all questions that belong to no gap yet, in the background."""
+        """Group all ungrouped questions, in the background."""
         with self._lock:
             self._wanted.add(tenant_id)
             if tenant_id in self._grouping or self._is_closing.is_set():
@@ -183,21 +183,21 @@ class Gaps:
                     pass
             except Exception as exc:
                 if self._is_closing.is_set():
-                    continue  # what it needed was closed first; the next process groups them
+                    continue  # A needed resource was closed first; the next process groups them.
                 known = exc.message if isinstance(exc, RagError) else "see the error below"
                 trace = None if isinstance(exc, RagError) else exc
                 log.warning("questions of %s wait for the next one to be grouped: %s", tenant_id, known, exc_info=trace)
 
     def close(self) -> None:
-        """Begin no further grouping; at the end of the process."""
+        """Start no further grouping; at the end of the process."""
         self._is_closing.set()
 
     def list(
         self, who: Who, period: Period, filters: Filters, *, status: State = "open", limit: int = 200
     ) -> builtins.list[Gap]:
-        """Return the gaps that were asked in a period, most asked first, after those for which somebody waits.
+        """Return the gaps asked in a period: first those with waiting people, then by frequency.
 
-        Who waits is listed whenever it was asked.
+        Gaps with waiting people are listed whatever their date.
 
         A gap is off topic if no passage came near, nobody rated an answer and nobody asked for a reply.
         """
@@ -241,9 +241,9 @@ class Gaps:
         }
 
     def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
-        """Note the document that answers a gap, and send `reply` to the conversations of those who asked for one.
+        """Note the document which answers a gap, and send `reply` to the conversations of people waiting for a reply.
 
-        Return the number of replies. Raises `NotAllowed`, `NotFound`, and `InvalidInput` when somebody else was first.
+        Returns the number of replies. Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else was first.
         """
         self._change(identity, gap_id, "solved", solved_by_id=document_id)
         waiting = self.waiting(identity, gap_id)
@@ -252,9 +252,9 @@ class Gaps:
         return len(waiting)
 
     def await_document(self, identity: Identity, gap_id: UUID, document_id: UUID) -> None:
-        """Note a document that was uploaded to answer a gap: once it is searchable, `solve_awaiting` solves the gap.
+        """Note a document uploaded to answer a gap: when it is searchable, `solve_awaiting` solves the gap.
 
-        Raises `NotAllowed`, `NotFound`, and `InvalidInput` when somebody else was first.
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else was first.
         """
         _check_manager(identity)
         values = {"gap_id": gap_id, "document_id": document_id, "account_id": identity.account_id}
@@ -262,9 +262,9 @@ class Gaps:
             self.check_open(identity, gap_id)
 
     def solve_awaiting(self, tenant_id: str) -> dict[UUID, int]:
-        """Solve the gaps whose uploaded documents are searchable now; return the number of replies by gap.
+        """Solve the gaps whose uploaded documents are now searchable; return the number of replies by gap.
 
-        Those who asked for a reply get it from the person who uploaded the document, in that person's language.
+        People waiting for a reply get it from the document's uploader, in the uploader's language.
         """
         solved = {}
         for one in self._database.fetch_all(tenant_id, "answered_gaps", _Uploaded):
@@ -276,7 +276,7 @@ class Gaps:
         return solved
 
     def check_open(self, identity: Identity, gap_id: UUID) -> None:
-        """Raise `InvalidInput` when somebody else has dealt with a gap meanwhile, `NotFound` when there is none."""
+        """Raise `InvalidInput` if someone else has dealt with a gap meanwhile, `NotFound` for an unknown gap."""
         status = self._database.fetch_value(identity, "gap_status", gap_id=gap_id)
         if status is None:
             raise NotFound
@@ -284,7 +284,7 @@ class Gaps:
             raise InvalidInput("Somebody else has dealt with this question meanwhile. Open it again to change that.")
 
     def waiting(self, identity: Identity, gap_id: UUID) -> builtins.list[HelpRequest]:
-        """Return the requests for help about a gap that nobody has answered."""
+        """Return a gap's unanswered help requests."""
         _check_manager(identity)
         with self._database.transaction(identity) as connection:
             found = [row[0] for row in connection.execute(queries["waiting_for_gap"], {"gap_id": gap_id})]
@@ -300,11 +300,11 @@ class Gaps:
         self._change(identity, gap_id, "dismissed", reason=reason)
 
     def reopen(self, identity: Identity, gap_id: UUID) -> None:
-        """Open a gap again that was solved or dismissed. Raises `NotAllowed`, `NotFound`."""
+        """Reopen a solved or dismissed gap. Raises `NotAllowed`, `NotFound`."""
         self._change(identity, gap_id, "open")
 
     def assign(self, identity: Identity, gap_id: UUID, account_id: UUID | None) -> None:
-        """Give a gap to somebody, or to nobody. Raises `NotAllowed`, `NotFound`."""
+        """Assign a gap to a person, or to nobody. Raises `NotAllowed`, `NotFound`."""
         _check_manager(identity)
         if account_id is not None and account_id not in {person.id for person in self.people(identity)}:
             raise NotFound
@@ -319,7 +319,7 @@ class Gaps:
     def note_answer(
         self, identity: Identity, document_id: UUID, *, title: str, owner: str, review_on: date | None
     ) -> None:
-        """Note the owner of a document written as an answer, and the day of its review."""
+        """Note the owner and review date of a document written as an answer."""
         _check_manager(identity)
         kept = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
         self._database.execute(
@@ -343,14 +343,14 @@ class Gaps:
 
 
 def answered_by(title: str) -> str:
-    """Return the reply to those who asked what a document answers now, in the language that is spoken."""
+    """Return the reply to people whose question a document answers now, in the current language."""
     return _("The documents answer this now: see “{title}”. Ask again.", title=title)
 
 
 def written_answer(question: str, answer: str, *, owner: str, review_on: date | None) -> tuple[str, bytes]:
-    """Return the name and content of a document made from an answer. Raises `InvalidInput` for an empty or long one.
+    """Turn an answer into a document's name and content. Raises `InvalidInput` for an empty or long answer.
 
-    The question becomes the heading, by which searches find it; owner and date follow for its readers.
+    The question becomes the heading, by which searches find it; owner and date follow for readers.
     """
     title, text = " ".join(_cleaned(question).split()).strip("# "), _cleaned(answer)
     if not title or not text:
@@ -376,7 +376,7 @@ def _opened(connection: Connection, collection_id: UUID) -> UUID:
 def _nearest(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
-    """Return a question's gap; None without a similar gap."""
+    """Return a question's gap; `None` without a similar gap."""
     means = embedder.means
     mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)
     meaning = vector - means.get(language, mean)
@@ -393,7 +393,7 @@ def _nearest(
 
 
 def _embedded(embedder: QuestionEmbedder, question: str) -> Any:
-    """Embed a question as a vector of length 1; one that the embedder cannot read is like no other."""
+    """Embed a question as a vector of length 1; an unreadable question gets a zero vector, similar to no other."""
     try:
         vector = np.asarray(embedder.embed([question])[0], dtype=np.float64)
     except InvalidInput:

@@ -1,8 +1,8 @@
-"""Pass questions that the documents did not answer well on to the people in charge, and keep their replies.
+"""Pass badly answered questions on to the people in charge, and keep their replies.
 
-An employee asks for help under an answer (`open`). Managers and administrators see the requests of the collections that
-they may read (`list`), and answer or dismiss them. The asker finds the answer in the conversation (`of_conversation`),
-marked as a person's.
+An employee asks for help under an answer (`open`). Managers and administrators see the requests for collections they
+may read (`list`), and answer or dismiss them. The asker finds the reply in the conversation (`of_conversation`), marked
+as a person's.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ MAXIMUM_LISTED = 500
 
 @dataclass(frozen=True, kw_only=True)
 class HelpRequest:
-    """A question that waits for a person, or the answer that a person gave."""
+    """A question waiting for a person, or the person's answer."""
 
     id: UUID
     collection_id: UUID
-    #: None after the asker deleted it.
+    #: `None` after the asker deleted it.
     conversation_id: UUID | None
     chat_log_id: UUID | None
     question: str
     reason: Reason
     comment: str
     status: Status
-    #: The reply, or the reason for a dismissal, if one was given.
+    #: The reply, or the reason for a dismissal, if given.
     answer: str
     created_at: datetime
     answered_at: datetime | None
     seen_at: datetime | None
-    #: Names, or e-mail addresses of people without one; "" when the account is gone.
+    #: Names, or e-mail addresses if there is no name; "" if the account is gone.
     asker: str
     answered_by: str
-    #: What the documents gave, which did not help.
+    #: The documents' answer, which did not help.
     answer_of_documents: str
 
 
@@ -62,9 +62,9 @@ class HelpRequests:
         self._on_gap = on_gap
 
     def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
-        """Pass on the question behind an answer to this person; once for each answer.
+        """Pass on the question behind an answer to this person, a single time per answer.
 
-        Raises `NotFound` when the message is not an answer to this person, `InvalidInput` for another reason.
+        Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason.
         """
         if reason not in get_args(Reason):
             raise InvalidInput(f"A reason is one of {', '.join(get_args(Reason))}, not {reason!r}.")
@@ -89,7 +89,7 @@ class HelpRequests:
         collection_id: UUID | None = None,
         limit: int = MAXIMUM_LISTED,
     ) -> builtins.list[HelpRequest]:
-        """List the requests for a manager: open ones first, the longest waiting before others.
+        """List the requests for a manager: open requests first, longest waiting first.
 
         Raises `NotAllowed`.
         """
@@ -97,7 +97,7 @@ class HelpRequests:
         return self._list(identity, status=status, collection_id=collection_id, limit=limit)
 
     def get(self, identity: Identity, request_id: UUID) -> HelpRequest:
-        """Return one request, for a manager. Raises `NotAllowed`, `NotFound`."""
+        """Return a request, for a manager. Raises `NotAllowed`, `NotFound`."""
         _check_manager(identity)
         found = self._list(identity, request_id=request_id)
         if not found:
@@ -105,7 +105,7 @@ class HelpRequests:
         return found[0]
 
     def count_open(self, identity: Identity) -> int:
-        """Count the requests that wait, for a manager. Raises `NotAllowed`."""
+        """Count the waiting requests, for a manager. Raises `NotAllowed`."""
         _check_manager(identity)
         return int(self._database.fetch_value(identity, "count_open_help_requests"))
 
@@ -136,7 +136,7 @@ class HelpRequests:
         return self._list(identity, conversation_id=conversation_id, account_id=identity.account_id)
 
     def mark_seen(self, identity: Identity, conversation_id: UUID) -> None:
-        """Note that the asker has the answers of a conversation before their eyes."""
+        """Note that the asker is viewing a conversation's replies."""
         self._database.execute(
             identity, "see_help_answers", account_id=identity.account_id, conversation_id=conversation_id
         )

@@ -1,7 +1,7 @@
-"""Forget texts after a time, and export and erase the data kept about one person.
+"""Forget texts after a time, and export and erase a person's data.
 
-Costs, times and outcomes stay: they are the company's books, and name nobody. Erasing needs the owner of the tables,
-because the audit log can otherwise only be added to.
+Costs, times and outcomes stay: they are the company's books, and name nobody. Erasing needs the tables' owner, because
+the audit log is otherwise append-only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag.types import Identity
 
 log = logging.getLogger("rag.privacy")
 
-#: Tables erased for a person, in the order that their references allow.
+#: Tables erased for a person, in an order their references allow.
 ERASED = (
     "ratings", "help_requests", "gap_questions", "trials", "golden_questions", "run_questions",
     "prompts", "empty_gaps", "counted_people", "questions", "conversations", "acts", "owned_answers", "account",
@@ -39,7 +39,7 @@ LEAST_DAYS = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """That a person's data was erased: rows by kind, and nothing of their content."""
+    """A receipt for erased data: rows by kind, without any content."""
 
     id: UUID
     #: The account's former id.
@@ -56,29 +56,29 @@ class _Person:
 
 
 class Privacy:
-    """Keeps the time after which texts are forgotten, and answers the requests of single people."""
+    """Keep the retention period for texts, and handle people's requests."""
 
     def __init__(
         self, database: Database, owner_conninfo: str = "", *, register: Callable[[Erasure], object] = lambda _: None
     ) -> None:
-        """`register` keeps an erasure outside of the database, for the restore of a backup that was made before."""
+        """`register` records an erasure outside the database, for restoring an earlier backup."""
         self._database = database
         self._owner_conninfo = owner_conninfo
         self._register = register
 
     def retention_days(self, tenant_id: str) -> int | None:
-        """Return after how many days texts are forgotten; None: never."""
+        """Return the number of days texts are kept; `None` means forever."""
         found = self._database.fetch_value(tenant_id, "retention_days")
         return None if found is None else int(found)
 
     def set_retention_days(self, tenant_id: str, days: int | None) -> None:
-        """Set after how many days texts are forgotten; None: never. Raises `InvalidInput` for less than a week."""
+        """Set the number of days texts are kept; `None` means forever. Raises `InvalidInput` for less than a week."""
         if days is not None and days < LEAST_DAYS:
             raise InvalidInput(f"Texts are kept for at least {LEAST_DAYS} days, so that an answer can be read again.")
         self._database.execute(tenant_id, "set_retention_days", days=days)
 
     def forget_old(self, tenant_id: str) -> dict[str, int]:
-        """Forget texts that are older than the tenant keeps them. Return rows by kind."""
+        """Forget texts older than the tenant's retention period. Return rows by kind."""
         days = self.retention_days(tenant_id)
         if days is None:
             return {}
@@ -87,13 +87,13 @@ class Privacy:
             return {kind: connection.execute(queries[f"forget_{kind}"], before).rowcount for kind in FORGOTTEN}
 
     def export(self, tenant_id: str, email: str) -> bytes:
-        """Return everything kept of a person as JSON. Raises `NotFound`."""
+        """Return all data about a person as JSON. Raises `NotFound`."""
         person = self._person(tenant_id, email)
         found: dict[str, Any] = self._database.fetch_value(tenant_id, "export_person", account_id=person.id)
         return json.dumps(found, ensure_ascii=False, indent=2).encode()
 
     def export_for(self, identity: Identity, email: str) -> bytes:
-        """Export as `export`, for an administrator who signed in recently; that it was made is in the audit log."""
+        """Export like `export`, for a recently signed-in administrator; the audit log notes the export."""
         require_admin(identity)
         require_recent(self._database, identity)
         found = self.export(identity.tenant_id, email)
@@ -103,7 +103,7 @@ class Privacy:
         return found
 
     def erase_for(self, identity: Identity, email: str) -> Receipt:
-        """Erase as `erase`, for an administrator who signed in recently; nobody erases themselves."""
+        """Erase like `erase`, for a recently signed-in administrator; nobody erases themselves."""
         require_admin(identity)
         require_recent(self._database, identity)
         if self._person(identity.tenant_id, email).id == identity.account_id:
@@ -111,7 +111,7 @@ class Privacy:
         return self.erase(identity.tenant_id, email)
 
     def set_retention_for(self, identity: Identity, days: int | None) -> None:
-        """Set as `set_retention_days`, for an administrator who signed in recently."""
+        """Set like `set_retention_days`, for a recently signed-in administrator."""
         require_admin(identity)
         require_recent(self._database, identity)
         self.set_retention_days(identity.tenant_id, days)
@@ -119,7 +119,7 @@ class Privacy:
     def erase(self, tenant_id: str, email: str) -> Receipt:
         """Erase a person with all their texts, and keep a receipt. Raises `NotFound`.
 
-        Backups that were made before still hold them until they are deleted. Restoring one erases them again.
+        Earlier backups still hold the person until they are deleted. Restoring a backup erases the person again.
         """
         person = self._person(tenant_id, email)
         with psycopg.connect(self._owner_conninfo, prepare_threshold=None) as owner:
@@ -133,7 +133,7 @@ class Privacy:
         return receipt
 
     def receipts(self, tenant_id: str) -> builtins.list[Receipt]:
-        """Return the receipts of all erasures, the latest first."""
+        """Return all erasure receipts, latest first."""
         return self._database.fetch_all(tenant_id, "erasures", Receipt)
 
     def _person(self, tenant_id: str, email: str) -> _Person:
@@ -144,9 +144,9 @@ class Privacy:
 
 
 def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
-    """Erase whom the database has again because an older state of it was restored; return how many.
+    """Erase people a restored older database state has again; return their number.
 
-    Receipts that it forgot are kept with their ids and times. Erasures of tenants that it does not have are left out.
+    Forgotten receipts are restored with their ids and times. Erasures for missing tenants are left out.
     """
     again, by_tenant = 0, defaultdict[str, list[Erasure]](list)
     for one in erasures:
@@ -163,7 +163,7 @@ def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
                 missing = [one for one in noted if one.id not in known]
                 for one in missing:
                     found = owner.execute(queries["person_by_id"], {"account_id": one.erased_id}).fetchone()
-                    # Without an account, what names its id is erased; no address or name is known to look for.
+                    # Without an account, rows naming its id are erased; no address or name is known to look for.
                     unnamed = _Person(one.erased_id, str(one.erased_id), str(one.erased_id))
                     _erased_rows(owner, _Person(*found) if found else unnamed)
                     kept = {"id": one.id, "erased_id": one.erased_id, "counts": Jsonb(one.counts)}
@@ -175,12 +175,12 @@ def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
 
 
 def _enter(owner: psycopg.Connection, tenant_id: str) -> None:
-    """Make the rest of a transaction of the owner a tenant's."""
+    """Bind the rest of the owner's transaction to a tenant."""
     owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
     owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
 
 
 def _erased_rows(owner: psycopg.Connection, person: _Person) -> dict[str, int]:
-    """Erase a person within a transaction of the owner, and return how many rows of each kind."""
+    """Erase a person within a transaction as the owner, and return row counts by kind."""
     values = {"account_id": person.id, "email": person.email, "name": person.name}
     return {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}

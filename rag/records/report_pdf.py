@@ -20,8 +20,8 @@ from fpdf.fonts import FontFace
 from rag.language import _, direction, short_day
 from rag.records.digest import Digest
 
-#: Latin, Greek, Cyrillic and Arabic come with the product. Korean, Chinese and Japanese are in a font of the machine:
-#: the first one there is; without any, such letters are left blank.
+#: Latin, Greek, Cyrillic and Arabic come with the product. Korean, Chinese and Japanese use a font on the machine: the
+#: first available; without any, such letters are left blank.
 SANS = Path(str(files("fontpkg_noto_sans"))) / "files" / "NotoSans[wdth,wght].ttf"
 ARABIC = Path(str(files("fontpkg_noto_sans_arabic"))) / "files" / "NotoSansArabic[wdth,wght].ttf"
 CJK = (
@@ -32,7 +32,7 @@ CJK = (
     Path("C:/Windows/Fonts/malgun.ttf"),
 )
 IN_ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
-#: From the radicals of Chinese to the syllables of Korean, and the blocks between.
+#: From the Chinese radicals to the Korean syllables, and the blocks between.
 EAST_ASIAN = re.compile("[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 INK, QUIET, ACCENT, PAPER = (24, 30, 50), (110, 116, 135), (53, 84, 214), (243, 245, 251)
 WIDTH = 180.0
@@ -44,7 +44,7 @@ BOLD = {"wght": 650.0, "wdth": 100.0}
 class ReportPdf(FPDF):
     """A document with the line `foot` at the bottom of each page.
 
-    `text` is all text of the document: fonts take seconds to read, and only what it needs of them is read.
+    `text` is all the document's text: fonts take seconds to read, and only the needed parts are read.
     """
 
     def __init__(self, foot: str, text: str) -> None:
@@ -65,7 +65,7 @@ class ReportPdf(FPDF):
         self.add_page()
 
     def written(self) -> bytes:
-        """Return the whole document, which ends with this: its fonts are read once more, and thrown away."""
+        """Return the finished document: its fonts are read a last time, then dropped."""
         with self._fonts:
             return bytes(self.output())
 
@@ -77,7 +77,7 @@ class ReportPdf(FPDF):
 
 
 def bold_font(text: str, folder: Path) -> Path:
-    """Write a bold font with the letters of a text to a folder: one with all letters takes eight seconds."""
+    """Write a bold font with a text's letters to a folder: a font with all letters takes eight seconds."""
     path = folder / "bold.ttf"
     subsetter = subset.Subsetter(subset.Options(layout_features=[]))
     subsetter.populate(unicodes=[*LATIN, *map(ord, text)])
@@ -93,7 +93,7 @@ def digest_pdf(digest: Digest) -> bytes:
     text = digest.as_text()
     page = ReportPdf(digest.title, text)
     page.set_title(digest.title)
-    # Joins Arabic letters and puts them in order; of other scripts it would only cost time.
+    # Joins Arabic letters and orders them; in other scripts it would only cost time.
     page.set_text_shaping(bool(IN_ARABIC.search(text)))
     is_turned = direction() == "rtl"
     side = "R" if is_turned else "L"
@@ -124,7 +124,7 @@ def digest_pdf(digest: Digest) -> bytes:
 
 
 def _draw_days(page: ReportPdf, digest: Digest) -> None:
-    """Draw the questions of each day as bars."""
+    """Draw each day's questions as bars."""
     most = max((questions for _, questions in digest.days), default=0)
     if not most:
         return
@@ -145,6 +145,6 @@ def _draw_days(page: ReportPdf, digest: Digest) -> None:
 
 
 def is_right_to_left(text: str) -> bool:
-    """Return whether the first letter of a text is of a script that is written from right to left."""
+    """Whether a text's first letter belongs to a right-to-left script."""
     first = next((kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")), "L")
     return first != "L"

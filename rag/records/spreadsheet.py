@@ -1,4 +1,4 @@
-"""Write tables as CSV that is safe to open in spreadsheet programs."""
+"""Write tables as CSV, safe to open in spreadsheet programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import csv
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-#: A cell that begins so would be run as a formula; some programs take the wide characters of East Asian scripts, too.
+#: Cells beginning with these would run as formulas; some programs accept the wide East Asian characters, too.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", "－", "＠")
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write rows as CSV under a header line. Cells that a spreadsheet would run get a leading apostrophe."""
+    """Write rows as CSV under a header line. Cells a spreadsheet would run get a leading apostrophe."""
     written = StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
     writer.writerow([_safe_cell(cell) for cell in header])
@@ -21,6 +21,6 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _safe_cell(cell: object) -> object:
-    # Spaces before it are skipped by some programs.
+    # Some programs skip leading spaces.
     is_formula = isinstance(cell, str) and (cell.startswith(FORMULA_STARTS) or cell.strip().startswith(FORMULA_STARTS))
     return f"'{cell}" if is_formula else cell

@@ -1,6 +1,6 @@
-"""Keep the time zone of a company: its days, weeks and months begin at midnight there.
+"""Keep a company's time zone: its days, weeks and months begin at midnight there.
 
-Figures, budgets and what is due by night follow it. Moments that people read are written in their browser's zone.
+Figures, budgets and nightly tasks follow it. Times shown to people are in their browser's zone.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rag.storage.database import Database
 from rag.types import Identity, Who
 
 UTC_NAME = "UTC"
-#: So long a zone is not read again, in seconds: every figure of a page asks for it.
+#: Seconds a zone is cached: every figure on a page asks for it.
 READ_AGAIN_SECONDS = 5.0
 MOST_REMEMBERED = 10_000
 
 
 class TimeZones:
-    """Reads and sets time zones. A change in another process counts here within seconds. Thread-safe."""
+    """Read and set time zones. Changes in another process apply here within seconds. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -56,7 +56,7 @@ class TimeZones:
     def set(self, identity: Identity, name: str) -> None:
         """Set the zone of the identity's company. For administrators; raises `InvalidInput` for an unknown name.
 
-        All figures are added up again; budgets count this month from its other beginning.
+        All figures are summed again; budgets count this month from its new beginning.
         """
         require_admin(identity)
         if name not in zone_names():
@@ -72,6 +72,6 @@ def midnight(day: date, zone: tzinfo) -> datetime:
 
 
 def zone_names() -> list[str]:
-    """Return the names to choose from: UTC, and each zone by its continent and city."""
+    """Return the names to choose from: UTC, and each zone by continent and city."""
     cities = (name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "SystemV/")))
     return [UTC_NAME, *sorted(cities)]

@@ -1,4 +1,4 @@
-"""Write a conversation as a file that is kept or sent on: Markdown, Word or PDF, with links to the pages."""
+"""Write a conversation to a file for keeping or sending: Markdown, Word or PDF, with links to the pages."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from rag.types import Conversation, Message, page_path, title_with_pages
 
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "html_inline"])
 LINK_COLOR = RGBColor(0x1F, 0x4F, 0xA8)
-#: The beginning of HTML, a link or an image in Markdown. Answers have none.
+#: The beginning of HTML, a link or an image in Markdown. Answers contain none.
 ACTING = re.compile(r"<|(?<=\])[(:\[]")
-#: What XML cannot hold, and halves of characters.
+#: Characters XML cannot hold, and lone surrogates.
 UNSTORABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-#: Marks that set the direction of the following text.
+#: Marks setting the direction of the following text.
 TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 #: Nested lists are indented by at most this much. A table in the PDF has at most so many columns.
 DEEPEST_MM, MOST_COLUMNS = 40, 10
-#: Of a title at the foot of a page.
+#: Length of a title at the foot of a page.
 FOOT_CHARACTERS = 90
-#: Properties of a paragraph after the direction.
+#: Paragraph properties after the direction.
 AFTER_BIDI = ("w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind", "w:contextualSpacing", "w:jc", "w:outlineLvl")
 
 
 def to_markdown(conversation: Conversation, messages: Sequence[Message], *, address: str) -> str:
-    """Return questions, answers and sources; `address` is where the product is reached, without a slash at its end."""
+    """Return questions, answers and sources; `address` is the product's address, without a trailing slash."""
     lines = [f"# {_escaped(conversation.title)}", ""]
     for message in messages:
         if message.role == "user":
@@ -57,7 +57,7 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
 
 
 def to_docx(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
-    """Return the same as a document of Word."""
+    """Return the same as a Word document."""
     document = new_document()
     document.core_properties.title = _storable(conversation.title)[:255]
     document.add_heading(_storable(conversation.title), 1)
@@ -145,7 +145,7 @@ def _add_runs(paragraph: Paragraph, node: SyntaxTreeNode, *, is_bold: bool = Fal
 
 
 def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
-    # python-docx reads links and writes none.
+    # python-docx can read links but not write them.
     link = OxmlElement("w:hyperlink")
     link.set(qn("r:id"), paragraph.part.relate_to(address, RELATIONSHIP_TYPE.HYPERLINK, is_external=True))
     run = paragraph.add_run(_storable(text))
@@ -156,7 +156,7 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """A piece of a line in PDF."""
+    """A piece of a line in the PDF."""
 
     text: str
     is_bold: bool = False
@@ -218,7 +218,7 @@ def _text_of(cell: SyntaxTreeNode) -> str:
 def _write(
     page: ReportPdf, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
 ) -> None:
-    """Write a paragraph: from the right, where its first letter is written so."""
+    """Write a paragraph, from the right if its first letter is right-to-left."""
     text = "".join(run.text for run in runs)
     if IN_ARABIC.search(text):
         _write_turned(page, runs, text, size=size, color=color)
@@ -236,7 +236,7 @@ def _write(
 def _write_turned(
     page: ReportPdf, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]
 ) -> None:
-    """Write a paragraph with Arabic in it, in one style: letters are joined and parts put in order as a whole."""
+    """Write a paragraph containing Arabic in a single style: letters are joined and parts ordered as a whole."""
     link = next((run.link for run in runs if run.link), "")
     page.set_font("Sans", "B" if runs[0].is_bold else "", size)
     page.set_text_color(*(ACCENT if link else color))
@@ -248,12 +248,12 @@ def _write_turned(
 
 
 def _printable(text: str) -> str:
-    """Leave out what a font has no form for, and characters that turn the direction of all that follows."""
+    """Remove unprintable characters, and characters turning the direction of the following text."""
     return TURNING.sub("", UNSTORABLE.sub("", text)).replace("\t", " ")
 
 
 def _title(source: dict[str, Any]) -> str:
-    """Return what a link to a source says: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
+    """Return the text of a source link: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
     first, last = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
     title, file_name = (str(source.get(name) or "") for name in ("title", "file_name"))
     said = f"{title} ({file_name})" if title and file_name and title != file_name else title or file_name
@@ -269,18 +269,18 @@ def _escaped(text: str) -> str:
 
 
 def _inert(answer: str) -> str:
-    """Return an answer's Markdown without what other programs would make a link, an image or HTML of."""
+    """Return an answer's Markdown without parts other programs would turn into a link, an image or HTML."""
     # As entities: a backslash would undo a backslash in the text.
     return ACTING.sub(lambda found: f"&#{ord(found[0])};", answer)
 
 
 def _storable(text: str) -> str:
-    """Leave out what XML cannot hold."""
+    """Remove characters XML cannot hold."""
     return UNSTORABLE.sub("", text)
 
 
 def _turn_right_to_left(paragraph: Paragraph) -> None:
-    # python-docx sets the direction of a run, and none of a paragraph.
+    # python-docx sets a run's direction but not a paragraph's.
     properties = paragraph._p.get_or_add_pPr()  # noqa: SLF001
     properties.insert_element_before(OxmlElement("w:bidi"), *AFTER_BIDI)
     for run in paragraph.runs:
