@@ -1,1 +1,1 @@
-"""Keep account of money: prices, the price of each call, budgets, and the ledger."""
+"""Account for money: price lists, the price of each call, budgets, and the ledger."""

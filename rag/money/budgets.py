@@ -1,7 +1,7 @@
-"""Hold what a company, a group or a person spends in a month of its time zone to its budget.
+"""Limit monthly spending by a company, a group or a person to a budget, in the company's time zone.
 
-The ledger is what counts. It is asked before each answer and again before its model is called, so that what goes beyond
-a budget is at most the calls that were under way.
+The ledger decides. It is checked before each answer and again before its model call, so spending beyond a budget is
+limited to the calls in progress.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag.types import Identity, Who
 Scope = Literal["company", "group", "person"]
 BEYOND_BUDGET = N_("It waits for a yes: this would go beyond the company's budget, of which ${left} are left.")
 HIGHEST = Decimal(10_000_000)
-#: So long somebody for whom no budget holds is not looked at again, in seconds.
+#: Seconds before a person without a budget is checked again.
 LOOKED_AGAIN_SECONDS = 5.0
 MOST_REMEMBERED = 10_000
 
@@ -50,7 +50,7 @@ class Budget:
     spent: Decimal
     #: Whether the person asked about agreed this month to go on.
     has_agreed: bool = False
-    #: The month in which webhooks reported that it is spent.
+    #: The month in which webhooks reported the budget as spent.
     told_month: date | None = None
 
     @property
@@ -64,7 +64,7 @@ class Budget:
 
     @property
     def asks(self) -> bool:
-        """Return whether it is to be asked before more is spent for the person asked about."""
+        """Whether to ask the person in question before spending more for them."""
         if self.ask_share is None or self.has_agreed or self.is_spent:
             return False
         return self.spent >= self.amount * self.ask_share
@@ -75,7 +75,7 @@ class Budget:
 
 
 class Budgets:
-    """Keeps budgets and computes how much of each is left."""
+    """Keep budgets and compute the remaining amounts."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
@@ -94,9 +94,9 @@ class Budgets:
         return self._clock() - looked >= LOOKED_AGAIN_SECONDS
 
     def spent_for(self, identity: Identity) -> Budget | None:
-        """Return a budget that holds for this person and is spent; None while there is something left.
+        """Return a spent budget for this person; `None` if every budget has a remainder.
 
-        A first budget that another process sets counts here within seconds.
+        A first budget set by another process applies here within seconds.
         """
         if not self.may_hold(identity):
             return None
@@ -114,19 +114,19 @@ class Budgets:
         return bool(self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id))
 
     def asking(self, identity: Identity) -> Budget | None:
-        """Return a budget that asks this person before more is spent for them; None where none does."""
+        """Return a budget requiring this person's agreement before spending more, or `None`."""
         found = self.spent_for(identity)
         return found if found is not None and found.asks else None
 
     def agree(self, identity: Identity, budget_id: UUID) -> None:
-        """Note that a person wants models to go on being called for them this month."""
+        """Note a person's agreement to further model calls this month."""
         first = self._zones.today(identity).replace(day=1)
         self._database.execute(
             identity, "agree_to_budget", budget_id=budget_id, account_id=identity.account_id, month=first
         )
 
     def check_company(self, who: Who) -> None:
-        """Raise `BudgetSpent` where the company's budget is spent: documents are not processed then."""
+        """Raise `BudgetSpent` if the company's budget is spent: documents are not processed then."""
         if any(budget.is_spent for budget in self._states(_tenant_of(who)) if budget.scope == "company"):
             raise BudgetSpent(
                 "The company's budget for this month is spent. An administrator can raise it on the page Prices."
@@ -141,9 +141,9 @@ class Budgets:
         return next((budget for budget in found if budget.spent + under_way + cost > budget.amount), None)
 
     def why_to_ask(self, tenant_id: str, cost: Decimal | None) -> str:
-        """Say why nothing may be paid for a document without asking; "" where that is within the company's budget.
+        """Say why a document's cost needs approval; "" if it is within the company's budget.
 
-        A cost of None, one without a known price, is asked about once the budget is spent.
+        A cost of `None` (no known price) needs approval only if the budget is spent.
         """
         broken = self.broken_by(tenant_id, cost or Decimal(0)) if cost != 0 else None
         if broken is None:
@@ -161,7 +161,7 @@ class Budgets:
         warn_percent: int = 80,
         ask_percent: int | None = None,
     ) -> None:
-        """Set a monthly budget; one of the same scope is replaced.
+        """Set a monthly budget; replaces a budget with the same scope.
 
         For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`.
         """
@@ -184,9 +184,9 @@ class Budgets:
         )
 
     def remove(self, identity: Identity, budget_id: UUID) -> str:
-        """Remove a budget, and return what puts it back.
+        """Remove a budget, and return a value for restoring it.
 
-        For administrators who signed in recently; raises as `set`, and `NotFound`.
+        For administrators who signed in recently; raises the same errors as `set`, and `NotFound`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -196,7 +196,7 @@ class Budgets:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a removal. Raises `NotAllowed`, and `InvalidInput` where another budget was set for the same."""
+        """Undo a removal. Raises `NotAllowed`, and `InvalidInput` if a new budget was set for the same scope."""
         require_admin(identity)
         self._without.clear()
         self._database.put_back(identity, "put_budget_back", kept=kept)
@@ -204,7 +204,7 @@ class Budgets:
     def _states(
         self, tenant_id: str, *, for_all: bool = False, for_account: UUID | None = None, for_group: str = ""
     ) -> builtins.list[Budget]:
-        # As the tenant: what a person may not read is spent all the same.
+        # As the tenant: amounts a person may not read are spent all the same.
         today = self._zones.today(tenant_id)
         first = today.replace(day=1)
         asked = {

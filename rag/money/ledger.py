@@ -1,4 +1,4 @@
-"""The cost ledger: one row for every paid call, never changed."""
+"""The cost ledger: a row for every paid call, never changed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rag.monitoring import metrics
 from rag.storage.database import Database, queries
 from rag.types import Charge, Operation, ProcessingCosts, Usage
 
-#: A charge, None without a bill, and the record of the ended call, if any.
+#: A charge, `None` without a bill, and the finished call's record, if any.
 Finished = tuple[Charge | None, UUID | None]
 
 
 class Ledger:
-    """Writes charges, and sums up the charges of a document."""
+    """Write charges, and sum a document's charges."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,9 +35,9 @@ class Ledger:
         collection_id: UUID | None = None,
         connection: Connection | None = None,
     ) -> None:
-        """Write one row; with `connection`, in the caller's transaction, so that both are stored or neither.
+        """Write a row; with `connection`, in the caller's transaction, so either both are stored or neither.
 
-        A call for a document or a question also belongs to its collection; `collection_id` is for others.
+        A call for a document or a question also belongs to its collection; `collection_id` is for other calls.
         """
         row = {**self._row_of(tenant_id, charge, document_id, chat_log_id), "collection_id": collection_id}
         if connection is None:
@@ -47,7 +47,7 @@ class Ledger:
 
     @staticmethod
     def _row_of(tenant_id: str, charge: Charge, document_id: UUID | None, chat_log_id: UUID | None) -> dict[str, Any]:
-        """Count a charge among the figures of this process; return the values of its row."""
+        """Count a charge in this process's metrics; return the values for its row."""
         usage = charge.usage
         labels = (charge.operation, usage.provider, usage.model)
         metrics.paid_calls.labels(*labels).inc()
@@ -100,9 +100,9 @@ class Ledger:
         return UUID(str(call_id))
 
     def begin_for_collection(self, tenant_id: str, collection_id: UUID, operation: Operation, expected: Usage) -> UUID:
-        """Record a call for a collection before it is made, as `begin` does; `finish_for_collection` ends it.
+        """Record a call for a collection before it is made, like `begin`; `finish_for_collection` ends it.
 
-        What a process that dies leaves behind is settled with the calls of documents.
+        Records left by a dead process are settled with the document calls.
         """
         row = {
             "owner_id": collection_id, "operation": operation, "digest": uuid4().hex,
@@ -111,9 +111,9 @@ class Ledger:
         return UUID(str(self._database.fetch_value(tenant_id, "begin_paid_call", **row)))
 
     def finish_for_collection(self, tenant_id: str, call_id: UUID, charge: Charge | None) -> None:
-        """Write the charge of a recorded call and remove its record.
+        """Write a recorded call's charge and remove its record.
 
-        Where the record is gone, the call took so long that its estimate was charged: nothing is charged twice.
+        If the record is gone, the call took so long that its estimate was charged: no call is charged twice.
         """
         with self._database.transaction(tenant_id) as connection:
             is_open = connection.execute(queries["finish_paid_call"], {"id": call_id}).rowcount > 0
@@ -121,9 +121,9 @@ class Ledger:
                 self.record(tenant_id, charge, connection=connection)
 
     def finish(self, tenant_id: str, finished: Iterable[Finished], *, chat_log_id: UUID) -> None:
-        """Write the charges of calls and remove their records, in one transaction.
+        """Write the charges for calls and remove their records, in a single transaction.
 
-        If a record is gone, that call's estimate was charged: no call is charged twice.
+        If a record is gone, the call's estimate was charged: no call is charged twice.
         """
         if statements := self._finishing(tenant_id, finished, chat_log_id):
             self._database.execute_together(tenant_id, statements)
@@ -141,10 +141,10 @@ class Ledger:
         return statements
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
-        """Return the cost of processing this document, by step; None for a step with an unpriced call, and then for the
-        total.
+        """Return this document's processing cost, by step.
 
-        Cutting a document into chunks costs nothing, unless it had to embed its sentences to find where topics change.
+        A step with an unpriced call is `None`, and so is the total. Chunking costs nothing, unless it embeds sentences
+        to find changes of topic.
         """
         rows = self._database.fetch_all(tenant_id, "costs_of_document", _OperationCost, document_id=document_id)
         costs = {row.operation: row.cost for row in rows}
@@ -159,7 +159,7 @@ class Ledger:
 
 
 def usage_from_json(value: Mapping[str, Any]) -> Usage:
-    """Read the expected usage of a call from its row."""
+    """Read a call's expected usage from its row."""
     known = {item.name for item in fields(Usage)}
     return Usage(**{name: part for name, part in value.items() if name in known})
 
@@ -167,7 +167,7 @@ def usage_from_json(value: Mapping[str, Any]) -> Usage:
 @dataclass(frozen=True)
 class _OperationCost:
     operation: str
-    #: None if a call has no known price.
+    #: `None` if a call has no known price.
     cost: Decimal | None
 
 

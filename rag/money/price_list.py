@@ -1,7 +1,7 @@
-"""Price calls: tokens by `genai-prices`, the rest by `prices.toml`, with the tenant's own prices first.
+"""Price calls: tokens by `genai-prices`, the rest by `prices.toml`, with the tenant's prices first.
 
-A price that is not known is None, never zero. The lists come with the installed packages; nothing is fetched. A
-tenant's own prices are rows with the day from which they count, and changing one adds a row.
+An unknown price is `None`, never zero. The lists come with the installed packages; nothing is fetched. A tenant's
+prices are rows with a start date, and changing a price adds a row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SIZES: Mapping[str, Decimal] = {
     "search_unit": Decimal(1),
     "page": Decimal(1),
 }
-#: The names of the units for people.
+#: Unit names for people.
 UNIT_NAMES: Mapping[str, str] = {
     "input_mtok": N_("A million input tokens"),
     "cached_input_mtok": N_("A million cached input tokens"),
@@ -47,17 +47,17 @@ UNIT_NAMES: Mapping[str, str] = {
 }
 #: The ledger's numeric(14, 8).
 SMALLEST = Decimal("0.00000001")
-#: An own price above this is taken for a typing error.
+#: A tenant's price above this is rejected as a typing error.
 HIGHEST = Decimal(1_000_000)
 LONGEST_MODEL = 200
 
 
 def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | None = None) -> Charge:
-    """Price one call, with the unit prices used.
+    """Price a call, with the unit prices used.
 
-    `overrides` are a tenant's own prices (`read_prices`), by model and unit in US dollars:
-    `{"rerank-v3.5": {"search_unit": "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`; a unit they leave out keeps its listed
-    price. The cost is None when a unit that was used has no price.
+    `overrides` are a tenant's prices (`read_prices`), by model and unit in US dollars: `{"rerank-v3.5": {"search_unit":
+    "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`; other units keep their listed price. The cost is `None` if a used unit
+    has no price.
     """
     if usage.provider in FREE_PROVIDERS:
         return Charge(operation=operation, usage=usage, cost=Decimal(0), unit_prices={"source": "runs locally"})
@@ -77,22 +77,22 @@ def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | No
 
 
 def embedding_price(provider: str, model: str) -> Decimal | None:
-    """Return the list price of a million embedded tokens; None when no list has it."""
+    """Return the list price for a million embedded tokens; `None` if unlisted."""
     return charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
 
 
 def is_listed(model: str) -> bool:
-    """Return whether a price list has a model of this name, of any provider."""
+    """Whether a price list has a model with this name, from any provider."""
     return any(_listed_prices(Usage(provider=spec.name, model=model, input_tokens=1))[0] for spec in PROVIDERS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceChange:
-    """A row of `tenant_prices`: what the tenant pays from a day on."""
+    """A row in `tenant_prices`: a tenant's price from a day on."""
 
     model: str
     unit: str
-    #: US dollars; None: the listed price counts from this day.
+    #: US dollars; `None` means the listed price applies from this day.
     price: Decimal | None
     valid_from: date
     created_at: datetime
@@ -102,29 +102,29 @@ class PriceChange:
 class Price:
     """A model's price for a unit: listed, the tenant's, and planned."""
 
-    #: Empty for a model that only the tenant's own prices name.
+    #: Empty for a model only in the tenant's prices.
     provider: str
     model: str
     unit: str
-    #: US dollars, or None if no list has a price.
+    #: US dollars, or `None` if unlisted.
     listed: Decimal | None
-    #: Which list, with its version or date.
+    #: The price list, with its version or date.
     source: str
     own: Decimal | None
-    #: The day from which the tenant's own price counts.
+    #: The first day of the tenant's price.
     own_since: date | None
-    #: Changes that have not begun yet, the next first.
+    #: Future changes, next first.
     planned: Sequence[PriceChange]
 
 
 class TenantPrices:
-    """Stores what tenants pay themselves. A change never affects the past: the ledger keeps each call's price."""
+    """Store tenants' prices. A change never affects the past: the ledger keeps each call's price."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def list(self, who: Who) -> Sequence[Price]:
-        """List the prices of every model in use or with an own price of the tenant. For administrators."""
+        """List prices for every model in use or with a tenant price. For administrators."""
         require_admin(who)
         with self._database.transaction(who) as connection:
             used = connection.execute(queries["models_in_use"]).fetchall()
@@ -140,10 +140,10 @@ class TenantPrices:
         ]
 
     def set(self, who: Who, model: str, unit: str, price: Decimal | str | None, valid_from: date | None = None) -> None:
-        """Set the tenant's own price from a day on, by default today; None returns to the list price.
+        """Set the tenant's price from a day on, by default today; `None` returns to the list price.
 
-        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a
-        sentence for what cannot be a price.
+        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` explaining an
+        invalid price.
         """
         require_admin(who)
         require_recent(self._database, who)
@@ -161,7 +161,7 @@ class TenantPrices:
 
 
 def read_prices(connection: Connection) -> Mapping[str, Any]:
-    """Read the tenant's own prices in force today, by model and unit; empty without any."""
+    """Read the tenant's prices in force today, by model and unit; empty without any."""
     row = connection.execute(queries["tenant_prices"]).fetchone()
     return row[0] if row else {}
 
@@ -191,7 +191,7 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
 
 
 def _planned(own: Sequence[PriceChange], today: date) -> list[PriceChange]:
-    """Return the future changes, one for each day: the last one entered counts."""
+    """Return future changes, a single one per day: the last entered wins."""
     days: dict[date, PriceChange] = {}
     for change in own:
         if change.valid_from > today:
@@ -226,7 +226,7 @@ def _own_price(price: Decimal | str | None) -> Decimal | None:
 
 
 def retirement_notice(model: str, today: date) -> str | None:
-    """Return a sentence when a vendor retires this model, from 180 days before; None otherwise."""
+    """Return a sentence if a vendor retires this model, from 180 days before; `None` otherwise."""
     for entry in _table()["retirement"]:
         if model not in entry["models"]:
             continue
@@ -239,7 +239,7 @@ def retirement_notice(model: str, today: date) -> str | None:
 
 
 def _amounts(usage: Usage) -> dict[str, int]:
-    """Return the billed amounts by unit. Cached tokens are part of the input tokens and have their own price."""
+    """Return the billed amounts by unit. Cached tokens are part of the input tokens and priced separately."""
     cached = min(usage.cached_input_tokens, usage.input_tokens)
     amounts: dict[str, int] = {
         "input_mtok": usage.input_tokens - cached,
@@ -252,7 +252,7 @@ def _amounts(usage: Usage) -> dict[str, int]:
 
 
 def _own_prices(overrides: Mapping[str, Any] | None, usage: Usage) -> Prices:
-    """Return a tenant's prices of this model, leaving out invalid ones: a wrong price must not stop an answer."""
+    """Return a tenant's prices for this model, skipping invalid prices: a wrong price must not stop an answer."""
     found = (overrides or {}).get(usage.model)
     return _decimals(found) if isinstance(found, Mapping) else {}
 
@@ -281,7 +281,7 @@ def _genai_prices(usage: Usage) -> Prices:
     """Return genai-prices' prices per million for a call of this size: some models cost more for long calls."""
     provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
-    import genai_prices  # with the first call that is priced: most commands make none
+    import genai_prices  # Imported with the first priced call: most commands make none.
 
     base = _Counts(input_tokens=usage.input_tokens, output_tokens=0)
     try:
@@ -306,7 +306,7 @@ def _genai_prices(usage: Usage) -> Prices:
 
 
 def _at_size(price: Any, input_tokens: int) -> Decimal | None:
-    """Return the price for a call of this size. Beyond the start of a tier, its price counts for every token."""
+    """Return the price for a call of this size. Past a tier's start, the tier's price applies to every token."""
     if price is None or isinstance(price, Decimal):
         return price
     reached = [tier.price for tier in price.tiers if input_tokens > tier.start]
