@@ -1,1 +1,1 @@
-"""Ask a collection questions whose answers are known, and measure what it finds and says."""
+"""Ask a collection questions with known answers, and measure search results and answers."""

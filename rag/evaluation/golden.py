@@ -1,4 +1,4 @@
-"""Read golden questions: each question, and where in the documents its answer is."""
+"""Read golden questions: each question, and where the documents answer it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag.records.chat_logs import ChatLogEntry
 
 MAXIMUM_QUESTIONS = 5000
 MAXIMUM_CHARACTERS = 2000
-#: Between several values in one cell of a CSV file.
+#: Separates several values in a CSV cell.
 SEPARATOR = ";"
 NO = ("no", "false", "0", "n")
 
@@ -28,17 +28,17 @@ class GoldenQuestion:
     question: str
     #: Title or file name of the answering document; "" if only the answer counts.
     document: str = ""
-    #: Pages that answer, each alone; empty: any page.
+    #: Pages, each with the answer; empty means any page.
     pages: tuple[int, ...] = ()
     #: A good answer in full.
     answer: str = ""
-    #: Words that a right answer holds, each.
+    #: Words which must all be in a right answer.
     evidence: tuple[str, ...] = ()
     language: str = ""
     tags: tuple[str, ...] = ()
     #: Whether the documents answer it at all.
     is_answerable: bool = True
-    #: The logged question's text, if made from one; erased with the asker.
+    #: The logged question's text, if made from a log; erased with the asker.
     asked_as: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class GoldenQuestion:
 
 
 def read_golden(path: Path) -> list[GoldenQuestion]:
-    """Read a CSV or JSONL file. Raises `InvalidInput` with the line that cannot be read."""
+    """Read a CSV or JSONL file. Raises `InvalidInput` with the unreadable line."""
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError as exc:
@@ -55,7 +55,7 @@ def read_golden(path: Path) -> list[GoldenQuestion]:
 
 
 def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
-    """Read golden questions from CSV with a header line, or from one JSON object a line."""
+    """Read golden questions from CSV with a header line, or from a JSON object per line."""
     rows: list[Mapping[str, Any]] = []
     try:
         rows += csv.DictReader(io.StringIO(text, newline="")) if is_csv else _json_rows(text)
@@ -94,7 +94,7 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
 
 
 def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
-    """Make a golden question from an asked question, with the first source that supports the answer."""
+    """Build a golden question from a logged question, with the first source supporting the answer."""
     question = entry.question
     held = [passage for passage in (entry.prompt.passages if entry.prompt else ()) if passage.state == "held"]
     of_first = [passage for passage in held if passage.document_id == held[0].document_id]
@@ -112,7 +112,7 @@ def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
 
 
 def golden_to_jsonl(questions: Iterable[GoldenQuestion]) -> bytes:
-    """Write questions as a JSON object a line, for `parse_golden`."""
+    """Write questions as JSON lines, for `parse_golden`."""
     rows = [{name: value for name, value in one.to_json().items() if value not in ("", ())} for one in questions]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
@@ -135,7 +135,7 @@ def _json_rows(text: str) -> list[Mapping[str, Any]]:
 
 
 def _several(value: Any) -> Sequence[str]:
-    """Return the values of a list, or of a cell that parts them with semicolons."""
+    """Return the values of a list, or of a cell separated by semicolons."""
     if value is None:
         return ()
     parts = value if isinstance(value, list) else str(value).split(SEPARATOR)

@@ -1,7 +1,7 @@
-"""Have a model check whether answers follow from their sources, beside the comparison of words and figures.
+"""Have a model check whether answers follow from their sources, beside comparing words and figures.
 
-Each answer is one small call, which is one row of the ledger with the answer's question. Where a budget is spent, or
-the model does not answer, the figure is left out and the run goes on.
+Each answer is a small call and a ledger row for the answer's question. If a budget is spent, or the model does not
+answer, the figure is left out and the run continues.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ REQUEST_TOKENS, REPLY_TOKENS = 1800, 250
 
 
 class Judge:
-    """Checks answers by the model that translates and tags, which is the cheaper one. Thread-safe."""
+    """Check answers with the cheaper model, used for translating and tagging. Thread-safe."""
 
     def __init__(
         self,
@@ -62,19 +62,19 @@ class Judge:
         *,
         stop_spending: Callable[[Identity], str] = lambda identity: "",
     ) -> None:
-        """`stop_spending` says why no paid model may be called for somebody; "" where it may."""
+        """`stop_spending` says why no paid model may be called for a person; "" if allowed."""
         self._providers = providers
         self._ledger = ledger
         self._chat_logs = chat_logs
         self._stop_spending = stop_spending
 
     def model(self, profile: Profile) -> str:
-        """Return the name of the model that checks; "" where no provider is configured."""
+        """Return the checking model's name; "" without a provider."""
         model = self._providers.translation_model_for(profile)
         return model.model if model is not None else ""
 
     def estimate(self, tenant_id: str, profile: Profile, answers: int) -> Decimal | None:
-        """Return the rough cost of checking so many answers; None without a price."""
+        """Estimate the cost of checking this many answers; `None` without a price."""
         model = self._providers.translation_model_for(profile)
         if model is None:
             return Decimal(0)
@@ -87,7 +87,7 @@ class Judge:
     def share_supported(
         self, asker: Identity, profile: Profile, chat_log_id: UUID, answer: str, cited: Sequence[Citation]
     ) -> float | None:
-        """Return the share of sentences that follow from the sources; None if unknown."""
+        """Return the share of sentences which follow from the sources; `None` if unknown."""
         model = self._providers.translation_model_for(profile)
         if model is None or not cited or self._stop_spending(asker):
             return None
@@ -107,14 +107,14 @@ class Judge:
 
 
 def messages_for(answer: str, cited: Sequence[Citation]) -> list[ChatMessage]:
-    """Make the prompt that checks an answer."""
+    """Build the prompt for checking an answer."""
     passages = [as_data("passage", one.passage[:PASSAGE_CHARACTERS], title=one.title) for one in cited]
     shown = "\n\n".join([*passages, as_data("answer", without_markers(answer)[:ANSWER_CHARACTERS])])
     return [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)]
 
 
 def share_of(reply: str) -> float | None:
-    """Return the share of supported sentences; None if the reply judges no sentence."""
+    """Return the share of supported sentences; `None` if the reply judges no sentence."""
     try:
         verdicts = [bool(row["supported"]) for row in json.loads(reply)["sentences"]]
     except (ValueError, RecursionError, KeyError, TypeError):

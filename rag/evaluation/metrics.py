@@ -1,6 +1,6 @@
-"""Measure one answer against its golden question, sum up a run, and compare two runs.
+"""Measure an answer against its golden question, summarize a run, and compare two runs.
 
-Ranks are of the passages that were handed to the answer, in their order. A page counts once, at its first place.
+Ranks refer to the passages given to the answer, in order. A page counts a single time, at its first place.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from rag.evaluation.golden import GoldenQuestion
 from rag.types import Citation, Outcome
 
-#: Places that count: a reader looks at about five sources.
+#: Places considered: a reader looks at about five sources.
 RECALL_AT, NDCG_AT = 5, 10
 RESAMPLES = 10_000
-#: With fewer questions an interval says nothing.
+#: With fewer questions an interval is meaningless.
 LEAST_PAIRS = 10
 SEED = 20261122
-#: Figures of an answer that are means over a run, with whether more is better.
+#: Answer figures averaged over a run, with whether higher is better.
 FIGURES: Mapping[str, bool] = {
     "page_recall": True,
     "page_rank": True,
@@ -63,7 +63,7 @@ TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedAnswer:
-    """What came of a question: the passages in their order, the answer and its sources."""
+    """The result for a question: the ranked passages, the answer and its sources."""
 
     ranked: Sequence[Citation]
     answer: str
@@ -76,7 +76,7 @@ class EvaluatedAnswer:
 
 
 def figures_of(golden: GoldenQuestion, reply: EvaluatedAnswer) -> dict[str, float]:
-    """Measure an answer. Figures without meaning for the question are left out of averages."""
+    """Measure an answer. Figures without meaning for the question are left out and do not count in means."""
     found: dict[str, float] = {"total_ms": float(reply.total_ms)}
     if reply.cost is not None:
         found["cost"] = reply.cost
@@ -131,7 +131,7 @@ def _folded(text: str) -> str:
 
 
 def means(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of each figure over the questions that have it; of times the median."""
+    """Return each figure's mean over the questions which have it; for times the median."""
     summed = {}
     for name in FIGURES:
         values = [result[name] for result in results if name in result]
@@ -142,7 +142,7 @@ def means(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One figure of two runs over the same questions; `low` and `high` bound 95 % of the difference."""
+    """A figure in two runs over the same questions; `low` and `high` bound 95 % of the difference."""
 
     figure: str
     questions: int
@@ -154,7 +154,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Return `better`, `worse` or `no difference`, of the second against the first; of few questions nothing."""
+        """Return `better`, `worse` or `no difference` for the second run against the first, or `too few questions`."""
         if self.questions < LEAST_PAIRS:
             return "too few questions"
         if self.low <= 0 <= self.high:

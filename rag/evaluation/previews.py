@@ -1,7 +1,7 @@
-"""Compare what questions find with a collection's settings as they are and as they would be, before they are saved.
+"""Compare search results under a collection's current and changed settings, before they are saved.
 
-Only the search is run, twice a question, as answering runs it; nothing is written. Paid models of the search are asked
-only where the administrator asks for it, and each such call is in the ledger.
+Only the search runs, twice per question, like in answering; nothing is written. Paid search models are used only if the
+administrator asks for it, and each such call is in the ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rag.types import Citation, Collection, Identity, Operation, Question, Usage
 #: Questions of a comparison.
 MAXIMUM_QUESTIONS = 10
 LONGEST_QUESTION = 500
-#: Tokens of a question, and of a request to translate or reword it; for the estimate.
+#: Tokens in a question, and in a request to translate or reword it; for the estimate.
 QUESTION_TOKENS, REQUEST_TOKENS, REPLY_TOKENS = 40, 400, 80
 
 Verdict = Literal["answered", "perhaps", "none"]
@@ -36,23 +36,23 @@ class SearchOutcome:
 
     verdict: Verdict
     passages: tuple[Citation, ...]
-    #: The reason for a failed search, as a sentence; empty otherwise.
+    #: The reason for a failed search, as a sentence; "" otherwise.
     problem: str = ""
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
-        """Return the passages that the other one lacks."""
+        """Return the passages missing in `other`."""
         known = {passage.chunk_id for passage in other.passages}
         return tuple(passage for passage in self.passages if passage.chunk_id not in known)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """One question with the settings as they are and as they would be."""
+    """A question's results with the current and the changed settings."""
 
     question: str
     before: SearchOutcome
     after: SearchOutcome
-    #: The cost of both searches; None without a price.
+    #: The cost of both searches; `None` without a price.
     cost: Decimal | None
 
     @property
@@ -71,7 +71,7 @@ class Previews:
         self._providers = providers
 
     def recent_questions(self, identity: Identity, collection_id: UUID) -> list[str]:
-        """Return what people asked of a collection last, each once. For administrators."""
+        """Return people's latest questions to a collection, without duplicates. For administrators."""
         require_admin(identity)
         found = self._database.fetch_value(
             identity,
@@ -83,14 +83,14 @@ class Previews:
         return [str(question) for question in found or []]
 
     def needs_paid_calls(self, collection: Collection) -> bool:
-        """Return whether nothing of this collection can be searched without a paid call."""
+        """Whether every search in this collection needs a paid call."""
         try:
             return self._providers.embedder_for(collection.embedding_model).is_paid
         except RagError:
             return False
 
     def estimate(self, collection: Collection, *profiles: Profile, questions: int) -> Decimal | None:
-        """Return what comparing costs at most with the search's models; None where a price is not known."""
+        """Return the maximum cost of a comparison with the search's models; `None` if a price is unknown."""
         usages: list[tuple[Operation, Usage]] = []
         for profile in profiles:
             if self.needs_paid_calls(collection):
@@ -123,10 +123,9 @@ class Previews:
         *,
         with_paid_models: bool = False,
     ) -> list[Preview]:
-        """Search for each question with both. For administrators; raises `DatabaseUnavailable`.
+        """Search for each question with both profiles. For administrators; raises `DatabaseUnavailable`.
 
-        Without the paid models, questions are searched as they are once a budget is spent: nothing is translated or
-        reranked by a provider.
+        Without the paid models, questions are searched like after a spent budget: no provider translates or reranks.
         """
         require_admin(identity)
         profiles = [profile.model_copy(update={"spends": with_paid_models}) for profile in (before, after)]

@@ -1,10 +1,10 @@
-"""Run golden questions through the product, store what each brought, and compare runs.
+"""Run golden questions through the product, store each result, and compare runs.
 
-Every question goes the whole way of a person's, and is logged as one of an evaluation. Its result is stored before the
-next is asked: a run that was interrupted goes on where it ended, and nothing is paid for twice. One process at a time
-works on a run: it renews its claim on the row of the run, and a killed process's claim runs out within a minute. No
-connection is held meanwhile. Where nothing answers any more, such as with a rejected key, the run is interrupted too:
-that says nothing about the documents.
+Every question takes the same path as a person's, and is logged as part of an evaluation. Its result is stored before
+the next question: an interrupted run continues where it ended, and nothing is paid twice. A single process at a time
+works on a run: it renews its claim on the run's row, and a killed process's claim expires within a minute. No
+connection is held meanwhile. If every call fails, such as with a rejected key, the run is interrupted too, because the
+failures say nothing about the documents.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from rag.types import Collection, Identity, Outcome, Question, Role, Who
 log = logging.getLogger("rag.evaluation")
 
 MAXIMUM_LISTED = 50
-#: Proposals that are searched for: some ten milliseconds each, while somebody waits.
+#: Proposals to check by search: some ten milliseconds each, while a person waits.
 MAXIMUM_CHECKED = 24
-#: After so many answers in a row that failed, what answers is taken to be down.
+#: After this many consecutive failures, the answering service counts as down.
 MOST_FAILURES = 3
-#: So long a claim on a run holds without being renewed, and after how much of that it is renewed.
+#: Seconds a claim on a run is valid without renewal, and the share after which it is renewed.
 CLAIM_SECONDS, RENEWED_AFTER = 60.0, 0.25
 TAKEN = "Another process works on this run. Look again when it has ended."
 INTERRUPTED = "{done} of {questions} questions are asked; the run was interrupted: {why}"
@@ -53,7 +53,7 @@ Source = Literal["feedback", "gaps", "documents"]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run: with what, over how many questions, how far it came, and the means of its figures."""
+    """A run: its settings, number of questions, progress, and mean figures."""
 
     id: UUID
     collection_id: UUID
@@ -68,9 +68,9 @@ class Run:
     finished_at: datetime | None
     #: Whether a model checks the answers as well.
     is_judged: bool = False
-    #: Whether it was made at night, of the collection's own questions and settings.
+    #: Whether it is a nightly run, with the collection's questions and settings.
     is_nightly: bool = False
-    #: Whether some process asks its questions now.
+    #: Whether a process is asking its questions now.
     is_worked_on: bool = False
 
 
@@ -116,20 +116,20 @@ class Evaluations:
     """Keeps golden questions, runs them, and compares runs."""
 
     def __init__(self, database: Database, answerer: Answerer, judge: Judge, by_words: Retriever) -> None:
-        """Take what they are run with; `by_words` searches for nothing, to check what documents propose."""
+        """`by_words` is a retriever without paid calls, for checking proposals from documents."""
         self._database = database
         self._answerer = answerer
         self._by_words = by_words
         self._control = JobControl(database)
         self.judge = judge
         self._cancel = Event()
-        #: Ends each answer that is under way.
+        #: Stops each answer in progress.
         self._asking: set[Event] = set()
         self._running: set[UUID] = set()
-        #: Why runs of this process were interrupted.
+        #: Why this process's runs were interrupted.
         self._troubles: dict[UUID, str] = {}
         self._lock = Lock()
-        #: Runs in the background take turns: each asks as fast as it is answered.
+        #: Background runs take turns: each asks as fast as it gets answers.
         self._turn = Lock()
 
     # Golden questions
@@ -140,7 +140,7 @@ class Evaluations:
         return {row.id: golden_from_json(row.golden) for row in rows}
 
     def add_golden(self, who: Who, collection: Collection, questions: Sequence[GoldenQuestion]) -> None:
-        """Add golden questions; one with the same words replaces the earlier. For administrators."""
+        """Add golden questions; a question with the same words replaces the earlier. For administrators."""
         require_admin(who)
         with self._database.transaction(who) as connection:
             for question in questions:
@@ -148,7 +148,7 @@ class Evaluations:
                 connection.execute(queries["put_golden_question"], row)
 
     def change_golden(self, who: Who, collection: Collection, golden_id: UUID, question: GoldenQuestion) -> None:
-        """Put another golden question in the place of one. For administrators; raises `NotFound`."""
+        """Replace a golden question. For administrators; raises `NotFound`."""
         require_admin(who)
         row = {"id": golden_id, "collection_id": collection.id, "golden": Jsonb(question.to_json())}
         with self._database.transaction(who) as connection:
@@ -157,7 +157,7 @@ class Evaluations:
                 raise NotFound
 
     def remove_golden(self, who: Who, golden_ids: Sequence[UUID]) -> str:
-        """Remove golden questions, and return what puts them back. For administrators; raises `NotFound`."""
+        """Remove golden questions, and return a value for restoring them. For administrators; raises `NotFound`."""
         require_admin(who)
         kept = self._database.fetch_value(who, "delete_golden_questions", ids=[*golden_ids])
         if kept is None:
@@ -165,7 +165,7 @@ class Evaluations:
         return str(kept)
 
     def put_golden_back(self, who: Who, kept: str) -> None:
-        """Undo a removal. For administrators; raises `InvalidInput` where their collection is gone."""
+        """Undo a removal. For administrators; raises `InvalidInput` if their collection is gone."""
         require_admin(who)
         self._database.put_back(who, "put_golden_questions_back", kept=kept)
 
@@ -174,8 +174,8 @@ class Evaluations:
     ) -> builtins.list[GoldenQuestion]:
         """Propose golden questions: rated as helpful, from gaps, or from documents.
 
-        Questions from documents were written by the model that tagged them or from their headings; they are proposed,
-        with the pages found, if a search by words finds the answer in that document first.
+        Questions from documents were written by the tagging model or come from headings. They are proposed, with the
+        pages found, if a word search finds the answer in the document first.
         """
         found = self._database.fetch_all(
             who, f"golden_from_{source}", _Proposal, collection_id=collection_id, document_id=document_id,
@@ -199,7 +199,7 @@ class Evaluations:
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
-        """Return a question with the answering pages; None if another document comes first."""
+        """Return a question with the answering pages; `None` if another document comes first."""
         program = Identity(
             account_id=UUID(int=0), tenant_id=collection.tenant_id, email="", name="program", role=Role.ADMIN
         )
@@ -225,7 +225,7 @@ class Evaluations:
         is_judged: bool = False,
         is_nightly: bool = False,
     ) -> UUID:
-        """Store a run that is to be made; `model` answers in place of the profile's.
+        """Store a new run; `model` answers instead of the profile's.
 
         With `is_judged` a model checks the answers as well, one paid call each. Raises `InvalidInput`.
         """
@@ -252,7 +252,7 @@ class Evaluations:
     def interrupted(
         self, collection: Collection, profile: Profile, golden: Sequence[GoldenQuestion], *, since: datetime
     ) -> UUID | None:
-        """Return the latest nightly run of these questions and settings, begun since then, that has not ended."""
+        """Return the latest unfinished nightly run with these questions and settings, begun since `since`."""
         overrides = {name: values[1] for name, values in profile_by_name(profile.name).differences(profile).items()}
         for run in self.runs(collection.tenant_id, collection.id):
             if run.finished_at is None and run.is_nightly and run.created_at >= since:
@@ -270,11 +270,11 @@ class Evaluations:
         cancel: Event | None = None,
         on_progress: Callable[[int, int], None] = lambda done, questions: None,
     ) -> Run:
-        """Ask what a run has not asked yet, and return it.
+        """Ask a run's remaining questions, and return the run.
 
-        It ends before its end when `cancel` is set, else when the application stops; a question that is being answered
-        then is asked again. Raises `InvalidInput` while another process works on it, `ProviderUnavailable` where one
-        answer after the other fails, `TenantSuspended`.
+        It stops early when `cancel` is set, by default when the application stops; a question in progress is asked
+        again later. Raises `InvalidInput` while another process works on it, `ProviderUnavailable` if answers fail one
+        after the other, `TenantSuspended`.
         """
         self._control.stop_if_suspended(collection.tenant_id)
         with self._claimed(collection.tenant_id, run_id) as worker:
@@ -283,7 +283,7 @@ class Evaluations:
 
     @contextmanager
     def _claimed(self, tenant_id: str, run_id: UUID) -> Iterator[UUID]:
-        """Be the only one that works on a run, and yield the worker's id. Raises `InvalidInput` where it is taken."""
+        """Claim a run for a single worker, and yield the worker's id. Raises `InvalidInput` if it is taken."""
         worker = uuid4()
         claim = {"run_id": run_id, "worker": worker, "seconds": CLAIM_SECONDS}
         if not self._database.execute(tenant_id, "claim_run", **claim):
@@ -292,7 +292,7 @@ class Evaluations:
 
         def renew() -> None:
             while not over.wait(CLAIM_SECONDS * RENEWED_AFTER):
-                # Without the database, the results that are to be stored say so.
+                # Without the database, storing the results fails anyway.
                 with suppress(DatabaseUnavailable):
                     self._database.execute(tenant_id, "claim_run", **claim)
 
@@ -344,7 +344,7 @@ class Evaluations:
                     raise interrupted()
                 continue
             has_answered = True
-            # If others are answered, earlier failures are informative, too.
+            # If other questions are answered, earlier failures are informative, too.
             for one in (*failed, asked):
                 keep(one)
             failed.clear()
@@ -389,14 +389,14 @@ class Evaluations:
         model: str = "",
         is_judged: bool = False,
     ) -> UUID:
-        """Begin a run in the background, of the collection's own settings without `profile`. For administrators."""
+        """Start a run in the background; the default profile is the collection's. For administrators."""
         require_admin(identity)
         run_id = self.begin(collection, profile or profile_of(collection), golden, model=model, is_judged=is_judged)
         self.go_on(identity, collection, run_id)
         return run_id
 
     def go_on(self, identity: Identity, collection: Collection, run_id: UUID) -> None:
-        """Go on with an interrupted run in the background; nothing where it is under way. For administrators."""
+        """Continue an interrupted run in the background; does nothing if it is in progress. For administrators."""
         require_admin(identity)
         if self.run(identity, run_id).is_worked_on:
             return
@@ -422,7 +422,7 @@ class Evaluations:
         Thread(target=work, name=f"evaluation {run_id}", daemon=True).start()
 
     def trouble(self, run_id: UUID) -> str:
-        """Return why a run that was begun in the background of this process was interrupted; "" where it was not."""
+        """Return why a background run in this process was interrupted; "" otherwise."""
         return self._troubles.get(run_id, "")
 
     def is_running(self, run_id: UUID) -> bool:
@@ -438,7 +438,7 @@ class Evaluations:
                 cancel.set()
 
     def ask_again(self, identity: Identity, collection: Collection, question: str, profile: Profile) -> UUID:
-        """Ask one question with another profile or other settings; return its row in the log.
+        """Ask a question with another profile or other settings; return its log row.
 
         The log counts the question as part of an evaluation, not as a person's, and the ledger has the cost.
         """
@@ -458,20 +458,20 @@ class Evaluations:
         return found
 
     def results(self, who: Who, run_id: UUID) -> builtins.list[Result]:
-        """Return the measurements of each question, in their order."""
+        """Return the measurements for each question, in order."""
         return self._database.fetch_all(who, "evaluation_results", Result, run_id=run_id)
 
     def questions(self, who: Who, run_id: UUID) -> builtins.list[GoldenQuestion]:
-        """Return the questions of a run as they were when it began. Raises `NotFound`."""
+        """Return a run's questions as they were at its start. Raises `NotFound`."""
         asked = self._database.fetch_value(who, "evaluation_golden", run_id=run_id)
         if asked is None:
             raise NotFound
         return [golden_from_json(row) for row in asked]
 
     def compare(self, who: Who, first: UUID, second: UUID) -> builtins.list[Comparison]:
-        """Compare two runs over the questions that both asked.
+        """Compare two runs over the questions both asked.
 
-        Raises `NotFound`, and `InvalidInput` when there are none.
+        Raises `NotFound`, and `InvalidInput` without common questions.
         """
         asked = [
             {
