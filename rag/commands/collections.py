@@ -129,7 +129,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def collection(arguments: argparse.Namespace, settings: Settings) -> int:
-    """List collections, or make, change or delete one."""
+    """List collections, or create, change or delete one."""
     from rag.services import connect_services, program_of
 
     parts = connect_services(settings)
@@ -185,7 +185,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) -> int:
-    """Move a collection to the bin, or delete it for good, there or where it is."""
+    """Move a collection to the bin, or delete it for good, whether in the bin or not."""
     from rag.ingestion.bin import BIN_DAYS
 
     library, wanted = parts.documents, arguments.collection
@@ -265,7 +265,7 @@ def _described(found: Collection) -> str:
 
 
 def _setting(given: str) -> tuple[str, Any]:
-    """Read SETTING=VALUE, with JSON as the value, or a text as it is. Raises `InvalidInput`."""
+    """Read SETTING=VALUE; the value is JSON, else plain text. Raises `InvalidInput`."""
     name, equals, value = given.partition("=")
     if not equals:
         raise InvalidInput(f"Settings are written SETTING=VALUE, such as top_k=20, not {given!r}.")
@@ -276,7 +276,7 @@ def _setting(given: str) -> tuple[str, Any]:
 
 
 def sync(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Compare with the source, then process the changes; without changes nothing is done."""
+    """Compare with the source, then process the changes, if any."""
     from rag.ingestion.document_jobs import JobTaken
     from rag.services import program_of, services
     from rag.types import DocumentStatus
@@ -286,7 +286,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         parts.pipeline.control.stop_if_suspended(tenant)
         identity = program_of(tenant)
-        # Posts belong on a notice board; files go where questions go.
+        # Posts belong on a notice board; files go to the collection asked by default.
         is_any = arguments.collection or arguments.folder is not None or arguments.github or arguments.source
         board = None if is_any else parts.syncs.default_collection(tenant)
         collection = board or parts.choose_collection(tenant, arguments.collection)
@@ -333,7 +333,7 @@ def interval(given: str) -> int:
 
 
 def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the settings of a table of posts. Raises `InvalidInput`."""
+    """Return the settings for a table of posts. Raises `InvalidInput`."""
     mapping: dict[str, Any] = {"table": table}
     for given in columns:
         field, equals, name = given.partition("=")
@@ -359,7 +359,7 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
             parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
             is_kept = True
         _set_schedule(parts, identity, collection, arguments.every, FolderSource.kind)
-        if is_kept:  # with a run that its page shows
+        if is_kept:  # With a run shown on its page.
             return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
         return sync_collection(
             parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
@@ -394,7 +394,7 @@ def _secret_in(path: Path) -> str:
 def _set_schedule(
     parts: Services, identity: Identity, collection: Collection, every: int | None, kind: str | None
 ) -> None:
-    """Set the minutes between automatic comparisons; 0 stops, None changes nothing."""
+    """Set the minutes between automatic comparisons; 0 stops, `None` changes nothing."""
     if every is not None:
         parts.syncs.set_schedule(identity, collection, every or None, kind=kind)
 
@@ -441,7 +441,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
-    """Return the model the collection had before its last switch. Raises `SettingsError` when its vectors are gone."""
+    """Return the collection's model before its last switch. Raises `SettingsError` if its vectors are gone."""
     for move in moves:
         if move.can_be_undone and move.to_model == model_now:
             return move.from_model

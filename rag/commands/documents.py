@@ -96,7 +96,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Take the files of all paths through the whole pipeline: one line for each, a bar and a summary for all."""
+    """Send the files at all paths through the whole pipeline: a line for each, a bar and a summary for all."""
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import unreadable_files
     from rag.services import services
@@ -164,7 +164,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _count(paths: list[Path], limits: ExtractionLimits) -> int:
-    """Count the files at all paths. Raises `SettingsError` that names the archive which cannot be used."""
+    """Count the files at all paths. Raises `SettingsError` naming an unusable archive."""
     from rag.ingestion.sources.folder import count_files
 
     total = 0
@@ -185,7 +185,7 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def _shown(paths: list[Path], path: Path, place: str) -> str:
-    """Return where a file is: within its folder or archive, and where there are several paths, with that path."""
+    """Return a file's place within its folder or archive, including the path if there are several."""
     if len(paths) == 1:
         return place
     return str(path) if path.is_file() and place == path.name else str(path / place)
@@ -222,7 +222,7 @@ def documents(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _correct(parts: Services, identity: Identity, arguments: argparse.Namespace) -> bool:
-    """Show the text of a page, or correct it and process the new version. Returns whether it can be searched now."""
+    """Show a page's text, or correct it and process the new version. Returns whether the version is searchable."""
     from rag.errors import InvalidInput, NotFound
     from rag.ingestion.corrections import fingerprint
 
@@ -278,9 +278,9 @@ def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) ->
 def in_order(
     process: Callable[[FoundFile], ProcessingResult], files: Iterable[FoundFile]
 ) -> Iterator[tuple[FoundFile, Future[ProcessingResult]]]:
-    """Yield each file with its result, in their order; as many at once as the worker takes.
+    """Yield each file with its result, in order; the worker's maximum runs concurrently.
 
-    Files of one name are versions of one document, the last of them the latest, so they wait for each other.
+    Files with the same name are versions of a document, the last is the latest, so they wait for each other.
     """
     from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 
@@ -300,7 +300,7 @@ def in_order(
 
 
 def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:
-    """Draw a bar on the terminal's last line; nothing where the output goes to a file."""
+    """Draw a bar on the terminal's last line, unless the output goes to a file."""
     if sys.stdout.isatty():
         filled = width * done // total
         print(f"\r{'█' * filled}{'░' * (width - filled)} {done}/{total} {name:<40.40}", end="", flush=True)

@@ -132,7 +132,7 @@ def _least(wanted: list[str], known: list[str]) -> dict[str, float]:
 
 
 def _too_low(runs: list[Run], least: dict[str, float]) -> int:
-    """Print the figures that are too low, and return the exit status. A missing figure counts as too low."""
+    """Print figures below their limit, and return the exit status. A missing figure counts as too low."""
     status = 0
     for run in runs:
         for name, value in least.items():

@@ -1,6 +1,6 @@
-"""End connections whose request does not come: half of a head, or a body that drips.
+"""End connections whose request does not arrive: half a head, or a slowly dripping body.
 
-uvicorn waits for both for as long as a client likes, and each open connection takes a descriptor of the process.
+uvicorn waits for both without a limit, and each open connection takes a file descriptor.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: From the connection, or from the first byte of a further request on it, to the end of the request's head.
+#: From the connection, or from a further request's first byte, to the end of the request's head.
 HEAD_SECONDS = 30.0
-#: A body brings so many bytes in so many seconds, or ends in them. The slowest lines bring more.
+#: A body brings this many bytes in this time, or ends. The slowest lines are faster.
 BODY_SECONDS, BODY_BYTES = 30.0, 64 * 1024
 
 
 class HttpConnection(H11Protocol):
-    """A connection of uvicorn that waits for a request within bounds.
+    """A uvicorn connection which limits the wait for a request.
 
-    While the server is busy with the beginning of a body, the rest is not waited for. Websockets are left alone.
+    While the server is busy with a body's beginning, the rest is not awaited. Websockets are exempt.
     """
 
     head_seconds, body_seconds, body_bytes = HEAD_SECONDS, BODY_SECONDS, BODY_BYTES
@@ -43,7 +43,7 @@ class HttpConnection(H11Protocol):
         if self.transport.get_protocol() is not self:
             self._calm()
         elif state is h11.IDLE:
-            # Between requests uvicorn's own timer ends the connection, until the first byte of the next head.
+            # Between requests uvicorn's timer ends the connection, until the next head's first byte.
             if self._timer is None:
                 self._wait(self.head_seconds)
         elif state is h11.SEND_BODY:

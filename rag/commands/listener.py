@@ -1,4 +1,4 @@
-"""Carry out commands in the server, for processes of this machine: the other half of `rag.commands.running_server`."""
+"""Run commands in the server, for processes on this machine: the counterpart of `rag.commands.running_server`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from rag.storage.data_folder import only_one
 log = logging.getLogger("rag.commands")
 
 Work = Callable[[Services, argparse.Namespace, Output, Event], int]
-#: The commands that the server carries out.
+#: Commands the server can run.
 SERVED: dict[str, Work] = {"ask": ask_question, "search": search_passages}
-#: Held by the process that listens.
+#: Held by the listening process.
 LOCK = "lock"
-#: How often a second server of the data folder looks whether the first has ended.
+#: How often a second server for the data folder checks whether the first has ended.
 RETRY_SECONDS = 1.0
-#: Commands at once; any more work by themselves.
+#: The most concurrent commands; further commands run in their process.
 MOST_COMMANDS = 16
-#: Longest wait for a command to say what it wants, or to read what it is sent.
+#: Longest wait for a command to send its request, or to read its output.
 CLIENT_SECONDS = 30.0
 LONGEST_REQUEST = 2**20
 #: Longest wait for commands under way at the end.
@@ -39,7 +39,7 @@ END_SECONDS = 5.0
 
 
 class CommandListener:
-    """Listens in the data folder from `start` to `stop`. Of several servers of one folder the first one does."""
+    """Listen in the data folder from `start` to `stop`. Among several servers for a folder, the first listens."""
 
     def __init__(self, services: Services, settings_digest: str) -> None:
         """`settings_digest` is a digest of the environment's settings; commands with other settings are refused."""
@@ -56,7 +56,7 @@ class CommandListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more commands and end those under way, which their processes notice. Idempotent."""
+        """Accept no more commands and end those in progress; their processes notice. Idempotent."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -89,7 +89,7 @@ class CommandListener:
             log.warning("Commands do not reach this server, and work by themselves: %s", exc)
 
     def _listen(self, path: Path) -> None:
-        path.unlink(missing_ok=True)  # left by a killed server: the lock shows that nobody listens
+        path.unlink(missing_ok=True)  # Left by a killed server: the lock shows nobody listens.
         with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as ready:
             door.bind(str(path))
             path.chmod(0o600)
@@ -164,7 +164,7 @@ class Reply:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Notice within the block that the process has gone."""
+        """Notice within the block when the process disappears."""
         watcher = Thread(target=self._watch, name="command-watch", daemon=True)
         watcher.start()
         try:
@@ -177,7 +177,7 @@ class Reply:
     def _watch(self) -> None:
         while True:
             try:
-                self._client.recv(1)  # the process sends nothing more before closing
+                self._client.recv(1)  # The process sends nothing more before closing.
             except TimeoutError:
                 continue
             except OSError:
@@ -187,7 +187,7 @@ class Reply:
 
 
 def _request(client: socket.socket) -> dict[str, Any]:
-    """Read a process's request; None if unreadable."""
+    """Read a process's request; empty if unreadable."""
     with client.makefile("rb") as lines:
         try:
             found = json.loads(lines.readline(LONGEST_REQUEST))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag.services import Services
     from rag.types import Collection, MessageState, Outcome, Question
 
-#: The exit status of `ask` beside 0 and 1.
+#: The third exit status for `ask`, beside 0 and 1.
 NOT_WHOLE = 3
 MORE = {
     "search": "Notices, such as that a reranker did not answer, go to standard error.",
@@ -71,7 +71,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Search or ask: in the running server of the data folder where one has the same settings, else in this process."""
+    """Search or ask, in the data folder's running server if its settings match, else in this process."""
     arguments.tenant = arguments.tenant or settings.tenant
     arguments.reader_languages = terminal_languages()
     output = Terminal()
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def search_passages(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
-    """Search and write what was found; it takes too short a time to be cancelled."""
+    """Search and write the results; too short to be cancelled."""
     from rag.profiles import profile_by_name, profile_of
     from rag.retrieval.explain import explained, shortened
 
@@ -124,7 +124,7 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
 
 
 def ask_question(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
-    """Answer a question and write the answer as it comes, until `cancel` is set."""
+    """Answer a question and write the answer while it arrives, until `cancel` is set."""
     from rag.answering.pipeline import DoneEvent, TextEvent
     from rag.ingestion.loaders import has_rows
     from rag.profiles import profile_of
@@ -158,7 +158,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
 
 
 class WithoutBold:
-    """Removes the marks of bold text from an answer in pieces: a terminal shows asterisks."""
+    """Remove bold marks from an answer's pieces: a terminal shows asterisks."""
 
     def __init__(self) -> None:
         #: An asterisk at the end of the last piece, perhaps half a mark.
@@ -171,27 +171,27 @@ class WithoutBold:
 
 
 def say(notices: Sequence[str], output: Output) -> None:
-    """Write notices to standard error, where they do not mix with the answer."""
+    """Write notices to standard error, separate from the answer."""
     for notice in notices:
         output.err(f"{notice}\n")
 
 
 def exit_status(outcome: Outcome, state: MessageState) -> int:
-    """Return the exit status of an answer: 0 only for a whole one."""
+    """Return an answer's exit status: 0 only if complete."""
     if outcome in ("failed", "refused"):
         return 1
     return 0 if state == "complete" else NOT_WHOLE
 
 
 def terminal_languages() -> list[str]:
-    """Return the language the terminal is set to; none where only an encoding is set."""
+    """Return the terminal's language; empty if only an encoding is set."""
     variables = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     language = next(filter(None, variables), "").partition(".")[0]
     return [language] if re.fullmatch("[a-z]{2,3}(_.+)?", language) else []
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    """Return the options that were given; the others are the collection's own, which are its profile's at first."""
+    """Return the given options; others default to the collection's settings, initially its profile's."""
     from rag.profile import Options
 
     return Options(

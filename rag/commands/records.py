@@ -153,7 +153,7 @@ def _add_audit(commands: Commands) -> None:
 
 
 def audit(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print every entry, or only those from now on."""
+    """Print every entry, or only new entries."""
     from rag.access.tenants import all_tenants
     from rag.services import connect_services
 
@@ -185,7 +185,7 @@ def audit(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 class Tail:
-    """Follows the end of a tenant's audit log; `from_now` leaves out the entries of before."""
+    """Follow a tenant's audit log; `from_now` skips earlier entries."""
 
     def __init__(self, log: AuditLog, tenant_id: str, *, from_now: bool = False) -> None:
         self._log, self._tenant_id = log, tenant_id

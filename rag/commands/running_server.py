@@ -1,10 +1,10 @@
-"""Have the running server of the data folder carry out a command: all it needs is loaded there.
+"""Have the data folder's running server run a command, because everything is loaded there.
 
-The server listens on a Unix socket within the data folder, in a folder that only its owner may enter; nothing can be
-reached over a network (`rag.commands.listener`). The command writes one line of JSON and reads lines of JSON:
-`{"is_taken": bool}`, then `{"out": text}` and `{"err": text}` as they come, and `{"status": number}` at the end.
+The server listens on a Unix socket within the data folder, in a folder only its owner may enter; it cannot be reached
+over a network (`rag.commands.listener`). The command writes a JSON line and reads JSON lines: `{"is_taken": bool}`,
+then `{"out": text}` and `{"err": text}` during the work, and `{"status": number}` at the end.
 
-This half imports Python's own modules and the settings only.
+This half imports only the standard library and the settings.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rag.settings import Settings
 
 #: Below the data folder.
 FOLDER, SOCKET = "commands", "socket"
-#: Longest path of a socket that Linux and macOS both take, in bytes.
+#: Longest socket path in bytes that both Linux and macOS accept.
 LONGEST_PATH = 100
-#: How long to wait until the server takes the command; then it works by itself.
+#: How long to wait for the server to accept the command; then the command runs in its process.
 TAKEN_SECONDS = 5.0
 #: Settings for the server alone, without effect on commands.
 OF_THE_SERVER = frozenset({"address", "port", "public_url", "data_dir", "worker", "samples", "log_format"})
-#: Arguments that are no option of the command.
+#: Arguments which are not options of the command.
 NO_OPTIONS = frozenset({"command", "run"})
 SERVER_ENDED = "The server stopped before it had finished. Run the command again."
 
 
 class Output(Protocol):
-    """Takes what a command says, piece by piece."""
+    """Receives a command's output, piece by piece."""
 
     def out(self, text: str) -> None:
         """Write to standard output."""
@@ -45,7 +45,7 @@ class Output(Protocol):
 
 
 class Terminal:
-    """Writes to this process's own output, at once."""
+    """Write to this process's output immediately."""
 
     def out(self, text: str) -> None:
         print(text, end="", flush=True)
@@ -55,19 +55,19 @@ class Terminal:
 
 
 def socket_path(data_dir: Path) -> Path | None:
-    """Return where the server of a data folder listens; None where the path is too long for a socket."""
+    """Return the socket path for a data folder's server; `None` if the path is too long for a socket."""
     path = data_dir / FOLDER / SOCKET
     return path if len(os.fsencode(path)) <= LONGEST_PATH else None
 
 
 def digest_of(settings: Settings) -> str:
-    """Return a digest of the settings that affect commands: no secret is sent."""
+    """Return a digest of the settings affecting commands: no secret is sent."""
     values = {item.name: getattr(settings, item.name) for item in fields(settings) if item.name not in OF_THE_SERVER}
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Output) -> int | None:
-    """Return the command's status; None where no server with these settings takes it, and nothing has been done."""
+    """Return the command's status; `None` if no server with these settings accepts it, with nothing done."""
     path = socket_path(settings.data_dir)
     if path is None:
         return None
@@ -81,7 +81,7 @@ def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Out
             if not _read(replies.readline()).get("is_taken"):
                 return None
         except OSError:
-            return None  # there is no server, or one that was killed and left its socket
+            return None  # There is no server, or it was killed and left its socket.
         connection.settimeout(None)
         while True:
             try:
@@ -99,5 +99,5 @@ def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Out
 
 
 def _read(line: bytes) -> dict[str, Any]:
-    """Return a reply; an empty one where the server ended within it."""
+    """Return a reply; empty if the server ended within it."""
     return dict(json.loads(line)) if line.endswith(b"\n") else {}

@@ -1,4 +1,4 @@
-"""Run the service: `serve` starts it, `worker` processes documents beside it, `doctor` checks that all works."""
+"""Run the service: `serve` starts it, `worker` processes documents beside it, `doctor` checks everything."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.samples.load import prepare_tenant
     from rag.services import services
 
-    # The pages take as long to import as the database takes to start.
+    # Importing the pages takes as long as starting the database.
     with ThreadPoolExecutor(1, "services") as beside:
         starting = beside.submit(services)
         try:
@@ -89,9 +89,10 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         http=HttpConnection,
         log_config=None,
         access_log=False,
-        ws_per_message_deflate=False,  # redraws are small: compressing takes longer than sending
+        ws_per_message_deflate=False,  # Redraws are small: compressing takes longer than sending.
         timeout_graceful_shutdown=3,
-        # Longer than proxies and clients keep an idle connection: one that ends here just as it is used again fails.
+        # Longer than proxies and clients keep an idle connection: a connection closed here exactly when it is reused
+        # fails.
         timeout_keep_alive=75,
         ws_max_size=settings.maximum_upload_bytes,
         server_header=False,
@@ -107,7 +108,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def mcp(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Serve one program by standard input and output until it closes them."""
+    """Serve a single program over standard input and output until it closes them."""
     # Standard output belongs to the protocol.
     for handler in log.handlers:
         if isinstance(handler, logging.StreamHandler):
@@ -149,7 +150,7 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
     unread = ""
     try:
         try:
-            parts.documents.start_reader()  # which says how it is confined
+            parts.documents.start_reader()  # The reader reports how it is confined.
         except RagError as exc:
             unread = f"FAILED   Reading files: no process for it can be started and confined ({exc.message})"
         report = check_rag_health(parts, probe=arguments.probe)
@@ -168,7 +169,7 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def psql(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Start the built-in server if it is not running, and psql as a role that may only read one tenant."""
+    """Start the built-in server if necessary, and psql as a role which may only read a single tenant."""
     from rag.services import connect_services
     from rag.storage.database import reading_as
     from rag.storage.embedded_postgres import BINARIES, reader_environment, start_server

@@ -143,7 +143,7 @@ def _add_prices(commands: Commands) -> None:
 
 
 def prices(arguments: argparse.Namespace, settings: Settings) -> int:
-    """List the prices, or set one."""
+    """List prices, or set a price."""
     from rag.money.price_list import is_listed
     from rag.services import connect_services
 
