@@ -287,3 +287,37 @@ def test_lines_side_by_side_that_may_be_columns_are_in_doubt() -> None:
              "Fridges are emptied on Fridays.", "Fruit is delivered on Tuesday."]  # fmt: skip
     page = page_of(by_reportlab([left, right], (60, 300)))
     assert UNSURE_ORDER in page.warnings
+
+
+def test_stretched_columns_drawn_one_after_the_other_are_no_table() -> None:
+    clause = (
+        "Clause {}: an employee who is absent for more than {} days hands in a certificate at floor {} before noon."
+    )
+    texts = [[clause.format(n, n + 2, n) for n in numbers] for numbers in (range(1, 7), range(7, 11))]
+    rows = [("Absence", "Paper", "Deadline"), ("Illness", "Note", "day 3"), ("Accident", "Report", "day 1")]
+    width = 150.0
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, invariant=1)
+    canvas.setFont(FONT, SIZE)
+    for column, paragraphs in enumerate(texts):
+        left, y = 60 + column * (width + 20), 730
+        for paragraph in paragraphs:
+            *full, last = wrapped(paragraph, width)
+            for line in full:
+                words = line.split()
+                space = (width - sum(stringWidth(word, FONT, SIZE) for word in words)) / (len(words) - 1)
+                x = left
+                for word in words:
+                    canvas.drawString(x, y, word)
+                    x += stringWidth(word, FONT, SIZE) + space
+                y -= 12
+            canvas.drawString(left, y, last)
+            y -= 12
+    for row in rows:
+        for place, cell in enumerate(row):
+            canvas.drawString(left + 55 * place, y - 6, cell)
+        y -= 16
+    canvas.save()
+    page = page_of(buffer.getvalue())
+    assert " ".join(page.text.split("Absence")[0].split()) == " ".join(clause for column in texts for clause in column)
+    assert page.text.split("\n")[-3:] == [" | ".join(row) for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pytest
 from reportlab.pdfbase.pdfmetrics import stringWidth
@@ -104,3 +105,32 @@ def test_figures_that_a_font_draws_raised_make_no_other_number() -> None:
     drawn = b"".join(b"BT /F 12 Tf 1 0 0 1 %d 700 Tm (%s) Tj ET\n" % piece for piece in pieces)
     text = read(drawn, {**plain, "\xb9": "1", "\xb3": "3"})
     assert text == "Everyone has 30 days and 10³ kilograms ¹."
+
+
+def table_from_the_right(rows: Sequence[tuple[str, ...]], *, is_ruled: bool) -> bytes:
+    """Draw rows with their first cell on the right, word by word as each looks."""
+    drawn: list[str] = []
+    for place, row in enumerate(rows):
+        y = 700 - 20 * place
+        for edge, cell in zip((530.0, 400.0, 270.0), row, strict=True):
+            right = edge
+            for phrase in re.findall(r"[a-z0-9]+(?: [a-z0-9]+)*|[A-Z]+", cell):
+                shown = phrase[::-1] if phrase[0].isupper() else phrase
+                right -= stringWidth(shown, "Helvetica", 10)
+                drawn.append(f"BT /F 10 Tf 1 0 0 1 {right:.2f} {y} Tm ({shown}) Tj ET")
+                right -= 3
+    lines = [f"140 {714 - 20 * place} m 540 {714 - 20 * place} l S" for place in range(len(rows) + 1)]
+    lines += [f"{x} 714 m {x} {714 - 20 * len(rows)} l S" for x in (140, 280, 410, 540)]
+    return "\n".join([*(lines if is_ruled else []), *drawn]).encode()
+
+
+@pytest.mark.parametrize("is_ruled", [True, False], ids=["ruled", "unruled"])
+def test_a_table_from_right_to_left_begins_with_its_first_column(is_ruled: bool) -> None:
+    rows = [
+        ("ABGD HVS", "TIK LMN", "SPK ABG"),
+        ("ABG TIK", "350 HVS", "12"),
+        ("LMN SPK", "280 HVS", "9"),
+        ("HVS travel desk", "200 HVS", "7"),
+    ]
+    meant = "\n".join("".join(HEBREW.get(letter, letter) for letter in " | ".join(row)) for row in rows)
+    assert read(table_from_the_right(rows, is_ruled=is_ruled), {**SAME, **HEBREW}) == meant

@@ -13,7 +13,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.pdfgen.canvas import Canvas
-from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table, TableStyle
+from reportlab.platypus import Flowable, PageBreak, Paragraph, SimpleDocTemplate, Table, TableStyle
 
 import rag.samples
 from rag.ingestion.chunking import chunk_document
@@ -112,6 +112,32 @@ def test_heads_at_the_top_of_every_page_are_no_running_head() -> None:
     pages = pages_of(Table(rows, style=TableStyle([RULED]), repeatRows=1))
     assert len(pages) >= 4
     assert all(rows_of(page)[0] == "Grade | Days | Bonus" for page in pages)
+
+
+def test_a_cell_over_rows_of_two_pages_names_them_all_and_the_heads_stay() -> None:
+    rows = [
+        ["Region", "Town", "Days"],
+        *(["" if n % 5 else f"Region {n // 5}", f"Town {n}", str(n)] for n in range(150)),
+    ]
+    spans = [("SPAN", (0, first), (0, first + 4)) for first in range(1, 150, 5)]
+    # Drawn in three tables of other lengths than the cells have, as programs that break within a cell do.
+    parts = [rows[:33], rows[33:69], rows[69:104], rows[104:139]]
+    styles, begin = [], 0
+    for part in parts:
+        end = begin + len(part) - 1
+        held = [(max(top, begin), min(last, end)) for _, (_, top), (_, last) in spans if top <= end and last >= begin]
+        styles.append([RULED, *(("SPAN", (0, top - begin), (0, last - begin)) for top, last in held if last > top)])
+        begin = end + 1
+    flowing: list[Flowable] = []
+    for part, style in zip(parts, styles, strict=True):
+        flowing += [Table(part, colWidths=[80, 60, 40], style=TableStyle(style)), PageBreak()]
+    written = io.BytesIO()
+    SimpleDocTemplate(written, pagesize=A4, invariant=1).build(flowing)
+    pages = extract_pages(written.getvalue(), password=None, limits=ExtractionLimits()).pages
+    assert len(pages) >= 3
+    for page, part in zip(pages, (rows[1:33], rows[33:69], rows[69:104], rows[104:139]), strict=True):
+        assert rows_of(page)[0] == "Region | Town | Days"
+        assert rows_of(page)[1:] == [f"Region {int(row[2]) // 5} | {row[1]} | {row[2]}" for row in part]
 
 
 def test_rows_without_a_line_between_them_are_rows_of_their_own() -> None:

@@ -9,11 +9,13 @@ text.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
+from unicodedata import bidirectional
 
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.nested_tables import nested_frames
@@ -84,6 +86,10 @@ class PageTable:
     #: Where they are, cell by cell and line by line.
     parts: tuple[Box, ...] = ()
     is_ruled: bool = False
+    #: Whether lines part its columns.
+    has_grid: bool = False
+    #: Whether the columns are counted from the right. `lefts` is then of the page in a mirror.
+    is_mirrored: bool = False
     #: Whether no other text is above or below it on the page, running heads and page numbers aside.
     is_first: bool = False
     is_last: bool = False
@@ -92,11 +98,22 @@ class PageTable:
         """Return the table as text."""
         return lines_of(self.rows, self.head_rows)
 
+    def mirrored(self) -> PageTable:
+        """Return the table in the mirror of a vertical line."""
+        left, bottom, right, top = self.box
+        parts = tuple((-end, low, -begin, high) for begin, low, end, high in self.parts)
+        return replace(self, box=(-right, bottom, -left, top), parts=parts, is_mirrored=not self.is_mirrored)
+
+    def column_at(self, left: float, right: float) -> int:
+        """Return the column, counted from 1, in which a word is."""
+        return bisect_right(self.lefts, (-right if self.is_mirrored else left) + 2)
+
     def goes_on_from(self, before: PageTable) -> bool:
         """Tell whether it is the rest of a table at the end of the page before."""
         return (
             before.is_last
             and self.is_first
+            and before.is_mirrored == self.is_mirrored
             and len(before.lefts) == len(self.lefts)
             and all(abs(a - b) < 2 * SAME_LINE for a, b in zip(before.lefts, self.lefts, strict=True))
         )
@@ -104,9 +121,20 @@ class PageTable:
     def with_heads_of(self, before: PageTable) -> PageTable:
         """Return the rest of a table with the heads of its first page."""
         heads = before.rows[: before.head_rows]
-        if not heads or self.rows[: len(heads)] == heads:
-            return self
-        return replace(self, rows=(*heads, *self.rows), head_rows=before.head_rows)
+        has_heads = not heads or self.rows[: len(heads)] == heads
+        above, body = self.rows[: len(heads) * has_heads], self.rows[len(heads) * has_heads :]
+        if self.has_grid and (name := before.last_name()):
+            # A cell over several rows goes on without its text.
+            unnamed = next((place for place, row in enumerate(body) if row[0]), len(body))
+            body = (*((name, *row[1:]) for row in body[:unnamed]), *body[unnamed:])
+        if has_heads:
+            return replace(self, rows=(*above, *body))
+        return replace(self, rows=(*heads, *body), head_rows=before.head_rows)
+
+    def last_name(self) -> str:
+        """Return the name in the first cell of the last row, if it is over several rows."""
+        last = self.rows[self.head_rows :][-2:]
+        return (last[-1][0] or "") if len(last) == 2 and last[0][0] == last[1][0] else ""
 
 
 def tables_among(
@@ -118,14 +146,44 @@ def tables_among(
     """
     if not words or len(words) > MOST_WORDS:
         return []
+    if _are_from_the_right(words):
+        # In the mirror, the first column and the first word of a cell are on the left.
+        mirrored = RulingLines(
+            tuple((y, -right, -left) for y, left, right in rules.horizontal),
+            tuple((-x, bottom, top) for x, bottom, top in rules.vertical),
+        )
+        found = _tables_among([_mirrored(word) for word in words], mirrored, row_gap, column_gap, is_mirrored=True)
+        return [table.mirrored() for table in found]
+    return _tables_among(words, rules, row_gap, column_gap, is_mirrored=False)
+
+
+def _are_from_the_right(words: Sequence[Word]) -> bool:
+    directions = Counter(_direction(word.text) for word in words)
+    return directions["R"] > directions["L"]
+
+
+def _direction(text: str) -> str:
+    """Return "R" for letters that run from right to left, "L" for others, "" for figures and signs."""
+    letter = next(filter(str.isalpha, text), "")
+    return ("R" if bidirectional(letter) in ("R", "AL") else "L") if letter else ""
+
+
+def _mirrored(word: Word) -> Word:
+    left, bottom, right, top = word.box
+    return Word(word.text, (-right, bottom, -left, top))
+
+
+def _tables_among(
+    words: Sequence[Word], rules: RulingLines, row_gap: float, column_gap: float, *, is_mirrored: bool
+) -> list[PageTable]:
     frames = nested_frames(rules.horizontal, rules.vertical)
-    nested = [found for frame in frames if (found := _nested(frame, words, rules)) is not None]
+    nested = [found for frame in frames if (found := _nested(frame, words, rules, is_mirrored=is_mirrored)) is not None]
     for inner, held in nested:
         others = set(held)
         words = [*(word for word in words if word not in others), inner]
     for frame in frames:
         rules = _outside(frame, rules)
-    lines = _without_justified([_parts(line, rules, column_gap) for line in text_lines(words)])
+    lines = _without_justified([_parts(line, rules, column_gap, is_mirrored=is_mirrored) for line in text_lines(words)])
     tables = []
     for first, last in _regions(lines, rules, row_gap):
         table = _table(lines[first:last], rules)
@@ -141,7 +199,9 @@ def tables_among(
     return tables
 
 
-def _nested(frame: Box, words: Sequence[Word], rules: RulingLines) -> tuple[Word, list[Word]] | None:
+def _nested(
+    frame: Box, words: Sequence[Word], rules: RulingLines, *, is_mirrored: bool
+) -> tuple[Word, list[Word]] | None:
     """Return a table within a cell, written as one word, and the words in its frame."""
     left, bottom, right, top = frame
     held = [word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top]
@@ -153,7 +213,7 @@ def _nested(frame: Box, words: Sequence[Word], rules: RulingLines) -> tuple[Word
         ),
         tuple(rule for rule in rules.vertical if left - SAME_LINE <= rule[0] <= right + SAME_LINE),
     )
-    found = tables_among(held, inside)
+    found = _tables_among(held, inside, ROW_GAP, COLUMN_GAP, is_mirrored=is_mirrored)
     if len(found) != 1 or len(found[0].source) < sum(len(word.text) for word in held):
         return None
     middle = (bottom + top) / 2
@@ -193,7 +253,7 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
     return [sorted(row, key=lambda word: word.box[0]) for row in rows]
 
 
-def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float) -> list[Word]:
+def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
     """Return the parts of a line: words without a gap or a line between them."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
@@ -209,14 +269,34 @@ def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float) -> list[W
                 right - 1 <= x <= box[0] + 1 and begin <= word.middle <= end for x, begin, end in verticals
             )
             if not is_apart:
-                texts.append(f" {word.text}" if gap > 0.08 * height else word.text)
+                texts += [" " if gap > 0.08 * height else "", word.text]
                 left, bottom, right, top = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
                 continue
-            parts.append(Word("".join(texts), (left, bottom, right, top)))
+            parts.append(Word(_joined(texts, is_mirrored=is_mirrored), (left, bottom, right, top)))
         texts = [word.text]
         left, bottom, right, top = box
-    parts.append(Word("".join(texts), (left, bottom, right, top)))
+    parts.append(Word(_joined(texts, is_mirrored=is_mirrored), (left, bottom, right, top)))
     return parts
+
+
+def _joined(texts: Sequence[str], *, is_mirrored: bool) -> str:
+    """Join words and the blanks between them. In the mirror, Latin words and figures run from right to left."""
+    if not is_mirrored or len(texts) == 1:
+        return "".join(texts)
+    ordered: list[str] = []
+    held: list[str] = []
+    for text in texts:
+        if _direction(text) == "R":
+            # The blank before this word belongs between it and the others.
+            blank = held.pop() if held else ""
+            ordered += [*reversed(held), blank, text]
+            held = []
+        else:
+            held.append(text)
+    blanks = 0
+    while blanks < len(held) and not held[blanks].strip():
+        blanks += 1
+    return "".join([*ordered, *held[:blanks], *reversed(held[blanks:])])
 
 
 def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
@@ -376,6 +456,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         source="".join(part.text for part in parts),
         parts=tuple(part.box for part in parts),
         is_ruled=is_ruled,
+        has_grid=has_grid,
     )
 
 

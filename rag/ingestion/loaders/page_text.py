@@ -188,9 +188,10 @@ class RepeatedLines:
 
 def _is_row(lines: Sequence[str], position: int) -> bool:
     """Tell whether a line is a table row: a neighbour has as many cells."""
-    count = lines[position].count(" | ")
-    beside = lines[max(0, position - 1) : position + 2]
-    return count > 0 and sum(line.count(" | ") == count for line in beside) > 1
+    # Empty cells at the ends of a line have lost their blanks.
+    counts = [f" {line} ".count(" | ") for line in lines[max(0, position - 1) : position + 2]]
+    own = counts[min(position, 1)]
+    return own > 0 and counts.count(own) > 1
 
 
 def _edges(lines: Sequence[str]) -> list[int]:

@@ -148,6 +148,31 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
     return found
 
 
+def columns_in_order(
+    words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing
+) -> list[list[PlacedWord]]:
+    """Find the columns of running text outside tables that are drawn one after the other.
+
+    Side by side, their lines look like a table without ruling lines.
+    """
+    rows = _rows([placed for placed in words if not any(_is_in(placed.word, table) for table in tables)])
+    found: list[list[PlacedWord]] = []
+    while rows and (best := _best(rows, drawing)) is not None:
+        first, last, sides = best
+        leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
+        starts = [[placed.start for placed in leaf] for leaf in leaves]
+        taken = {placed.start for side in sides for placed in side}
+        is_in_order = all(max(one) < min(other) for one, other in pairwise(starts))
+        if is_in_order and all(_is_running(_rows(leaf), is_sure=False) for leaf in leaves):
+            found += leaves
+        rows = [
+            kept
+            for place, row in enumerate(rows)
+            if not first <= place < last and (kept := [placed for placed in row if placed.start not in taken])
+        ]
+    return found
+
+
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
     """Return the lines of a page cut and ordered by columns, each set in the place of its first line."""
     ordered = list(spans)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ from rag.ingestion.loaders.pdf_columns import (
     Columns,
     Span,
     columns_among,
+    columns_in_order,
     lines_have_gaps,
     may_have_columns,
     ordered_spans,
@@ -207,7 +207,7 @@ class PageObjects:
             round(after.y)
             for before, after in pairwise(self.texts.values())
             if abs(before.y - after.y) < 0.2 * max(after.size, 1.0)
-            and after.box[0] - before.box[2] > max(after.size, 4.0)
+            and max(after.box[0] - before.box[2], before.box[0] - after.box[2]) > max(after.size, 4.0)
         }
         return len(rows) >= FEWEST_GAPS or self._has_turned_gaps()
 
@@ -304,6 +304,15 @@ def read_page(
                 held = {placed.start for boxes in boxed for part in boxes.parts for placed in part}
                 words = [placed for placed in words if placed.start not in held] if held else words
                 tables, within = _tables_with(words, fitting, rules) if may_have_tables else ([], [])
+                if not all(table.has_grid for table in tables):
+                    grids = [table for table in tables if table.has_grid]
+                    in_order = columns_in_order(words, grids, _Drawing(text_page))
+                    if in_order:
+                        taken = {placed.start for column in in_order for placed in column}
+                        free = [placed for placed in words if placed.start not in taken]
+                        tables, within = _tables_with(free, fitting, rules)
+                        for column in in_order:
+                            tables += tables_among([placed.word for placed in column], rules)
                 if is_crossed:
                     columns = columns_among(words, tables, _Drawing(text_page))
                     tables = [table for table in tables if not _holds_columns(table, columns)]
@@ -695,7 +704,7 @@ def _is_part(box: Box, table: PageTable) -> bool:
 
 def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTable) -> bool:
     """Tell whether each column is drawn to its end before the next, as columns of text are."""
-    columns = [bisect_right(table.lefts, placed.word.box[0] + 2) for placed in words]
+    columns = [table.column_at(placed.word.box[0], placed.word.box[2]) for placed in words]
     changes = sum(before != after for before, after in pairwise(columns))
     return len(table.rows) >= FEWEST_COLUMN_LINES and changes < len(table.rows) / 2
 

@@ -70,8 +70,14 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
         # A word ends where the next letter is elsewhere, or far to the right.
         height = top - bottom
         gaps = [] if box is None else [left - box[2], *([box[0] - right] if is_from_the_right(letter) else [])]
+        if box is not None and is_from_the_right(letter):
+            # Chromium gives each letter a box of its ink.
+            height = max(height, box[3] - box[1])
+            is_level = bottom < box[3] and top > box[1]
+        else:
+            is_level = box is not None and abs(bottom - box[1]) < 0.5 * height
         is_near = any(-height < gap < 0.5 * height for gap in gaps)
-        if box is not None and not (is_near and abs(bottom - box[1]) < 0.5 * height):
+        if box is not None and not (is_near and is_level):
             yield PlacedWord(Word("".join(letters), box), begin, index)
             letters, box, begin = [], None, index
         letters.append("-" if letter == "\ufffe" else letter)

@@ -162,7 +162,7 @@ class _Reading:
         return filled > 1 and bold == filled
 
     def _shown_runs(self, value: str, runs: Sequence[tuple[int, int]], first: Any) -> tuple[str, bool]:
-        """Return a text in several fonts without its struck parts, and whether it has any."""
+        """Write a text in several fonts and drop struck parts; return whether there are any."""
         fonts = [first, *(self._book.font_list[index] for _, index in runs)]
         starts = [0, *(start for start, _ in runs), len(value)]
         kept, has_struck = "", False
