@@ -18,8 +18,8 @@ from uuid import UUID
 
 from pgvector import HalfVector
 
-from rag.profile import Profile
 from rag.profiles import PROFILES
+from rag.profiles.profile import Profile
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import index_document

@@ -12,11 +12,11 @@ import streamlit as st
 
 from rag.errors import RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
-from rag.ingestion.sources.board.posts import PostsMapping
-from rag.ingestion.sources.board.sample import SampleBoard
-from rag.ingestion.sources.board.table import PostsTable
 from rag.language import N_, _, translated
 from rag.profiles import holds_posts
+from rag.profiles.notices.posts import PostsMapping
+from rag.profiles.notices.sample import SampleBoard
+from rag.profiles.notices.table import PostsTable
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
 from rag.ui.actions import attempt

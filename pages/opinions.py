@@ -12,12 +12,12 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag.answering.opinions import FoundReferences, Opinion, as_docx, reference_block
 from rag.errors import RagError
-from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.ingestion.tagging import tag_names, vocabulary_of
 from rag.language import N_, _, translated
 from rag.profiles import REFERENCE_PROFILES, profile_of
+from rag.profiles.legal.opinions import FoundReferences, Opinion, as_docx, reference_block
+from rag.profiles.legal.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
 from rag.ui.actions import attempt, draw_undo, remove

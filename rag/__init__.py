@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from rag.answering.opinions import build_full_prompt
     from rag.api.health import check_rag_health
-    from rag.profile import Chunking, Options
     from rag.profiles import (
         DEFAULT_CHUNK_SIZE,
         DEFAULT_CHUNKING_OPTIONS,
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
         DEFAULT_TOP_K,
         SIMILARITY_THRESHOLD,
     )
+    from rag.profiles.legal.opinions import build_full_prompt
+    from rag.profiles.profile import Chunking, Options
     from rag.providers import ChatModel, Embedder, Reranker
     from rag.retrieval.reranker import is_reranking_enabled
     from rag.services import Services
@@ -104,7 +104,7 @@ __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
 _HOME = {
     "check_rag_health": "rag.api.health",
     "is_reranking_enabled": "rag.retrieval.reranker",
-    "build_full_prompt": "rag.answering.opinions",
+    "build_full_prompt": "rag.profiles.legal.opinions",
     **dict.fromkeys(
         (
             "Document",
@@ -155,8 +155,8 @@ def retrieve_context(
     `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
     """
     from rag.errors import InvalidInput
-    from rag.profile import Options
     from rag.profiles import profile_of
+    from rag.profiles.profile import Options
     from rag.services import program_of, services
     from rag.types import Question
 

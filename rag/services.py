@@ -27,7 +27,6 @@ from rag.access.tenants import Tenants, all_tenants
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
 from rag.answering.model_trials import ModelTrials
-from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed, NotFound
 from rag.evaluation.judging import Judge
@@ -36,7 +35,6 @@ from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
 from rag.language import N_
@@ -45,6 +43,10 @@ from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
 from rag.monitoring.checks import Check
 from rag.monitoring.tracing import start_tracing
+from rag.profiles.legal.opinions import Opinions
+from rag.profiles.legal.references import ReferenceDocuments
+from rag.profiles.notices.events import PostEvents
+from rag.profiles.notices.sources import board_makers
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -238,7 +240,10 @@ def assemble(
     evaluations = Evaluations(database, answerer, judge, Retriever(database, by_words))
     pipeline = IngestionPipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
-    syncs = make_syncs(database, files, pipeline.control, queue, settings, registry.source_makers(settings))
+    syncs = make_syncs(
+        database, files, pipeline.control, queue, settings, events=PostEvents(database),
+        makers={**board_makers(settings, database), **registry.source_makers(settings)},
+    )  # fmt: skip
     queue.on_sync = syncs.run
     queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)

@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from rag.profile import SETTINGS
 from rag.profiles import PROFILES
+from rag.profiles.profile import SETTINGS
 
 PROJECT = Path(__file__).resolve().parents[1]
 #: What defines, checks, names or shows the fields; reading one here is no use of it.
@@ -38,8 +38,9 @@ def test_every_field_of_a_profile_is_read() -> None:
 
 def test_no_code_asks_for_a_profile_by_its_name() -> None:
     by_name = []
+    modules = {"rag.profiles", *(f"rag.profiles.{name}" for name in PROFILES)}
     for path in [*(PROJECT / "rag").rglob("*.py"), *(PROJECT / "pages").rglob("*.py")]:
-        if path.name == "profiles.py":
+        if path == PROJECT / "rag" / "profiles" / "__init__.py":
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             is_compared = isinstance(node, ast.Compare) and any(
@@ -47,7 +48,7 @@ def test_no_code_asks_for_a_profile_by_its_name() -> None:
             )
             is_imported = (
                 isinstance(node, ast.ImportFrom)
-                and node.module == "rag.profiles"
+                and node.module in modules
                 and any(name.name.lower() in PROFILES for name in node.names)
             )
             if is_compared or is_imported:

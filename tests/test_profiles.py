@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rag.errors import InvalidInput
-from rag.profile import GROUPS, SETTINGS, Options, Part
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, profile_by_name
+from rag.profiles.profile import GROUPS, SETTINGS, Options, Part
 from rag.retrieval.query_understanding import categories_in, is_found, require_linear_patterns
 
 # Every figure of the source documents, by profile and field.

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from rag.__main__ import command_line
-from rag.profile import SETTINGS
+from rag.profiles.profile import SETTINGS
 from rag.server import API
 
 PROJECT = Path(__file__).resolve().parents[1]

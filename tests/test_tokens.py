@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rag.providers.tokens import estimate_tokens
+from rag.text.tokens import estimate_tokens
 
 TEXTS = {
     "en": (

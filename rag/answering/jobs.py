@@ -41,8 +41,8 @@ from rag.errors import (
 from rag.language import N_
 from rag.monitoring import metrics
 from rag.monitoring.tracing import span
-from rag.profile import Options
 from rag.profiles import profile_of
+from rag.profiles.profile import Options
 from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.storage.database import Database

@@ -14,7 +14,7 @@ from uuid import UUID
 from rag.answering.call_records import CallRecords
 from rag.errors import BudgetSpent, RagError
 from rag.money.ledger import Ledger
-from rag.profile import MAXIMUM_CANDIDATES, Options, Profile
+from rag.profiles.profile import MAXIMUM_CANDIDATES, Options, Profile
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.chat_logs import ChatLogs

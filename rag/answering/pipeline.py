@@ -24,7 +24,7 @@ from rag.answering.suggested_questions import suggest_next_questions
 from rag.answering.writing import write
 from rag.errors import RagError
 from rag.money.ledger import Ledger
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.processor import working

@@ -12,8 +12,8 @@ from rag.answering.quotations import Quotes
 from rag.answering.quoting import quotes_of, signals_of
 from rag.answering.reply_odds import probability
 from rag.answering.state import AnswerState
-from rag.profile import Profile
-from rag.providers.tokens import estimate_tokens
+from rag.profiles.profile import Profile
+from rag.text.tokens import estimate_tokens
 from rag.types import ContextResponse, TokenUsage
 
 #: Tokens are estimated, and the model's own tokenizer may count more: a prompt fills at most this share of its window.

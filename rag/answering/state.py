@@ -19,7 +19,7 @@ from rag.answering.events import CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.language import N_
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import ms_since
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs

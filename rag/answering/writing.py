@@ -42,8 +42,8 @@ from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers import ChatModel, Completed, Discarded, Lost
 from rag.providers.retry import estimated_chat
-from rag.providers.tokens import estimate_tokens
 from rag.text.language_detection import detect_language
+from rag.text.tokens import estimate_tokens
 from rag.types import ContextResponse, MessageState, Outcome, Usage
 
 #: The name of the call that writes the answer.

@@ -25,8 +25,8 @@ from rag.api.search_results import RAGSearchResult, answer_sources, search_resul
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
 from rag.language import translated
 from rag.monitoring.tracing import ms_since
-from rag.profile import SETTINGS, Options
 from rag.profiles import PROFILES, profile_of
+from rag.profiles.profile import SETTINGS, Options
 from rag.services import Services, services
 from rag.types import (
     Citation,

@@ -14,14 +14,14 @@ from fastapi import APIRouter, Form, Path, Query
 from pydantic import Field
 
 from rag.access.problems import reference_problems
-from rag.answering.opinions import FoundReferences, Opinion, reference_block
 from rag.api.bodies import FileField
 from rag.api.questions import MOST_PASSAGES, SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, PartMissing
-from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.language import translated
 from rag.profiles import REFERENCE_PROFILES, profile_of
+from rag.profiles.legal.opinions import FoundReferences, Opinion, reference_block
+from rag.profiles.legal.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.services import services
 from rag.types import Collection, Identity, SearchResult
 

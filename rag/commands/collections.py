@@ -347,9 +347,9 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
     """Sync with the named source. RAG_SYNC_FOLDERS does not apply: who is at the terminal can read the folder."""
     from rag.ingestion.loaders import ExtractionLimits
-    from rag.ingestion.sources.board.table import PostsTable
     from rag.ingestion.sources.folder import FolderSource
     from rag.ingestion.sources.sync import sync_collection
+    from rag.profiles.notices.table import PostsTable
 
     if arguments.folder is not None:
         path = arguments.folder.expanduser().resolve()

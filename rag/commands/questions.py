@@ -17,7 +17,7 @@ from rag.settings import Settings
 if TYPE_CHECKING:
     from threading import Event
 
-    from rag.profile import Options
+    from rag.profiles.profile import Options
     from rag.services import Services
     from rag.types import Collection, MessageState, Outcome, Question
 
@@ -192,7 +192,7 @@ def terminal_languages() -> list[str]:
 
 def _options(arguments: argparse.Namespace) -> Options:
     """Return the given options; others default to the collection's settings, initially its profile's."""
-    from rag.profile import Options
+    from rag.profiles.profile import Options
 
     return Options(
         top_k=arguments.top_k,

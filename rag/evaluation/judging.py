@@ -17,7 +17,7 @@ from rag.answering.citations import without_markers
 from rag.errors import ProviderError
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.providers import as_data
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs

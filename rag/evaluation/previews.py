@@ -16,7 +16,7 @@ from rag.access.sessions import require_admin
 from rag.answering.logged_search import Searches
 from rag.errors import RagError
 from rag.money.price_list import charge
-from rag.profile import Options, Profile
+from rag.profiles.profile import Options, Profile
 from rag.providers.registry import Providers
 from rag.storage.database import Database
 from rag.types import Citation, Collection, Identity, Operation, Question, Usage

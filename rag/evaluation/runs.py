@@ -29,8 +29,8 @@ from rag.evaluation.golden import GoldenQuestion, golden_from_json
 from rag.evaluation.judging import Judge
 from rag.evaluation.metrics import Comparison, EvaluatedAnswer, compare, figures_of, means
 from rag.ingestion.document_jobs import JobControl
-from rag.profile import Profile
 from rag.profiles import DEFAULT, profile_by_name, profile_of
+from rag.profiles.profile import Profile
 from rag.retrieval.retriever import Retriever
 from rag.storage.database import Database
 from rag.storage.sql import queries

@@ -14,8 +14,8 @@ from psycopg.types.json import Jsonb
 from rag.access.account_rows import normal_group
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
-from rag.profile import Profile
 from rag.profiles import AS_THE_SOURCE, DEFAULT, profile_by_name
+from rag.profiles.profile import Profile
 from rag.providers.registry import Providers
 from rag.retrieval.query_understanding import require_linear_patterns
 from rag.settings.providers import provider_name, variable_of

@@ -22,8 +22,8 @@ from rag.errors import (
 from rag.ingestion.document_rows import find_documents
 from rag.money.price_list import read_prices
 from rag.monitoring.tracing import ms_since
-from rag.profile import Profile
 from rag.profiles import profile_of
+from rag.profiles.profile import Profile
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 

@@ -21,9 +21,9 @@ from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int4
 
 from rag.errors import RagError
-from rag.providers.tokens import estimate_tokens
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
+from rag.text.tokens import estimate_tokens
 from rag.types import (
     Chunk,
     CostEstimate,

@@ -23,9 +23,9 @@ from rag.ingestion.uploads import ON_PAGES, on_pages
 from rag.language import N_
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch, setting_aside
-from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import queries
+from rag.text.tokens import estimate_tokens
 from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
 
 log = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from rag.ingestion import tagging
 from rag.ingestion.document_jobs import DocumentJob
 from rag.money.price_list import charge
 from rag.providers import ChatModel, Embedder
-from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import Database
+from rag.text.tokens import estimate_tokens
 from rag.types import Chunk, ChunkingMethod, CostEstimate, Usage
 
 #: A correction beyond these has another cause than the tokenizer, such as a document embedded several times.

@@ -30,8 +30,8 @@ from rag.ingestion.document_rows import amounts_to_json
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge
 from rag.providers.retry import CallGate, lost_calls, sending
-from rag.providers.tokens import estimate_tokens
 from rag.storage.database import Database, queries
+from rag.text.tokens import estimate_tokens
 from rag.types import Operation, Usage
 
 Value = TypeVar("Value")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from pkgutil import resolve_name
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -50,12 +51,12 @@ from rag.ingestion.publish import publish
 from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.shared_requests import SharedRequests
-from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, TAGS_WAIT, add_document, add_with_attached, reading_message
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import span
+from rag.profiles import PROFILES
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
@@ -113,8 +114,12 @@ class IngestionPipeline:
         #: Claims jobs and asks them to stop.
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
-        posts = PostReader(providers, calls, self.sandbox, self.recognition)
-        self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition, posts)
+        readers = {
+            media_type: resolve_name(name)(providers, calls, self.sandbox, self.recognition)
+            for profile in PROFILES.values()
+            for media_type, name in profile.readers.items()
+        }
+        self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition, readers)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._correct_step = CorrectStep(self.control)
         self._embed_step = EmbedStep(calls)

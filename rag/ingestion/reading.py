@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -34,8 +34,6 @@ from rag.ingestion.loaders.ocr import (
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.passages import EXPORT_TYPE, read_passages
-from rag.ingestion.sources.board.posts import POST_TYPE
-from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
@@ -64,8 +62,16 @@ WITHOUT_ENGINE = N_(
 )
 
 
+class ContentReader(Protocol):
+    """Reads a profile's own kind of content."""
+
+    def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
+        """Return the pages. `on_page` receives the number of pages read and of all pages."""
+        ...
+
+
 class ReadStep:
-    """Reads files in the sandbox and stores the result in one transaction."""
+    """Reads files in the sandbox, a profile's own content by its reader, and stores the result in one transaction."""
 
     def __init__(
         self,
@@ -74,10 +80,10 @@ class ReadStep:
         providers: Providers,
         sandbox: Sandbox,
         recognition: TextRecognition,
-        posts: PostReader,
+        readers: Mapping[str, ContentReader],
     ) -> None:
         self._control = control
-        self._posts = posts
+        self._readers = readers
         self._files = files
         self._providers = providers
         self._sandbox = sandbox
@@ -98,8 +104,8 @@ class ReadStep:
 
         try:
             document = job.document
-            if document.mime_type == POST_TYPE:
-                extracted = self._posts.load(job, content, on_page=report_progress)
+            if (reader := self._readers.get(document.mime_type)) is not None:
+                extracted = reader.load(job, content, on_page=report_progress)
             elif document.mime_type == EXPORT_TYPE:
                 extracted = read_passages(content)  # written by us at the import
             else:

@@ -25,8 +25,8 @@ from rag.ingestion.estimate import FIRST_SPREAD
 from rag.ingestion.paid_calls import PaidCalls, note_costs
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
-from rag.profile import Profile
 from rag.profiles import profile_of
+from rag.profiles.profile import Profile
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import contextual_text, index_vectors

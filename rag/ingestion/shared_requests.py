@@ -25,8 +25,8 @@ from rag.ingestion.document_jobs import (
 from rag.ingestion.document_rows import find_bare_chunks, halfvecs
 from rag.ingestion.embed import Batch, EmbeddedBatch, EmbedStep, embed_batches
 from rag.ingestion.paid_calls import PaidCalls
-from rag.profile import Profile
 from rag.profiles import profile_of
+from rag.profiles.profile import Profile
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import contextual_text

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from rag.errors import InvalidInput, ProviderAnswerInvalid, VectorUnusable
 from rag.providers import Embedder
 from rag.providers.retry import lost_with
-from rag.providers.tokens import estimate_tokens
 from rag.settings.providers import PROVIDERS
+from rag.text.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage
 
 THRESHOLDS = {name: least for spec in PROVIDERS for name, least in spec.thresholds.items()}

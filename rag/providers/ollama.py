@@ -24,9 +24,9 @@ from rag.providers.embeddings import default_threshold_of, or_set_aside, shorten
 from rag.providers.openai_compatible import NOT_A_NUMBER, NOT_SENT, retry_soon
 from rag.providers.openai_connection import BOUNDS, LIMITS, OpenAIConnection, timeout_of
 from rag.providers.retry import accounted, billed_as, lost_with
-from rag.providers.tokens import estimate_tokens
 from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
+from rag.text.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage
 
 #: A request of this many passages takes seconds, not minutes, on a computer without a graphics card.

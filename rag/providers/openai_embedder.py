@@ -28,8 +28,8 @@ from rag.providers.embeddings import (
 )
 from rag.providers.openai_compatible import openai_errors, retry_soon
 from rag.providers.retry import billed_as, current_sending, lost_with, requested
-from rag.providers.tokens import estimate_tokens
 from rag.settings.providers import PROVIDERS, provider_spec
+from rag.text.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage
 
 #: Tokens of one embedding request: OpenAI's reference allows 300,000, and they are estimated here.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rag.errors import ProviderError, SettingsError
 from rag.language import N_
-from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
+from rag.profiles.profile import Profile
 from rag.providers import ChatModel, Connection, Embedder, Reranker, TextRecogniser
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
 from rag.providers.connections import Connections, connect, provider_of

@@ -25,7 +25,7 @@ from rag.errors import (
     ProviderUnavailable,
     VectorUnusable,
 )
-from rag.providers.tokens import estimate_tokens
+from rag.text.tokens import estimate_tokens
 from rag.types import ChatMessage, Usage
 
 Value = TypeVar("Value")

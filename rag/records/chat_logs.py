@@ -19,11 +19,11 @@ from psycopg.types.json import Jsonb
 from rag.language import N_
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge, read_prices
-from rag.providers.tokens import estimate_tokens
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database
 from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
+from rag.text.tokens import estimate_tokens
 from rag.types import Identity, Outcome, QueryDetails, RAGDetails, Section, sections_from_json, storable_json
 
 #: A process writing an answer sends a heartbeat every second; after this long without, it counts as dead.

@@ -10,8 +10,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from rag.profile import Profile
-from rag.providers.tokens import estimate_tokens
+from rag.profiles.profile import Profile
 from rag.retrieval.evidence import ScoredHit, matched_words
 from rag.retrieval.known_by import folder_shown
 from rag.retrieval.ranking import (
@@ -27,6 +26,7 @@ from rag.retrieval.ranking import (
 )
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
+from rag.text.tokens import estimate_tokens
 from rag.types import Citation, SearchResult, Who, tenant_of
 
 #: Characters, where only tokens count.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag.language import counted
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.retrieval.context_builder import place
 from rag.retrieval.evidence import ANSWERED, PERHAPS, ScoredHit, outcome_of
 from rag.retrieval.known_by import with_folder

@@ -17,7 +17,7 @@ import re2
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, SettingsError
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import report_lost

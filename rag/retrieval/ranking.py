@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.retrieval.evidence import ScoredHit
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline

@@ -22,8 +22,8 @@ from uuid import UUID
 from rag.errors import DatabaseUnavailable, ProviderError, ProviderUnavailable, QuestionEmpty, SettingsError
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
-from rag.profile import Options, Profile
 from rag.profiles import profile_of
+from rag.profiles.profile import Options, Profile
 from rag.retrieval.as_of import DayMeant, day_meant, day_to_come, days_said, in_their_versions, versions_on
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section

@@ -15,7 +15,7 @@ from uuid import UUID
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.money.price_list import charge
 from rag.monitoring.tracing import ms_since, span
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
 from rag.retrieval.hybrid_search import SearchHits

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import FIRST_COLLECTION
-from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.sync import sync_collection
 from rag.profiles import BOARD_PROFILES, profile_by_name
+from rag.profiles.notices.sample import SampleBoard
 from rag.samples import SAMPLES, Sample
 from rag.samples.vectors import read_vectors
 from rag.services import Services, program_of

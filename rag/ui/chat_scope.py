@@ -19,8 +19,8 @@ import streamlit as st
 from rag.errors import NotFound
 from rag.ingestion.documents import DocumentLibrary
 from rag.language import _
-from rag.profile import Options, Profile
 from rag.profiles import holds_posts, profile_of
+from rag.profiles.profile import Options, Profile
 from rag.types import (
     Collection,
     Conversation,

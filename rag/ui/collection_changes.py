@@ -12,7 +12,7 @@ import streamlit as st
 from rag.errors import InvalidInput
 from rag.evaluation.previews import MAXIMUM_QUESTIONS, Preview, Previews, SearchOutcome
 from rag.language import N_, _, listed, ngettext
-from rag.profile import SETTINGS, Profile
+from rag.profiles.profile import SETTINGS, Profile
 from rag.types import Citation, Collection, Identity
 from rag.ui.formats import money
 from rag.ui.text import plain

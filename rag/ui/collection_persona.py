@@ -10,7 +10,7 @@ import streamlit as st
 
 from rag.answering.prompts import persona_part
 from rag.language import _
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.types import Collection
 from rag.ui.actions import attempt
 from rag.ui.text import code, plain

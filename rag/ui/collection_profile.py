@@ -9,8 +9,8 @@ import streamlit as st
 
 from rag.language import N_, _, listed
 from rag.money.price_list import embedding_price
-from rag.profile import Profile
 from rag.profiles import PROFILES
+from rag.profiles.profile import Profile
 from rag.providers import Embedder
 from rag.providers.registry import EmbedderOption, Providers
 from rag.settings.providers import provider_name, variable_of

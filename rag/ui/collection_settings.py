@@ -10,7 +10,7 @@ import streamlit as st
 
 from rag.errors import InvalidInput, RagError
 from rag.language import N_, _, listed
-from rag.profile import GROUPS, SETTINGS, Profile, Setting
+from rag.profiles.profile import GROUPS, SETTINGS, Profile, Setting
 from rag.services import services
 from rag.settings.providers import BY_NAME, provider_name
 from rag.types import Collection, Identity

@@ -19,8 +19,8 @@ from rag.ingestion.documents import MOST_UNASKED, DocumentLibrary, RefusedFile
 from rag.ingestion.loaders import ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
 from rag.language import N_, _, ngettext
-from rag.profile import Profile
 from rag.profiles import profile_of
+from rag.profiles.profile import Profile
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
 from rag.ui.budgets import draw_broken_by
 from rag.ui.document_details import cost_line, cost_range, page_ranges

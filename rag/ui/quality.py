@@ -15,8 +15,8 @@ from rag.evaluation.golden import GoldenQuestion, golden_from_entry, golden_from
 from rag.evaluation.metrics import FIGURES, TITLES
 from rag.evaluation.runs import Result, Run, Source
 from rag.language import LANGUAGES, N_, _, ngettext, number, translated
-from rag.profile import Profile
 from rag.profiles import PROFILES, profile_by_name, profile_of
+from rag.profiles.profile import Profile
 from rag.records.chat_logs import ChatLogEntry
 from rag.records.forecast import priced_chat_models
 from rag.services import services

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.errors import RagError
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, Discarded, TextDelta
 from rag.providers.registry import ModelChoice
 from rag.retrieval.trace import CallRecorder

@@ -31,8 +31,8 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.money.ledger import Ledger
-from rag.profile import Profile
 from rag.profiles import HR
+from rag.profiles.profile import Profile
 from rag.records.chat_logs import to_json
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails, SearchFilters, Usage
 from tests.answering.scripted import ScriptedModel, Trouble, add_document, charged, passage

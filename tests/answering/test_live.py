@@ -24,7 +24,7 @@ from rag.errors import (
     Saturated,
     TooManyRequests,
 )
-from rag.profile import Options
+from rag.profiles.profile import Options
 from rag.records.chat_logs import ABANDONED, KEPT
 from rag.settings import Settings
 from rag.types import Identity, MessageState, Outcome

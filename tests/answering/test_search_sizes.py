@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag.profile import Options
 from rag.profiles import profile_of
+from rag.profiles.profile import Options
 from rag.services import Services, program_of
 from rag.types import Collection, Question
 

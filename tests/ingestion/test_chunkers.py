@@ -21,14 +21,14 @@ from rag.ingestion.chunking import (
     chunk_text,
     sizes_for,
 )
-from rag.ingestion.chunking.boundaries import WORDS
-from rag.ingestion.chunking.document_types import DocumentType, document_type_of
 from rag.ingestion.chunking.splitter import SEPARATORS
-from rag.profile import Chunking
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
+from rag.profiles.portfolio.document_types import DocumentType, document_type_of
+from rag.profiles.profile import Chunking
 from rag.providers.builtin_embedders import LexicalEmbedder
-from rag.providers.tokens import estimate_tokens
+from rag.text.boundaries import WORDS
 from rag.text.spans import join_pages
+from rag.text.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 from rag.ui.collection_profile import CUTS
 from rag.ui.formats import METHOD_HELP, METHODS

@@ -24,8 +24,8 @@ from psycopg.rows import dict_row
 from rag.errors import RagError
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.profile import Profile
 from rag.profiles import HR
+from rag.profiles.profile import Profile
 from rag.providers import openai_compatible, openai_embedder, retry
 from rag.services import Services, assemble
 from rag.settings import Settings

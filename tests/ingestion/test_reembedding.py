@@ -20,11 +20,11 @@ from rag.ingestion.reembedding import Reembeddings, expected_range, find_missing
 from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.providers.tokens import estimate_tokens
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import FileStore
+from rag.text.tokens import estimate_tokens
 from rag.types import Collection, Identity, Question
 from tests import hostile
 from tests.forked import forked_python, kill

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from rag.errors import ProviderUnavailable
-from rag.ingestion.sources.board.attachments import AttachmentFiles
-from rag.ingestion.sources.board.posts import PostAttachment
+from rag.profiles.notices.attachments import AttachmentFiles
+from rag.profiles.notices.posts import PostAttachment
 from rag.providers.outward import OutwardTransport
 
 BUCKET = "https://project.supabase.example/storage/v1/object/public/notices"

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from rag.answering.pipeline import DoneEvent, TextEvent
 from rag.answering.prompts import answer_messages
-from rag.profile import Options, Profile
 from rag.profiles import NOTICES
+from rag.profiles.profile import Options, Profile
 from rag.retrieval.ranking import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services
 from rag.types import ChatMessage, Collection, Identity, Outcome, Question, SearchFilters

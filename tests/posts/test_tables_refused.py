@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from rag.errors import RagError, SettingsError
-from rag.ingestion.sources.board.attachments import AttachmentFiles
-from rag.ingestion.sources.board.posts import mapping_from
-from rag.ingestion.sources.board.table import DatabaseRows, PostsTable
+from rag.profiles.notices.attachments import AttachmentFiles
+from rag.profiles.notices.posts import mapping_from
+from rag.profiles.notices.table import DatabaseRows, PostsTable
 from rag.storage.database import Database
 from rag.types import Collection
 

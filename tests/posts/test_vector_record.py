@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from rag import retrieve_context
 from rag.api.search_results import RECORD
-from rag.profile import Options
+from rag.profiles.profile import Options
 from rag.services import Services
 from rag.types import Collection, Identity, SearchFilters
 from tests.posts.boards import days_ago

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from rag.api import collections
 from rag.api.app import Api
-from rag.profile import SETTINGS
-from rag.profiles import HR, OUR_OWN_STEPS, PROFILES, profile_of
+from rag.profiles import HR, PROFILES, profile_of
+from rag.profiles.profile import SETTINGS, WITHOUT_OUR_STEPS
 from rag.services import Services
 from rag.types import Collection, Identity
 from tests.profiles.conftest import Ask, SignedIn
@@ -43,10 +43,10 @@ def make(app_services: Services, admin: Identity) -> Make:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_steps_that_no_source_describes_are_off_in_a_collection_as_its_source(profile: str, make: Make) -> None:
     own = profile_of(make(profile))
-    assert {name: own.value(name) for name in OUR_OWN_STEPS} == dict(OUR_OWN_STEPS)
+    assert {name: own.value(name) for name in WITHOUT_OUR_STEPS} == dict(WITHOUT_OUR_STEPS)
     # Each step that measured better is among them; of the sources, only 004 reranks and translates.
     ours = {name for name, own in SETTINGS.items() if own.source.startswith("measured") and HR.value(name) is True}
-    assert ours <= {*OUR_OWN_STEPS, "rerank_each_wording"}
+    assert ours <= {*WITHOUT_OUR_STEPS, "rerank_each_wording"}
 
 
 @pytest.mark.parametrize(("profile", "language"), [("notices", "ko"), ("legal", "ko"), ("hr", "en"), ("civil", "en")])

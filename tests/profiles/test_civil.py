@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_text, sizes_for
-from rag.profile import Options
 from rag.profiles import CIVIL, profile_of
+from rag.profiles.profile import Options
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
 from tests.hostile import pdf_of

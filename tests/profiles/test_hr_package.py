@@ -23,7 +23,7 @@ from rag import (
     SIMILARITY_THRESHOLD,
 )
 from rag.errors import RagError, SettingsError
-from rag.profile import Options
+from rag.profiles.profile import Options
 from rag.services import Services
 from rag.types import Collection, Identity
 from tests.hostile import leave_policy

@@ -15,10 +15,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag import build_full_prompt
-from rag.answering.opinions import Draft, as_docx, reference_query
 from rag.errors import NotFound, ProviderError
 from rag.ingestion.tagging import NO_TAGS, chunk_tags_from_answer, vocabulary_of
 from rag.profiles import LEGAL
+from rag.profiles.legal.opinions import Draft, as_docx, reference_query
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.services import Services
 from rag.types import Identity

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from rag.answering.opinions import reference_block
 from rag.answering.prompts import answer_messages, follow_up_messages, rewrite_messages
 from rag.ingestion.tagging import messages_for_chunk, messages_for_document
 from rag.profiles import LEGAL
+from rag.profiles.legal.opinions import reference_block
 from rag.providers import as_data
 from rag.services import Services
 from rag.types import ChatMessage, Collection, Identity, SearchResult

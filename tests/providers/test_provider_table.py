@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag.money.price_list import charge
-from rag.profile import SETTINGS
+from rag.profiles.profile import SETTINGS
 from rag.providers.connections import connect, provider_of
 from rag.settings import Settings, load_settings
 from rag.settings.providers import (

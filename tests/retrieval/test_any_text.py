@@ -25,7 +25,6 @@ from rag.answering.prompts import answer_messages
 from rag.answering.routes.recognise import is_yes, kinds_in, may_be_meant, recognise, without_yes
 from rag.answering.routes.small_talk import small_talk
 from rag.answering.sentences import FOOTNOTE
-from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.html import load_html, parsed
 from rag.ingestion.loaders.html_styles import COLOUR, COMMENT, HIDDEN, RULE
 from rag.ingestion.loaders.notice_date import backdated_at_from
@@ -43,6 +42,7 @@ from rag.retrieval.query_understanding import categories_in, split_question
 from rag.retrieval.search_query import asked_words, question_terms
 from rag.retrieval.spelling import corrections
 from rag.text import analysers, figures, language_detection
+from rag.text.boundaries import SENTENCE
 from rag.text.dates import dates_in, years_in
 from rag.text.figures import days
 from rag.text.language_detection import detect_language, is_evident

@@ -10,8 +10,8 @@ from psycopg.conninfo import make_conninfo
 from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob
-from rag.profile import Options
 from rag.profiles import HR
+from rag.profiles.profile import Options
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import is_sentence

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from rag.profile import Options
 from rag.profiles import NOTICES, PORTFOLIO
+from rag.profiles.profile import Options
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import Coverage, PassageSignals, ScoredHit
 from rag.retrieval.ranking import (

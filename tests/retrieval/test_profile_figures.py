@@ -6,13 +6,13 @@ from datetime import date, timedelta
 
 import pytest
 
-from rag.profile import Options, Profile
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO
+from rag.profiles.profile import Options, Profile
 from rag.providers.registry import Providers
-from rag.providers.tokens import estimate_tokens
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
+from rag.text.tokens import estimate_tokens
 from rag.types import Identity, Question
 from tests.retrieval.shelf import Shelf
 

@@ -11,8 +11,8 @@ import pytest
 
 from rag.errors import InvalidInput
 from rag.ingestion.collections import find_collections
-from rag.profile import Options
 from rag.profiles import HR, NOTICES
+from rag.profiles.profile import Options
 from rag.providers.registry import Providers
 from rag.retrieval.calibration import calibrated, cloze, keep_calibration
 from rag.retrieval.explain import explained

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from rag.profile import Options
 from rag.profiles import HR
+from rag.profiles.profile import Options
 from rag.providers.registry import Providers
 from rag.retrieval.context_builder import Neighbour, added_text
 from rag.retrieval.deduplication import says_otherwise, without_near_repeats

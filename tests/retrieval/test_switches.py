@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rag.profile import PER_CALL, Options, Profile
 from rag.profiles import HR
+from rag.profiles.profile import PER_CALL, Options, Profile
 from rag.providers.registry import Providers
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.settings import Settings

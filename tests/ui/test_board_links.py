@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.ingestion.sources.board.reading import MORE_SCANNED, MOST_SCANNED_PAGES, NOT_FETCHED, SCANNED
 from rag.language import LANGUAGES, speaking, translated
+from rag.profiles.notices.reading import MORE_SCANNED, MOST_SCANNED_PAGES, NOT_FETCHED, SCANNED
 from rag.retrieval.ranking import attachments_of, web_address
 
 

@@ -66,7 +66,7 @@ FIGURES = {
 }  # fmt: skip
 #: Words of our own that come from beyond these files, or from a table beside what is no text: by file and expression.
 OURS = {
-    ("rag/ui/collection_settings.py", "field.title"),  # rag.profile
+    ("rag/ui/collection_settings.py", "field.title"),  # rag.profiles
     ("rag/ui/collection_settings.py", "field.choices"),
     ("rag/ui/collection_settings.py", "preset.title"),  # of the table of presets
     ("rag/ui/collection_changes.py", "preset.icon"),

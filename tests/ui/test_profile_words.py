@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from rag.errors import InvalidInput
-from rag.profile import SETTINGS, Profile
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
+from rag.profiles.profile import SETTINGS, Profile
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.ui.collection_profile import embedder_line, embedder_name, sentences_on, shortcomings

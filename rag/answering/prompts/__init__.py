@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from rag.answering.citations import without_markers
-from rag.profile import Profile
+from rag.profiles.profile import Profile
 from rag.providers import as_data, defused
-from rag.providers.tokens import estimate_tokens
+from rag.text.tokens import estimate_tokens
 from rag.types import ChatMessage
 
 FOLDER = Path(__file__).parent

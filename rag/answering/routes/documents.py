@@ -21,13 +21,13 @@ from rag.answering.routes.recognise import (
     words_of_a_kind,
 )
 from rag.answering.sentences import sentences
-from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import document_day, of_post
 from rag.retrieval.known_by import folder_shown, known_by
 from rag.retrieval.search_scope import filter_conditions
 from rag.storage.database import Database, queries
 from rag.text.spans import section_paths
+from rag.text.tokens import estimate_tokens
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, Section, sections_from_json
 
 #: The most documents searched for the one that a question names.

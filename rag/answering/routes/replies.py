@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from rag.answering.routes.documents import MOST_CHOICES, NumberedPassages, WholeDocument, labels_of
 from rag.answering.sentences import FOOTNOTE
-from rag.providers.tokens import estimate_tokens
+from rag.text.tokens import estimate_tokens
 from rag.types import Citation, Outcome, Usage
 
 #: What the rules and the question around a part's passages come to.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rag.answering.routes.documents import SEPARATOR, Contents, NumberedPassages, OutlineSection, telling_sentence
 from rag.answering.routes.replies import ModelPart, RouteReply, Writer, cell, say
-from rag.providers.tokens import estimate_tokens
+from rag.text.tokens import estimate_tokens
 
 #: Sections in an outline; of a document with more only the higher headings are shown.
 MOST_SECTIONS = 60

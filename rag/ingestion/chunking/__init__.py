@@ -13,9 +13,7 @@ from itertools import pairwise
 from typing import Any, TypedDict, cast
 
 from rag.errors import InvalidInput
-from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.markdown import markdown_pieces
-from rag.ingestion.chunking.portfolio import narrative_pieces, professional_pieces
 from rag.ingestion.chunking.splitter import (
     fixed_spans,
     generic_spans,
@@ -26,7 +24,9 @@ from rag.ingestion.chunking.splitter import (
     smart_spans,
 )
 from rag.ingestion.loaders import has_rows
-from rag.profile import Chunking, Profile
+from rag.profiles.portfolio.chunkers import narrative_pieces, professional_pieces
+from rag.profiles.portfolio.document_types import Kind, document_type_of
+from rag.profiles.profile import Chunking, Profile
 from rag.providers import Embedder
 from rag.text.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages, page_starts
 from rag.types import Chunk, ChunkingMethod, Page, Section

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, WORDS, Boundaries, overlap_start
-from rag.profile import Chunking
+from rag.profiles.profile import Chunking
+from rag.text.boundaries import PARAGRAPH, SENTENCE, WORDS, Boundaries, overlap_start
 from rag.text.spans import PATH_SEPARATOR, Piece
 
 

@@ -10,7 +10,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.ingestion.chunking.boundaries import (
+from rag.profiles.profile import Chunking
+from rag.providers import Embedder
+from rag.text.boundaries import (
     LINE,
     PARAGRAPH,
     SENTENCE,
@@ -21,8 +23,6 @@ from rag.ingestion.chunking.boundaries import (
     last_between,
     word_end,
 )
-from rag.profile import Chunking
-from rag.providers import Embedder
 from rag.text.spans import Span, page_starts, parts_between
 from rag.types import Page
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -25,7 +25,6 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, ProviderUnavailable, RagError
 from rag.ingestion.collections import find_collections
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
-from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.permissions import readers_meanwhile
 from rag.ingestion.sources.sync import Source, SourceWithReaders, SyncReport, sync_collection
 from rag.language import N_
@@ -50,6 +49,34 @@ TRIED_ITEMS = 5
 
 SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
 """Makes a collection's source from the settings kept for it."""
+
+
+class SourceEvents(Protocol):
+    """Stores the change events of one kind of source, and syncs the items that they name."""
+
+    kind: str
+
+    def is_of(self, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+        """Tell whether an event belongs to the source with these settings."""
+        ...
+
+    def note(
+        self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> bool:
+        """Store an event in the caller's transaction; False for an outdated one. Raises `InvalidInput`."""
+        ...
+
+    def follow(
+        self,
+        collection: Collection,
+        source: Source,
+        settings: Mapping[str, Any],
+        files: Originals,
+        queue: JobQueue,
+        control: JobControl,
+    ) -> SyncReport:
+        """Sync the items of all stored events."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +134,7 @@ class Syncs:
         files: Originals,
         control: JobControl,
         queue: JobQueue,
-        events: PostEvents,
+        events: SourceEvents,
         *,
         makers: Mapping[str, SourceMaker],
         usual: Mapping[str, str],

@@ -35,8 +35,8 @@ from rag.api.questions import chosen_collection, failure_of
 from rag.api.routing import CALLERS_AT_ONCE, check_scope
 from rag.errors import MethodNotAllowed, NotFound, RagError
 from rag.language import translated
-from rag.profile import Options
 from rag.profiles import profile_of
+from rag.profiles.profile import Options
 from rag.services import PROGRAM, Services, services
 from rag.types import (
     Citation,

@@ -28,7 +28,7 @@ from rag.api.questions import accepted_languages, chosen_collection, failure_of,
 from rag.api.routing import ANYBODY, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, QuestionEmpty
 from rag.integrations.channels.openai_routes import errors
-from rag.profile import Options
+from rag.profiles.profile import Options
 from rag.services import Services, services
 from rag.types import (
     ChatMessage,

@@ -30,7 +30,7 @@ from rag.api.event_stream import remarks
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
 from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, asked_collection, is_repeated
 from rag.language import N_, _
-from rag.profile import Options
+from rag.profiles.profile import Options
 from rag.services import Services, services
 from rag.types import Citation, Identity, page_path
 

@@ -43,7 +43,7 @@ from rag.errors import BodyUnreadable, KeyRejected, NotAllowed, NotFound, RagErr
 from rag.integrations.channels.teams.bots import TeamsBot, TeamsBots
 from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, asked_collection, is_repeated
 from rag.language import N_, _
-from rag.profile import Options
+from rag.profiles.profile import Options
 from rag.providers.bounds import Bounds, bound
 from rag.services import Services
 from rag.types import Citation, Identity, page_path

@@ -33,7 +33,7 @@ from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
 from rag.integrations.channels.widget.widgets import CLOSED, Widget, widgets_of
 from rag.language import N_, _
-from rag.profile import Options
+from rag.profiles.profile import Options
 from rag.retrieval.known_by import folder_shown
 from rag.services import services
 from rag.types import Citation

@@ -26,7 +26,7 @@ from rag.ingestion.passages import (
     records_from_bytes,
     text_of,
 )
-from rag.providers.tokens import estimate_tokens
+from rag.text.tokens import estimate_tokens
 from rag.types import storable, storable_json
 
 #: Fields for a passage's text in files from LangChain, LlamaIndex and similar libraries.

@@ -1,7 +1,7 @@
-"""Fetch attachments by their addresses: only from where the installation's settings allow, and only small ones.
+"""Fetch small attachments, only from addresses allowed in the settings.
 
-Addresses come from a table that others write. Without such a rule they could name machines that only this one reaches.
-Names that lead to addresses within a network are refused too, unless the settings give that very address.
+Other people write the addresses into the table. Without this rule, an address could name a machine that only this
+server can reach. A host name inside a private network is refused too, unless the settings list this address.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.loaders.attachments import KINDS
-from rag.ingestion.sources.board.posts import PostAttachment
+from rag.profiles.notices.posts import PostAttachment
 
 if TYPE_CHECKING:
     import httpx
@@ -23,7 +23,7 @@ LONGEST_SECONDS, MOST_BYTES = 300.0, 2**30
 
 
 class AttachmentFiles:
-    """Fetches attachments. `allowed` are the beginnings of addresses they may have, such as a Storage bucket's."""
+    """Fetches attachments. `allowed` lists permitted beginnings of addresses, for example a Storage bucket."""
 
     def __init__(self, allowed: tuple[str, ...] = (), *, transport: httpx.BaseTransport | None = None) -> None:
         self._allowed = allowed
@@ -31,9 +31,9 @@ class AttachmentFiles:
         self._client: httpx.Client | None = None
 
     def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
-        """Return the attachment with its bytes where they can be described and are few enough; else as it is.
+        """Return the attachment with its bytes if a model can describe them and they are few; else unchanged.
 
-        Raises `ProviderUnavailable` when they cannot be fetched now.
+        Raises `ProviderUnavailable` if the server does not answer now.
         """
         is_readable = KINDS.get(attachment.ending) in ("image", "document")
         if attachment.content is not None:
@@ -46,7 +46,7 @@ class AttachmentFiles:
         return replace(attachment, content=content, size=len(content)) if content else attachment
 
     def allowed_address(self, url: str) -> str:
-        """Return the address to fetch, a relative one from the first that is allowed; "" where none is."""
+        """Return the address to fetch, or "". A relative address is resolved against the first allowed one."""
         if not url or not self._allowed:
             return ""
         try:
@@ -58,8 +58,8 @@ class AttachmentFiles:
         return address if is_allowed and not _leaves(wanted.path) else ""
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
-        """Fetch the bytes; None when there are none or too many."""
-        import httpx  # with the first attachment: other processes do without it
+        """Fetch the bytes; None for an empty or too large file."""
+        import httpx  # imported here, because few processes fetch attachments
 
         try:
             # Follow no redirect: it could leave the allowed addresses.
@@ -76,7 +76,7 @@ class AttachmentFiles:
                     parts.append(part)
                 return b"".join(parts)
         except InvalidInput:
-            return None  # an allowed name that leads into a network of ours
+            return None  # an allowed name inside a private network
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
             raise ProviderUnavailable(
                 "An attachment cannot be fetched at the moment. It is tried again later."
@@ -96,7 +96,7 @@ class AttachmentFiles:
 
 
 def _leaves(path: str) -> bool:
-    """Return whether a path climbs, also where its dots or slashes are encoded."""
+    """Tell whether a path climbs with "..", also with encoded dots or slashes."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 
 

@@ -1,6 +1,6 @@
-"""Make posts of a board from a row of the table or an event, and store each as one file with its attachments.
+"""Parse posts from a table row or an event, and write each with its attachments into one file.
 
-Metadata names follow source 000's vector record; times are milliseconds since 1970, 0 if not set.
+Metadata names follow source 000's vector record; times are milliseconds since 1970, 0 if missing.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from rag.types import storable
 
 #: A stored post: HTML and attachments in a JSON file.
 POST_TYPE = "application/vnd.hr-assistant.post+json"
-#: Source 000: where posts without a category are.
+#: The category for posts without a category (source 000).
 FALLBACK_SLUG, FALLBACK_NAME = "general", "일반"
-#: Part of a post's hash; raised when the same post is to be read in another way.
+#: Part of a post's hash. Raise it when posts have to be read in a new way.
 READING = "1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostAttachment:
-    """A file that hangs on a post; `content` where the source holds it, else it is at `url`."""
+    """A file attached to a post: its bytes in `content`, or its address in `url`."""
 
     file_name: str
     size: int
     mime_type: str = ""
     url: str = ""
     content: bytes | None = None
-    #: A description of its content, if known without a model.
+    #: A description, if known without a model.
     description: str = ""
 
     @property
@@ -48,7 +48,7 @@ class PostAttachment:
 
     @property
     def fingerprint(self) -> list[Any]:
-        """The values that change when the file does."""
+        """The values that change with the file."""
         digest = hashlib.sha256(self.content).hexdigest() if self.content is not None else ""
         return [self.file_name, self.size, self.url, digest, self.description]
 
@@ -76,12 +76,12 @@ class Post:
 
     @property
     def hash(self) -> str:
-        """The hash of everything that makes its text, without pins, views and dates."""
+        """The hash over everything in the text, without pins, views and dates."""
         parts = [READING, self.title, self.html, [a.fingerprint for a in self.attachments]]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
     def metadata(self) -> dict[str, Any]:
-        """Return the vector record's metadata that the row itself has."""
+        """Return the vector record's metadata from the row."""
         kinds = {KINDS.get(a.ending, "other") for a in self.attachments}
         return {
             "postId": self.id,
@@ -110,9 +110,9 @@ def post_from_record(
     categories: Mapping[str, Mapping[str, Any]] | None = None,
     attachments: Sequence[Mapping[str, Any]] = (),
 ) -> Post:
-    """Make a post from a row as JSON, with the categories by id and the rows of its attachments.
+    """Parse a post from a row in JSON, with the categories by id and the rows for its attachments.
 
-    What a row lacks is not set. Raises `InvalidInput` for one without an id.
+    Missing fields get defaults. Raises `InvalidInput` for a row without an id.
     """
     if (key := _text(record.get(mapping.id))) == "":
         raise InvalidInput(f"The post has no {mapping.id!r}.")
@@ -138,7 +138,7 @@ def post_from_record(
 
 
 def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAttachment:
-    """Make an attachment from a row as JSON; bytes are hexadecimal, as Postgres writes them, or base64."""
+    """Parse an attachment from a row in JSON. Its bytes are hexadecimal, like in Postgres, or base64."""
     content = _bytes(row.get(names.content))
     return PostAttachment(
         file_name=_text(row.get(names.file_name)).replace("\n", " ")[:200] or "attachment",
@@ -155,7 +155,7 @@ def is_hidden(record: Mapping[str, Any], mapping: PostsMapping) -> bool:
 
 
 def moment(value: Any) -> datetime | None:
-    """Parse a time from ISO text or milliseconds since 1970, in UTC where no zone is given; else None."""
+    """Parse a time from ISO text or milliseconds since 1970; UTC without a zone; None if invalid."""
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else None
@@ -171,7 +171,7 @@ def milliseconds(value: datetime | None) -> int:
 
 
 def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
-    """Write the file a post is stored as, without anything that changes without its text."""
+    """Write the file for a post, without fields that change independently from its text."""
     stored = {
         "title": post.title,
         "html": post.html,
@@ -191,7 +191,7 @@ def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
 
 
 def post_from_bytes(content: bytes) -> tuple[str, str, tuple[PostAttachment, ...]]:
-    """Read title, HTML and attachments of a stored post."""
+    """Read title, HTML and attachments from a stored post."""
     stored = json.loads(content)
     return (
         str(stored["title"]),
@@ -227,7 +227,7 @@ def _bytes(value: Any) -> bytes | None:
         return None
 
 
-#: A table's name, with or without its schema.
+#: A table name, with or without its schema.
 TABLE = re.compile(r"[A-Za-z_][\w$]{0,62}(?:\.[A-Za-z_][\w$]{0,62})?")
 
 
@@ -252,7 +252,7 @@ class Categories(_Columns):
 
 
 class Attachments(_Columns):
-    """The table of attachments. A row has its file's bytes in `content`, or where they are in `url`."""
+    """The attachments table. A row has the file's bytes in `content`, or its address in `url`."""
 
     table: str = "hof_attachments"
     post_id: str = "post_id"
@@ -261,12 +261,12 @@ class Attachments(_Columns):
     size: str = "file_size"
     mime_type: str = "mime_type"
     content: str = "content"
-    #: Says the order of a post's attachments, where there is such a column; then their ids do.
+    #: The column for the order within a post; without it, ids give the order.
     order: str = "sort_order"
 
 
 class PostsMapping(_Columns):
-    """The table of posts and the optional tables beside it, with source 000's names as defaults."""
+    """The posts table and its optional neighbours, with source 000's names by default."""
 
     table: str = "hof_posts"
     id: str = "id"
@@ -281,9 +281,9 @@ class PostsMapping(_Columns):
     status: str = "status"
     view_count: str = "view_count"
     url: str = "url"
-    #: The address of posts on the board, with {id}; "" if the column `url` has addresses.
+    #: The address for a post on the board, with {id}; "" if the column `url` has addresses.
     post_address: str = ""
-    #: Posts of these are no posts: people are not meant to read them.
+    #: Posts in these states are skipped: they are not meant for readers.
     hidden_statuses: tuple[str, ...] = ("draft", "hidden", "private", "archived", "deleted", "trash")
     categories: Categories = Field(default_factory=Categories)
     attachments: Attachments = Field(default_factory=Attachments)
@@ -296,12 +296,12 @@ class PostsMapping(_Columns):
         return given
 
     def is_table(self, name: str) -> bool:
-        """Return whether an event names this table, with or without its schema."""
+        """Tell whether an event names this table, with or without its schema."""
         return name == self.table or name == self.table.rpartition(".")[2]
 
 
 def mapping_from(settings: Mapping[str, Any]) -> PostsMapping:
-    """Parse the mapping of a collection's source. Raises `InvalidInput` naming the setting that does not fit."""
+    """Parse the mapping in a collection's source. Raises `InvalidInput`, which names the wrong setting."""
     try:
         return PostsMapping.model_validate(settings)
     except ValidationError as exc:

@@ -1,7 +1,7 @@
-"""Read a board's table as a source: rows as JSON, page by page, by a connection to Postgres; nothing is ever written.
+"""Read a board's table over a Postgres connection, page by page, in JSON. Nothing is written.
 
-Only names of tables and columns are put into statements, quoted by the driver; everything else is the mapping's, in
-Python, and so the same for rows and for the records of webhook events.
+Statements contain only names of tables and columns, quoted by the driver. The mapping does everything else in Python,
+in the same way for rows and for records from webhook events.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from psycopg import Connection, sql
 
 from rag.errors import ProviderUnavailable, SettingsError
 from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
-from rag.ingestion.sources.board.attachments import AttachmentFiles
-from rag.ingestion.sources.board.posts import POST_TYPE, Post, PostsMapping, is_hidden, post_from_record, post_to_bytes
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.profiles.notices.attachments import AttachmentFiles
+from rag.profiles.notices.posts import POST_TYPE, Post, PostsMapping, is_hidden, post_from_record, post_to_bytes
 
 ROWS_PER_PAGE = 200
 Rows = list[Mapping[str, Any]]
 
 
 class Reader(Protocol):
-    """Reads tables for a moment, in one connection."""
+    """Reads tables over one short connection."""
 
     def exists(self, table: str) -> bool: ...
 
@@ -37,13 +37,13 @@ class Reader(Protocol):
 
 
 class PostRows(Protocol):
-    """Where the tables are: a database, or the REST address of one."""
+    """Access to the tables: a database, or its REST address."""
 
     def reading(self) -> AbstractContextManager[Reader]: ...
 
 
 class PostsTable:
-    """A source of the posts in a table."""
+    """The source for posts in a table."""
 
     kind = "posts"
 
@@ -61,12 +61,12 @@ class PostsTable:
         self._maximum_bytes = maximum_attachment_bytes
 
     def is_readable(self) -> bool:
-        """Return whether the table is there. Raises `ProviderUnavailable` when its database does not answer."""
+        """Tell whether the table exists. Raises `ProviderUnavailable` if its database does not answer."""
         with self._tables.reading() as reader:
             return reader.exists(self._mapping.table)
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield the posts that people may read, in the order of their keys."""
+        """Yield the readable posts by key."""
         last: str | None = None
         while True:
             with self._tables.reading() as reader:
@@ -79,28 +79,28 @@ class PostsTable:
                 posts = self._complete(reader, rows)
             for post in posts:
                 yield self.item_of(post)
-            # A page may be shorter than asked for, and posts that are not listed are removed: only none is the end.
+            # Go on after a short page: unlisted posts are removed, so only an empty page may end the list.
             if not rows:
                 return
             last = str(rows[-1][self._mapping.id])
 
     def expected(self) -> int:
-        """Count the rows of the table, hidden posts included; 0 where there is no table."""
+        """Count the table's rows, including hidden posts; 0 without a table."""
         with self._tables.reading() as reader:
             return reader.count(self._mapping.table) if reader.exists(self._mapping.table) else 0
 
     def find(self, keys: Sequence[str]) -> dict[str, SourceItem]:
-        """Find these posts by their keys, where the table holds them and people may read them."""
+        """Return readable posts by key; missing and hidden posts are left out."""
         with self._tables.reading() as reader:
             rows = reader.having(self._mapping.table, self._mapping.id, list(keys))
             return {post.id: self.item_of(post) for post in self._complete(reader, rows)}
 
     def item_of(self, post: Post) -> SourceItem:
-        """Make a sync item of a post."""
+        """Return a post's sync item."""
         return item_from_post(post, files=self._files, maximum_bytes=self._maximum_bytes)
 
     def _complete(self, reader: Reader, rows: Rows) -> list[Post]:
-        """Make posts of rows, with their categories and attachments."""
+        """Parse posts with their categories and attachments."""
         mapping = self._mapping
         shown = [row for row in rows if not is_hidden(row, mapping)]
         ids = [str(row[mapping.id]) for row in shown]
@@ -118,18 +118,18 @@ class PostsTable:
 
 
 def _place(row: Mapping[str, Any], *, order: str) -> tuple[tuple[bool, float, str], ...]:
-    """Return the sort key of a row in its table: the column for the order, then its id."""
+    """Return a row's sort key: the order column, then its id."""
     values = (row.get(order), row.get("id"))
     numbers = (float(v) if isinstance(v, (int, float)) else None for v in values)
     return tuple((n is None, n or 0.0, str(v or "")) for n, v in zip(numbers, values, strict=True))
 
 
 class DatabaseRows:
-    """Reads tables by a connection to Postgres.
+    """Reads tables over a Postgres connection.
 
-    In the application's own database it reads as `rag_app` without a tenant: of our tables it sees nothing, and the
-    table of posts has to be granted to that role. The queue's tables and Postgres's own, which that role sees without a
-    tenant, count as not there.
+    In the application's database it reads with the role `rag_app` and without a tenant. Row-level security then hides
+    the product's tables, and the posts table has to be granted to this role. The queue's tables and Postgres's own,
+    which the role can see without a tenant, count as missing.
     """
 
     def __init__(self, conninfo: str, *, is_own_database: bool) -> None:
@@ -138,7 +138,7 @@ class DatabaseRows:
 
     @contextmanager
     def reading(self) -> Iterator[DatabaseReader]:
-        """Open a connection for a moment; errors of the database become sentences."""
+        """Open a short connection; database errors become errors from `rag.errors`."""
         table = "of posts"
         try:
             with psycopg.connect(self._conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -163,7 +163,7 @@ class DatabaseRows:
 
 
 class DatabaseReader:
-    """Reads tables in one transaction. `table` is the one asked for last, for error messages."""
+    """Reads tables in one transaction. Error messages name `table`, the last table read."""
 
     def __init__(self, connection: Connection, *, is_own_database: bool) -> None:
         self._connection = connection
@@ -171,7 +171,7 @@ class DatabaseReader:
         self.table = ""
 
     def exists(self, table: str) -> bool:
-        """Return whether there is such a table, and it may be followed."""
+        """Tell whether a table exists and may be followed."""
         found = self._connection.execute(
             "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
             "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
@@ -181,13 +181,13 @@ class DatabaseReader:
         return bool(found and found[0])
 
     def count(self, table: str) -> int:
-        """Count the rows of a table."""
+        """Count a table's rows."""
         self.table = table
         found = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(_table(table))).fetchone()
         return int(found[0]) if found else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next rows in the order of a column, after the last one seen."""
+        """Return the next rows after the last seen value, ordered by a column."""
         self.table, name = table, sql.Identifier(column)
         statement = sql.SQL(
             'SELECT to_jsonb(p) FROM {} AS p WHERE %(last)s::text IS NULL OR p.{}::text > %(last)s COLLATE "C" '
@@ -196,7 +196,7 @@ class DatabaseReader:
         return [row[0] for row in self._connection.execute(statement, {"last": last, "limit": limit}).fetchall()]
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return rows with one of the values in the column; empty without the table."""
+        """Return rows by values in a column; [] without the table."""
         if not values or not self.exists(table):
             return []
         self.table = table
@@ -207,7 +207,7 @@ class DatabaseReader:
 
 
 def item_from_post(post: Post, *, files: AttachmentFiles, maximum_bytes: int = MAXIMUM_BYTES) -> SourceItem:
-    """Make a sync item of a post; its attachments are fetched when it is loaded."""
+    """Return a post's sync item; loading it fetches the attachments."""
     return SourceItem(
         key=post.id,
         updated_at=post.updated_at,

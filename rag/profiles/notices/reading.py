@@ -1,7 +1,7 @@
-"""Read a stored post as pages: its HTML as text, then its attachments, scans recognised, by a model in a few words.
+"""Read a stored post into pages: its HTML, then a short description by a model for each attachment.
 
-Each paid call is stored with its bill before the next is made, by the attachment's content: a kill or the next version
-of the post does not pay for it again.
+Scanned attachments are recognised first. Each paid result is stored with its bill before the next call, under the
+attachment's hash: neither a kill nor the next version of the post pays twice.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from rag.ingestion.loaders.attachments import (
 from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, pages_to_recognise, with_recognised
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
-from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
 from rag.language import N_
+from rag.profiles.notices.posts import PostAttachment, milliseconds, post_from_bytes
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import IMAGE_TOKENS
@@ -42,20 +42,20 @@ SCANNED = N_(
     "It is a scan, and text recognition is not available here, so only its name is known. A key of Upstage, pasted on "
     "the page Set-up, or an installed Tesseract adds it."
 )
-#: The most scanned pages to recognise in an attachment: more than a summary needs.
+#: The most scanned pages to recognise per attachment: enough for a summary.
 MOST_SCANNED_PAGES = 20
 MORE_SCANNED = N_("Only its first {count} scanned pages were recognised.")
 
 
 @dataclass(frozen=True)
 class OpenedAttachment:
-    """A file that has been read, with the text of its scanned pages."""
+    """An attachment with its text, including recognised pages."""
 
     reader: AttachmentReader
     extracted: ExtractedDocument
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
-        """Return the known facts about it."""
+        """Return the known facts."""
         return self.extracted
 
     def picture(self, content: bytes) -> bytes:
@@ -74,9 +74,9 @@ class PostReader:
         self._recognition = recognition
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
-        """Read the post's one page with sections and metadata; call `on_page(done, total)` after each attachment.
+        """Return the post in one page with sections and metadata; call `on_page(done, total)` after each attachment.
 
-        Raises `DocumentError`s, `JobInterrupted`, and `ProviderError`s that are worth another try.
+        Raises `DocumentError`, `JobInterrupted`, and `ProviderError` if another try may succeed.
         """
         title, html, attachments = post_from_bytes(content)
         read = self._text_of(html, job.document.tenant_id)
@@ -111,7 +111,7 @@ class PostReader:
             return ExtractedDocument(pages=())
 
     def _describe(self, job: DocumentJob, attachment: PostAttachment, language: str) -> AttachmentText:
-        """Describe an attachment, by a model where needed. Nothing is asked twice."""
+        """Describe an attachment, with a model if needed. No call is repeated."""
         profile, name, size = job.profile, attachment.file_name, attachment.size
         limits = AttachmentLimits(
             maximum_bytes=profile.reading.maximum_attachment_bytes,
@@ -141,9 +141,9 @@ class PostReader:
         return replace(found, note=note) if note and found.note in ("", NOTES["no_text"]) else found
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
-        """Return what opens an attachment, with the text of its scanned pages; and a sentence on those left out.
+        """Return an attachment's content with its recognised pages, and a sentence about the pages left out.
 
-        Raises `DocumentError`s and `ProviderError`s.
+        Raises `DocumentError` and `ProviderError`.
         """
         reader: AttachmentReader = self._sandbox.of_tenant(job.document.tenant_id)
         if attachment.ending != "pdf":
@@ -164,7 +164,7 @@ class PostReader:
         return OpenedAttachment(reader, replace(extracted, pages=pages)), note
 
     def _recognised(self, job: DocumentJob, content: bytes, digest: str, pages: Sequence[Page]) -> Sequence[Page]:
-        """Recognise a batch of an attachment's pages; text and bill are stored before the next."""
+        """Recognise a batch of pages; text and bill are stored before the next batch."""
         self._control.stop_if_asked()
         document, language = job.document, job.collection.language
         named = [digest, "recognised", *(str(page.number) for page in pages)]
@@ -224,7 +224,7 @@ class PostReader:
         return found
 
     def _keep(self, job: DocumentJob, call: PaidCall | None, digest: str, found: AttachmentText) -> None:
-        """Store text and bill in one transaction. A failure is not kept: the next version asks again."""
+        """Store text and bill in one transaction. A failure is not stored: the next version asks again."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None

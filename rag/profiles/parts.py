@@ -1,4 +1,4 @@
-"""The parts of a profile: each setting once, with its default, title, bounds, unit and source."""
+"""The parts of a profile. Each setting is declared once, with its default, title, bounds, unit and source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_LIST = 100
 EMBEDDER_LOCKED = N_("the vectors of all its documents were made with it. Create another collection")
 
 
-# Types of values: what JSON keeps as a list becomes a tuple, and everything else is taken as it is or refused
+# Types of values. Lists in JSON become tuples; every other value is used unchanged or refused.
 
 
 def _without_nul(value: str) -> str:
@@ -60,7 +60,7 @@ Name = Annotated[Item, AfterValidator(_not_blank)]
 Factor = Annotated[float, Field(gt=0, le=100)]
 Names = Annotated[tuple[Name, ...], *_LIST]
 RegularExpression = Annotated[Name, AfterValidator(_regular_expression)]
-# The last word in each is the kind of setting.
+# The last word in each is the setting's kind.
 Words = Annotated[tuple[Item, ...], *_LIST, "words"]
 Pairs = Annotated[tuple[Annotated[tuple[Name, Item], _PAIR], ...], *_LIST, "pairs"]
 Patterns = Annotated[tuple[Annotated[tuple[RegularExpression, Names], _PAIR], ...], *_LIST, "patterns"]
@@ -84,15 +84,15 @@ def setting(
     per_call: bool = False,
     only_with: tuple[str, tuple[Any, ...]] | None = None,
 ) -> Any:
-    """Declare a field of a profile's part.
+    """Declare a setting.
 
     Args:
-        source: The origin of the default: the number of a source document with its heading, else "measured" or
+        source: Where the default comes from: a source document's number with its heading, else "measured" or
             "chosen".
         locked: Why no collection can override it; empty if it can.
-        new_documents_only: A changed value only affects documents added from then on.
+        new_documents_only: A changed value only affects documents added afterwards.
         per_call: A single call may choose another value.
-        only_with: Another setting, and its values for which this one has an effect.
+        only_with: Another setting, and the values for which this setting has an effect.
     """
     facts = {
         "unit": unit, "source": source, "locked": locked, "new_documents_only": new_documents_only,
@@ -105,13 +105,13 @@ def setting(
 
 
 class Part(BaseModel):
-    """Settings that belong together. Frozen; unknown names and values of another type are refused."""
+    """A group of settings. Frozen; unknown names and values of a wrong type are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    #: The group of the settings page its settings are in.
+    #: The group on the settings page.
     group: ClassVar[str]
-    #: Another value concerns only documents added from then on.
+    #: A changed value only affects documents added afterwards.
     new_documents_only: ClassVar[bool] = False
 
 
@@ -120,9 +120,9 @@ class Part(BaseModel):
 PROFESSIONAL = ("chunking_method", ("professional", "auto"))
 NARRATIVE = ("chunking_method", ("narrative", "auto"))
 MARKDOWN = ("chunking_method", ("markdown", "auto"))
-#: Settings for which an override of 0 or nothing, as stored by earlier versions, means the default.
+#: Settings whose override is the default if it is 0 or empty. Earlier versions stored such overrides.
 ZERO_IS_DEFAULT = ("professional_", "narrative_", "markdown_", "separators", "chunking_by_type")
-#: A limit with the larger one it has to stay below.
+#: A limit, and the larger limit above it.
 CHUNK_LIMITS = (
     ("narrative_soft_tokens", "narrative_hard_tokens"),
     ("narrative_target_tokens", "narrative_soft_tokens"),
@@ -194,7 +194,7 @@ class Chunking(Part):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, given: Any) -> Any:
-        """Read 0 and an empty list as "the default", and keep a limit nobody chose below one that somebody did."""
+        """Read 0 and an empty list as the default, and lower a default limit below a limit that was chosen."""
         if not isinstance(given, dict):
             return given
         values = {
@@ -209,7 +209,7 @@ class Chunking(Part):
 
 
 class Reading(Part):
-    """Settings for reading a document: what to read besides its text, and how."""
+    """How to read a document, and which parts besides its text."""
 
     group = "Documents"
     new_documents_only = True
@@ -273,7 +273,7 @@ WEIGHTED = ("fusion", ("weighted", "raw"))
 
 
 class Search(Part):
-    """Settings of the search: its wordings, its methods and which hits count."""
+    """The search: wordings, methods, and thresholds for hits."""
 
     group = "Search"
 
@@ -359,7 +359,7 @@ class Search(Part):
 
 
 class Understanding(Part):
-    """Settings for understanding a question before the search. Those that need a model are off: each costs a call."""
+    """Understanding a question before the search. Settings that need a model are off: each costs a call."""
 
     group = "Search"
 
@@ -391,7 +391,7 @@ class Understanding(Part):
 
 
 class Ranking(Part):
-    """How hits are ordered, and which of them are kept."""
+    """The order of hits, and the number kept."""
 
     group = "Order"
 
@@ -477,7 +477,7 @@ class Language(Part):
 
 
 class Answer(Part):
-    """What the model reads, and how it answers."""
+    """The model's input, and the form of its answer."""
 
     group = "Language and answers"
 

@@ -1,6 +1,6 @@
-"""Process reference documents (source 002): a PDF through the whole pipeline at once, or registered and step by step.
+"""Process reference documents (source 002): a PDF in one call, or registered first and then step by step.
 
-Each step begins where the one before left off, so that what failed half-way is finished by asking for the rest.
+Each step continues after the last finished one. A failed document is finished by asking for the remaining steps.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from rag.types import (
     storable,
 )
 
-#: The most characters to send as text at once, from all pages.
+#: The most characters in one call, over all pages.
 MAXIMUM_TEXT_CHARACTERS = 2_000_000
 LONGEST_TITLE = 300
 LONGEST_DESCRIPTION = 2000
@@ -67,7 +67,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceDocument:
-    """A reference document with how many of its chunks there are, have vectors and are tagged."""
+    """A reference document, with counts: all chunks, chunks with vectors, tagged chunks."""
 
     id: UUID
     collection_id: UUID
@@ -109,7 +109,7 @@ class ReferenceDocuments:
         return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
-        """Return one document. Raises `NotFound`, also for documents of other profiles."""
+        """Return a document. Raises `NotFound`, also for documents in other profiles."""
         found = self._find(who, document_id=document_id)
         if not found:
             raise NotFound("This reference document does not exist, or no longer.")
@@ -126,7 +126,7 @@ class ReferenceDocuments:
         file_name: str = "",
         category: str = "",
     ) -> ReferenceDocument:
-        """Keep a document's particulars; its text comes with `chunk`."""
+        """Store a document's particulars; `chunk` adds the text."""
         require_admin(identity)
         details = _described(source_description, category) | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(
@@ -193,7 +193,7 @@ class ReferenceDocuments:
         source_description: str | None = None,
         category: str | None = None,
     ) -> ReferenceDocument:
-        """Change a document's particulars; None changes nothing. Raises `InvalidInput`, `NotFound`."""
+        """Change a document's particulars; None leaves a field unchanged. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
         found = self.get(identity, document_id)
         given = (
@@ -213,9 +213,9 @@ class ReferenceDocuments:
     def set_tags(
         self, identity: Identity, document_id: UUID, chunk_index: int, tags: Mapping[str, str | Sequence[str] | None]
     ) -> None:
-        """Set tags of a chunk by hand; others stay as they are, None and "" take one away.
+        """Set tags by hand. None and "" remove a tag; tags without a value here are unchanged.
 
-        Raises `InvalidInput` for a tag that the collection has not, `NotFound` for a chunk that is not there.
+        Raises `InvalidInput` for a tag unknown to the collection, `NotFound` for an unknown chunk.
         """
         require_admin(identity)
         self.get(identity, document_id)
@@ -234,9 +234,9 @@ class ReferenceDocuments:
     def chunk(
         self, identity: Identity, document_id: UUID, *, page_texts: Mapping[int, str] | None = None
     ) -> ReferenceDocument:
-        """Cut a document's text, given by page number, or that of its pages where none is given.
+        """Split the given text, by page number, or the stored pages without a text.
 
-        Chunks, tags and vectors of an earlier text are gone after this. Raises `InvalidInput` and `StepNotPossible`.
+        This deletes chunks, tags and vectors from an earlier text. Raises `InvalidInput` and `StepNotPossible`.
         """
         job = self._job(identity, document_id)
         with self._claimed(job):
@@ -260,7 +260,7 @@ class ReferenceDocuments:
         self._require_chunks(identity.tenant_id, document_id)
         if self._providers.translation_model_for(job.profile) is None:
             raise SettingsError(NO_MODEL)
-        # Asked for now, whatever was wanted when the document was added.
+        # This request counts, not the choice made when the document was added.
         job = replace(job, document=replace(job.document, generate_metadata=True))
         with self._claimed(job):
             message = self._tag_step.run(job, self._pages(job))
@@ -373,7 +373,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 
 def _chunking_method(collection: Collection) -> str:
-    """Return the collection's chunking method; pages where it needs paid calls of an embedder."""
+    """Return the collection's chunking method, or "paged" if the method needs paid calls to an embedder."""
     method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 

@@ -1,8 +1,8 @@
-"""Define the profile of a collection: every setting by which it reads, chunks, searches, ranks and answers.
+"""Define the profile of a collection: how it reads, chunks, searches, ranks and answers.
 
-Each setting is declared once, in `rag/profile/parts.py`, with its default, title, bounds, unit and source. The settings
-page, the overrides stored with a collection, the options of a call and the limits of the API derive from it. It has one
-name everywhere: `profile.search.top_k` is the override `top_k` and the option `top_k`.
+`parts.py` declares each setting once, with its default, title, bounds, unit and source. The settings page, the
+overrides of a collection, the options of a call and the limits of the API derive from it. A setting has the same name
+everywhere: `profile.search.top_k` is the override `top_k` and the option `top_k`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pydantic.fields import FieldInfo
 
 from rag.errors import InvalidInput
 from rag.language import N_
-from rag.profile.parts import Answer, Chunking, Embedding, Language, Part, Ranking, Reading, Search, Understanding
+from rag.profiles.parts import Answer, Chunking, Embedding, Language, Part, Ranking, Reading, Search, Understanding
 from rag.types import SearchFilters
 
 __all__ = [
-    "GROUPS", "PER_CALL", "SETTINGS", "Answer", "Chunking", "Embedding", "Language", "Options", "Part", "Profile",
-    "Ranking", "Reading", "Search", "Setting", "Understanding",
+    "GROUPS", "PER_CALL", "SETTINGS", "WITHOUT_OUR_STEPS", "Answer", "Chunking", "Embedding", "Language", "Options",
+    "Part", "Profile", "Ranking", "Reading", "Search", "Setting", "Understanding",
 ]  # fmt: skip
 
 Kind = Literal[
     "whole", "number", "switch", "choice", "text", "words", "pairs", "patterns", "steps", "boosts", "factors"
 ]
-#: The groups of the settings page, in its order.
+#: The groups on the settings page, in order.
 GROUPS = (N_("Documents"), N_("Search"), N_("Order"), N_("Language and answers"))
 #: Candidates for a question; Cohere takes 1000 documents a call.
 MAXIMUM_CANDIDATES = 1000
@@ -43,17 +43,20 @@ class Profile(BaseModel):
 
     name: str
     title: str
-    #: One sentence for the administrator who chooses it.
+    #: A sentence for the administrator who chooses a profile.
     description: str
     #: A board holds posts, which come from a table and carry dates, pins and attachments.
     content: Literal["documents", "posts"] = "documents"
+    #: Readers for the profile's own content, by media type: `module:class` names a
+    #: `rag.ingestion.reading.ContentReader`.
+    readers: Mapping[str, str] = {}
     #: Collections with the reference documents for `/api/reference-documents` and opinions.
     holds_references: bool = False
-    #: It answers as a person, who has to be named in the settings.
+    #: Answers are given as a person, named in the settings.
     is_personal: bool = False
     #: What `/api/rag/chat` adds to its answers.
     api_extras: tuple[Literal["follow_ups", "source_names"], ...] = ()
-    #: Whether models that cost money may be called; not once a budget is spent.
+    #: Whether paid models may be called; False once a budget is spent.
     spends: bool = True
 
     chunking: Chunking = Chunking()
@@ -66,14 +69,14 @@ class Profile(BaseModel):
     answer: Answer = Answer()
 
     def value(self, name: str) -> Any:
-        """Return the value of a setting."""
+        """Return a setting's value."""
         return getattr(getattr(self, SETTINGS[name].part), name)
 
     def changed(self, **values: Any) -> Self:
-        """Return the profile with other values of single settings, which may contradict each other.
+        """Return the profile with other values for single settings, which may contradict each other.
 
         Raises:
-            InvalidInput: a setting is unknown, or does not take its value.
+            InvalidInput: a setting is unknown, or a value is invalid.
         """
         by_part: dict[str, dict[str, Any]] = {}
         for name, value in values.items():
@@ -92,10 +95,10 @@ class Profile(BaseModel):
         return self.model_copy(update=parts)
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
-        """Return the profile with a collection's own values.
+        """Return the profile with a collection's overrides.
 
         Raises:
-            InvalidInput: a setting is unknown or locked, does not take its value, or contradicts another.
+            InvalidInput: a setting is unknown or locked, or its value is invalid or contradicts another setting.
         """
         for name in overrides:
             if name in SETTINGS and (why := SETTINGS[name].locked):
@@ -106,19 +109,19 @@ class Profile(BaseModel):
         return made
 
     def differences(self, other: Profile) -> dict[str, tuple[Any, Any]]:
-        """Return this profile's value and the other's of every setting in which they differ."""
+        """Return each setting that differs, with this profile's value and the other's."""
         pairs = {name: (self.value(name), other.value(name)) for name in SETTINGS}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def passages(self, top_k: int | None = None) -> int:
-        """Return how many passages the context has: the best `rerank_top_n` of `top_k` after reranking."""
+        """Return the number of passages in the context: the best `rerank_top_n` from `top_k` after reranking."""
         wanted = top_k or self.search.top_k
         return (
             min(wanted, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else wanted
         )
 
     def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
-        """Return the least cosine similarity that counts, given the embedder's default and the one measured."""
+        """Return the lowest cosine similarity for a hit, from the embedder's default and the measured one."""
         mode, absolute = self.search.threshold_mode, self.search.similarity_threshold
         if mode == "absolute" and absolute is not None:
             return absolute
@@ -127,7 +130,7 @@ class Profile(BaseModel):
         return embedder_default
 
     def contradiction(self) -> str:
-        """Return why the settings contradict each other, as a sentence; empty where they do not."""
+        """Return a sentence about settings that contradict each other, or ""."""
         cut, search, ranking = self.chunking, self.search, self.ranking
         candidates = search.top_k * search.candidate_factor
         rules = (
@@ -187,10 +190,10 @@ class Profile(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A field of a profile as the settings page and the errors describe it."""
+    """A setting, described for the settings page and for errors."""
 
     name: str
-    #: The part of the profile with the option.
+    #: The setting's part of the profile.
     part: str
     group: str
     title: str
@@ -227,7 +230,7 @@ class Setting:
         }[self.kind]
 
     def has_effect(self, profile: Profile) -> bool:
-        """Return whether another value of it would change anything with this profile."""
+        """Tell whether another value would have an effect with this profile."""
         if self.only_with is None:
             return True
         other, values = self.only_with
@@ -279,7 +282,7 @@ def _bound(field: FieldInfo, name: str, default: float) -> float:
 
 
 def _refused(error: ValidationError, values: Mapping[str, Any]) -> InvalidInput:
-    """Return the first fault that pydantic found as a sentence."""
+    """Return pydantic's first error in a sentence."""
     name = str(error.errors(include_url=False)[0]["loc"][0])
     return SETTINGS[name].refusal(values[name])
 
@@ -289,18 +292,18 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
 
 
-#: Every setting by its name, which is unique among all parts.
+#: Every setting by name. Names are unique among all parts.
 SETTINGS: Mapping[str, Setting] = {found.name: found for found in _settings()}
 
 
 @dataclass(frozen=True, init=False)
 class Options:
-    """What one call wants otherwise than its collection: conditions, and other values of settings.
+    """A call's own choices: filters, and other values for settings.
 
-    Every setting declared `per_call` is an argument; None leaves it as the collection has it.
+    Every setting declared `per_call` is an argument; None keeps the collection's value.
 
     Raises:
-        InvalidInput: a setting is unknown or not one a call may change, or does not take its value.
+        InvalidInput: a setting is unknown or not `per_call`, or its value is invalid.
     """
 
     #: Conditions from the caller, besides the question's.
@@ -316,7 +319,7 @@ class Options:
         object.__setattr__(self, "settings", wanted)
 
     def changed(self, **settings: Any) -> Options:
-        """Return these options with other values; None takes one back."""
+        """Return these options with other values; None removes a value."""
         return Options(filters=self.filters, **{**self.settings, **settings})
 
     def applied_to(self, profile: Profile) -> Profile:
@@ -328,3 +331,16 @@ class Options:
 
 
 PER_CALL = tuple(name for name, found in SETTINGS.items() if found.per_call)
+#: Settings that switch off the steps without a source document.
+WITHOUT_OUR_STEPS: Mapping[str, Any] = {
+    "index_titles": False,
+    "correct_spelling": False,
+    "split_questions": False,
+    "refine_order": False,
+    "collapse_near_repeats": False,
+    "only_evidence": False,
+    "stitch_neighbours": False,
+    "own_replies": False,
+    "rewrite_follow_ups": False,
+    "withdraw_unsupported": False,
+}

@@ -1,6 +1,6 @@
-"""Find where a text may be split: ends of paragraphs, sentences, lines and words, in any script.
+"""Find where a text may be split: between paragraphs, sentences, lines and words, in any script.
 
-Boundaries are searched only where a chunk may end, and backwards from there, so that the time is linear in the text.
+The search goes backwards from the latest possible end of a chunk, so time is linear in the text.
 """
 
 from __future__ import annotations
@@ -11,45 +11,45 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
-from rag.providers.tokens import estimate_tokens
 from rag.text.tables import Row, tables_in
+from rag.text.tokens import estimate_tokens
 
 PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 SPACED_PARAGRAPH = re.compile(r"\n[^\S\n]+\n")
 LINE = re.compile(r"\n\s*")
-#: A full stop ends a sentence before blank space and something that can begin one; CJK, Indic and Arabic marks always.
-#: One class of characters comes first: the engine then skips to the next of them without trying each place.
+#: A full stop ends a sentence before a blank and a possible beginning; CJK, Indic and Arabic marks always do. The
+#: pattern begins with a character class, because the engine can then skip to the next match.
 SENTENCE = re.compile(
     r"[.!?…。！？｡．؟۔।॥](?:"
-    # Only from the first of several marks: a row of dots is scanned a single time.
+    # Match only the first in a row of marks: a row of dots is scanned once.
     r"(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’»)\]]*+\s++(?![a-zß-öø-ÿ])"
     r"|(?<=[。！？｡．])[。！？｡．]*[”’」』）】〉》\"')]*\s*+"
     r"|(?<=[؟۔।॥])[؟۔।॥]*[\"'”’»)]*\s*+)"
 )
 WORD = re.compile(r"\s+|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])(?=[\u3040-\u30ff\u3400-\u9fff])")
-#: Short words that a full stop follows without ending the sentence.
+#: Abbreviations: a full stop after them does not end the sentence.
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'“‘])(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Art|Abs|bzw|ca|vs|etc|e\.g|i\.e|z\.B|bijv|o\.a|p|pp|S|fig|Fig|dhr|mevr)\.$"
 )
-#: How far back is looked first, in characters; four times as far each time nothing is found.
+#: Characters searched backwards at first; four times as many after each failure.
 FIRST_LOOK = 160
-#: Characters after a place that decide about a boundary there.
+#: Characters after a place that can make it a boundary.
 LOOK_AHEAD = 40
-#: Characters before a place that decide about a boundary there.
+#: Characters before a place that can make it a boundary.
 LOOK_BEHIND = 8
 
 
 class Boundaries:
-    """Places in a text between two units of a kind."""
+    """Boundaries of one kind in a text."""
 
     def __init__(self, text: str, breaks: Sequence[int] = ()) -> None:
         self.text = text
-        #: Starts of sections, which a chunk should not reach across without need.
+        #: Starts of sections. Chunks avoid crossing them.
         self.sections = sorted({position for position in breaks if 0 < position < len(text)})
 
     @cached_property
     def paragraphs(self) -> list[int]:
-        """Return all of them, for callers that look at the whole text."""
+        """Return all boundaries, for callers that need the whole text."""
         return [match.end() for match in PARAGRAPH.finditer(self.text) if match.end() < len(self.text)]
 
     @cached_property
@@ -66,7 +66,7 @@ class Boundaries:
         return SPACED_PARAGRAPH.search(self.text) is None
 
     def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """Return the last place of this kind with low < place <= high."""
+        """Return the last boundary with low < place <= high."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             place = self.text.rfind("\n\n", low, high) + 2
             if place == 1:
@@ -88,7 +88,7 @@ class Boundaries:
         return None
 
     def first(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """Return the first place of this kind with low <= place < high."""
+        """Return the first boundary with low <= place < high."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             # A boundary at `high` does not count, and most chunks end with a boundary.
             place = self.text.find("\n\n", max(low - 2, 0), high - 1) + 2
@@ -106,7 +106,7 @@ class Boundaries:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        """Return the rows of all tables; no boundary is within one."""
+        """Return the rows of all tables; boundaries lie outside them."""
         return [row for table in tables_in(self.text) for row in (*filter(None, [table.heads]), *table.rows)]
 
     def _is_in_row(self, place: int) -> bool:
@@ -119,7 +119,7 @@ class Boundaries:
 
     def _is_abbreviation(self, stop: re.Match[str]) -> bool:
         place = stop.start()
-        # The longest of them has four letters.
+        # The longest abbreviation has four letters.
         if self.text[place] != "." or (place > 5 and self.text[place - 5 : place].isalpha()):
             return False
         return ABBREVIATION.search(self.text[max(0, place - LOOK_BEHIND) : place + 1]) is not None
@@ -138,7 +138,7 @@ def first_between(positions: Sequence[int], low: int, high: int) -> int | None:
 
 
 def before_marks(text: str, position: int, low: int) -> int:
-    """Move a position back so that no accent or joined emoji is cut from its letter; stays above `low`."""
+    """Move a position back, but not to `low`, to keep accents and joined emoji with their letter."""
     moved = position
     while low + 1 < moved < len(text) and (
         unicodedata.combining(text[moved]) or text[moved] in "\u200d\ufe0f" or text[moved - 1] == "\u200d"
@@ -154,35 +154,35 @@ def word_end(boundaries: Boundaries, low: int, high: int) -> int:
 
 #: A longer run without spaces is not a word.
 LONGEST_WORD = 60
-#: A word; in Chinese and Japanese, which write none apart, a character.
+#: A word, or a character in Chinese and Japanese, which have no spaces between words.
 WORDS = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]{{1,{LONGEST_WORD}}}")
-#: Characters to a token, at most, in a text that is one: blank space costs nothing and would go on for ever.
+#: The most characters for a token: blanks cost no tokens, and a span must end.
 CHARACTERS_PER_TOKEN = 6
-#: A sentence that is to be repeated is not looked for further back, in characters.
+#: The longest repeated sentence, in characters.
 LONGEST_OVERLAP = 600
 
 
 def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> int:
-    """Return the farthest end at a word, at most `stop`, at which the text from `start` has no more than `tokens`."""
+    """Return the farthest end at a word, at most `stop`, with at most `tokens` from `start`."""
     text = boundaries.text
     end = min(stop, start + tokens * CHARACTERS_PER_TOKEN)
     while (counted := estimate_tokens(text[start:end])) > tokens and end > start + 1:
-        # Texts are even enough that the share tells the place; a little less, so that it ends soon.
+        # Tokens are spread evenly: estimate the place by proportion, a little low, to finish soon.
         nearer = start + max(1, int((end - start) * min(tokens / counted, 0.95)))
         end = boundaries.last(WORD, start + (nearer - start) // 2, nearer) or before_marks(text, nearer, start)
     return end
 
 
 def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
-    """Return where the last sentence or line ends in the second half, within `tokens`; else `end`."""
+    """Return the end of the last sentence or line in the second half, within `tokens`; else `end`."""
     middle = start + (end - start) // 2
     found = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
-    # Shorter is not always less: the estimate takes a text as English by its share of English words.
+    # A shorter text may count more tokens: the estimate depends on its share of English words.
     return found if estimate_tokens(boundaries.text[start:found]) <= tokens else end
 
 
 def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) -> list[tuple[int, int]]:
-    """Return spans of at most `tokens` each, ending with sentences and lines, without overlap."""
+    """Return spans with at most `tokens` each, ending with sentences and lines, without overlap."""
     spans = []
     while start < stop:
         end = fitting_end(boundaries, start, stop, tokens)
@@ -194,9 +194,9 @@ def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) 
 
 
 def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, tokens: int | None = None) -> int:
-    """Find where the next chunk begins: with the last whole sentences of this one that fit, else with its last words.
+    """Return the start for the next chunk: it repeats this chunk's last whole sentences that fit, else its last words.
 
-    Source 001, `calculateSmartOverlap`: sentences within `words` and `tokens`. Never at `start` itself.
+    Source 001, `calculateSmartOverlap`: sentences within `words` and `tokens`. The result is always after `start`.
     """
     text = boundaries.text
     low = max(start + 1, end - LONGEST_OVERLAP)

@@ -1,6 +1,6 @@
-"""Draft opinions: find the references for a case, have a model write on those chosen, and keep what it wrote.
+"""Draft opinions: find references for a case, have a model write the draft, and store it.
 
-Only its author can see a draft. It is written while they read along; if they leave, the text so far is kept.
+Only its author can see a draft. The author reads along while the model writes; if they leave, the text so far is kept.
 Source 002, 6 and 8.
 """
 
@@ -26,8 +26,8 @@ from rag.errors import BudgetSpent, InvalidInput, NotFound, ProviderError, Provi
 from rag.language import N_
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
-from rag.profile import Options, Profile
 from rag.profiles import PROFILES, REFERENCE_PROFILES, profile_of
+from rag.profiles.profile import Options, Profile
 from rag.providers import Completed, Discarded, Lost, TextDelta, defused
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat, lost_calls
@@ -40,16 +40,16 @@ from rag.types import Charge, ChatMessage, Collection, Identity, Question, Searc
 REFERENCE_FORMAT = PROFILES[REFERENCE_PROFILES[0]].answer.context_format
 HEADING = "【참고자료】"
 PART_HEADING = re.compile(r"【\s*(사건\s*자료|작성\s*예시|참고\s*자료|요청)\s*】")
-#: More of an analysis makes a search less sharp; its beginning names the case.
+#: A longer analysis blurs the search; its beginning names the case.
 ANALYSIS_CHARACTERS = 300
-#: How often a call gives a sign of life; after a minute without one it is taken for that of a dead process.
+#: Seconds between two signs of life. After a minute without a sign, the process counts as dead.
 ALIVE_SECONDS = 20.0
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
     """Return the search text: the profile's words for this kind of opinion, then the summary, else the issues.
 
-    A kind unknown to the profile is searched by its own name.
+    For an unknown kind, its name is searched.
     """
     kind = " ".join(opinion_type.split())
     known = dict(profile.search.opinion_queries).get(kind, kind)
@@ -58,7 +58,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
-    """Return the passages as one block, each below topic and offence; empty without passages."""
+    """Return the passages in one block, each below topic and offence; "" without passages."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
@@ -77,9 +77,9 @@ def build_full_prompt(
     learning_examples: str | Sequence[str] = "",
     reference_rag_block: str = "",
 ) -> str:
-    """Return the whole prompt of an opinion: rules, the case, style examples, references and the request.
+    """Return the prompt for an opinion: rules, the case, style examples, references and the request.
 
-    Empty parts are left out with their headings. `reference_rag_block` is inserted as `reference_block` made it.
+    Empty parts are left out, with their headings. `reference_rag_block` is inserted unchanged (see `reference_block`).
     """
     examples = [learning_examples] if isinstance(learning_examples, str) else list(learning_examples)
     parts = [
@@ -108,7 +108,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class FoundReferences:
-    """The search text of a case and the passages found, nearest first."""
+    """The search text for a case, and the passages found, nearest first."""
 
     query: str
     results: tuple[SearchResult, ...]
@@ -117,7 +117,7 @@ class FoundReferences:
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """A row of `opinions`: a draft with the case and the references."""
+    """A row in `opinions`: a draft with the case and the references."""
 
     id: UUID
     collection_id: UUID
@@ -125,8 +125,8 @@ class Opinion:
     facts: str
     instructions: str
     query: str
-    #: The passages of the block: number, chunk_id, document_id, title, page_number, content, metadata, and `cited`,
-    #: the number the text names it by, null where it does not.
+    #: The passages in the block: number, chunk_id, document_id, title, page_number, content, metadata, and `cited`: the
+    #: passage's number in the text, null if the text does not cite it.
     citations: list[dict[str, Any]]
     content: str
     state: Literal["writing", "complete", "cut", "failed"]
@@ -137,13 +137,13 @@ class Opinion:
 
     @property
     def cited(self) -> list[dict[str, Any]]:
-        """The passages the text names, by their numbers in it."""
+        """The passages cited in the text, by their numbers there."""
         return sorted((c for c in self.citations if c.get("cited")), key=lambda c: int(c["cited"]))
 
 
 @dataclass(kw_only=True)
 class Draft:
-    """A draft under way: iterate over `pieces` for its text."""
+    """A draft being written. Iterate over `pieces` for the text."""
 
     id: UUID
     pieces: Generator[str]
@@ -163,7 +163,7 @@ class Opinions:
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
-        """`stop_spending` says why no more may be spent for somebody, and "" where it may."""
+        """`stop_spending` returns why a person may not spend more, or ""."""
         self._database = database
         self._providers = providers
         self._searches = searches
@@ -182,9 +182,9 @@ class Opinions:
         top_k: int | None = None,
         filters: Mapping[str, str] | None = None,
     ) -> FoundReferences:
-        """Search for what the kind of opinion and the case need: the nearest, whatever their distance.
+        """Search for references to a case and a kind of opinion: the nearest passages, at any distance.
 
-        Raises `InvalidInput` for a filter that the collection has not.
+        Raises `InvalidInput` for an unknown filter.
         """
         profile = profile_of(collection)
         wanted = dict(filters or {})
@@ -198,7 +198,7 @@ class Opinions:
             top_k=top_k,
             options=Options(filters=SearchFilters(metadata=wanted)),
         )
-        # As in the source, the nearest whatever their distance: the drafter judges them.
+        # As in the source, the nearest at any distance: the author judges them.
         found = retrieval.hits[: top_k or profile.search.top_k]
         return FoundReferences(query=query, results=found, notices=retrieval.response.notices)
 
@@ -214,7 +214,7 @@ class Opinions:
         query: str = "",
         examples: Sequence[str] = (),
     ) -> Draft:
-        """Begin a draft on these references. Iterating over its pieces writes, bills and keeps it.
+        """Begin a draft on these references. Iterating over its pieces writes, bills and stores it.
 
         Raises `InvalidInput` without a kind or facts, `BudgetSpent`, `SettingsError` without a language model.
         """
@@ -324,27 +324,27 @@ class Opinions:
             )
 
     def list(self, identity: Identity, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[Opinion], int]:
-        """List somebody's own drafts, newest first, and count them all."""
+        """Return a person's drafts, newest first, and their number."""
         return self._find(identity, limit=limit, offset=offset), int(
             self._database.fetch_value(identity, "count_opinions", owner_id=identity.account_id) or 0
         )
 
     def get(self, identity: Identity, opinion_id: UUID) -> Opinion:
-        """Find a draft of this person. Raises `NotFound`."""
+        """Return one of the person's drafts. Raises `NotFound`."""
         found = self._find(identity, opinion_id=opinion_id)
         if not found:
             raise NotFound("This draft does not exist, or no longer.")
         return found[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> str:
-        """Delete one of the person's drafts, and return a value for `put_back`. Raises `NotFound`."""
+        """Delete one of the person's drafts; returns the value for `put_back`. Raises `NotFound`."""
         kept = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
         if kept is None:
             raise NotFound("This draft does not exist, or no longer.")
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a deletion. Raises `PlaceTaken` where the draft is gone with its collection."""
+        """Undo a deletion. Raises `PlaceTaken` if the collection was deleted."""
         self._database.put_back(identity, "put_opinion_back", kept=kept)
 
     def _find(
@@ -368,8 +368,8 @@ def _citation(number: int, found: SearchResult) -> dict[str, Any]:
 
 
 def as_docx(opinion: Opinion) -> bytes:
-    """Return a draft as a Word document, with the references it cites at its end."""
-    import docx  # not with the start of everything: drafts are saved seldom
+    """Return a draft as a Word document; the cited references follow the text."""
+    import docx  # imported here, because drafts are saved seldom
 
     made = docx.Document()
     made.add_heading(opinion.opinion_type, level=1)

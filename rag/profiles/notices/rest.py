@@ -1,6 +1,6 @@
-"""Read a board's tables through the REST address of a Supabase project, where its Postgres cannot be reached.
+"""Read a board's tables over the REST address of a Supabase project, if its Postgres cannot be reached.
 
-It uses the official client and returns rows as JSON, like a connection to Postgres. Nothing is ever written.
+The official client returns rows in JSON, like a connection to Postgres. Nothing is written.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rag.providers.supabase import UNREACHABLE, UNREADABLE
 from supabase import Client, ClientOptions, create_client
 
 TIMEOUT_SECONDS = 20.0
-#: Values in one address, which gateways cut at some thousand characters.
+#: Values in one address; gateways cut addresses after some thousand characters.
 VALUES_PER_REQUEST = 40
-#: What PostgREST and Postgres say where there is no such table, or the key may not read it.
+#: Error codes in PostgREST and Postgres for a table that is missing or that the key may not read.
 NO_TABLE = frozenset({"PGRST205", "42P01"})
 NOT_GRANTED = frozenset({"42501", "403"})
 REFUSED = NOT_GRANTED | {"PGRST301", "PGRST302", "PGRST303", "401"}
 #: No such column.
 NO_COLUMN = frozenset({"42703", "PGRST204"})
-#: Asked for more rows than there are.
+#: The error code for a range past the last row.
 NO_MORE = "PGRST103"
-#: Exists in every database of this product.
+#: A table in every database of this product.
 OWN_TABLE = "rag_migrations"
 
 Rows = list[Mapping[str, Any]]
@@ -65,7 +65,7 @@ class RestRows:
             yield reader
 
     def _require_other_database(self, reader: RestReader) -> None:
-        """Refuse a project that holds the product's own tables: the key could read every tenant's."""
+        """Refuse a project with this product's own tables: its key could read every tenant."""
         if self._is_checked:
             return
         try:
@@ -88,18 +88,18 @@ class RestReader:
         self._known: dict[str, bool] = {}
 
     def exists(self, table: str) -> bool:
-        """Return whether there is such a table that the key may read."""
+        """Tell whether a table exists and the key may read it."""
         if table not in self._known:
             self._known[table] = self._ask(table, lambda: self._of(table).select("*").limit(0).execute()) is not None
         return self._known[table]
 
     def count(self, table: str) -> int:
-        """Count the rows of a table."""
+        """Count a table's rows."""
         answer = self._ask(table, lambda: self._of(table).select("*", count=CountMethod.exact).limit(0).execute())
         return int(answer.count or 0) if answer is not None else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next rows in the order of a column, after the last one seen."""
+        """Return the next rows after the last seen value, ordered by a column."""
 
         def ask() -> Any:
             asked = self._of(table).select("*").order(column).limit(limit)
@@ -108,7 +108,7 @@ class RestReader:
         return _rows(self._ask(table, ask))
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return rows with one of the values in the column; empty without the table."""
+        """Return rows by values in a column; [] without the table."""
         found: Rows = []
         for first in range(0, len(values), VALUES_PER_REQUEST):
             some, begun = values[first : first + VALUES_PER_REQUEST], len(found)
@@ -128,7 +128,7 @@ class RestReader:
         return (self._client.postgrest.schema(schema) if schema else self._client.postgrest).from_(name)
 
     def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
-        """Ask the server; None without the table or further rows. All exceptions become errors of the product."""
+        """Ask the server; None without the table or further rows. Exceptions become errors from `rag.errors`."""
         try:
             return ask()
         except APIError as exc:

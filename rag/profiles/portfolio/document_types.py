@@ -1,4 +1,4 @@
-"""Recognise the kind of a document by its name and words. Source 001, phase 1."""
+"""Recognise a document's kind by its name and words. Source 001, phase 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 Kind = Literal["resume", "linkedin", "journey", "github", "generic"]
 
-#: Headings of a résumé, in the languages the product is used in.
+#: Headings in a résumé, in the product's languages.
 RESUME_HEADINGS = re.compile(
     r"^[#* \t]*(?P<title>(?:professional |career |executive )?summary|(?:professional |career )?profile|about(?: me)?"
     r"|objective|(?:work |professional |relevant |volunteer )?experience|work history"
@@ -34,33 +34,33 @@ FISCAL_YEAR = re.compile(
     r"(?<![a-z])fy[ _-]?(?P<first>(?:20)?\d{2})(?:[ _–/-]+(?P<last>(?:20)?\d{2}))?(?!\d)", re.IGNORECASE
 )
 YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
-#: Only the beginning of a text is examined, in characters.
+#: Characters examined from the beginning.
 LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True)
 class DocumentType:
-    """A kind and, where the file's name has one, the year: `journey_fy-2025-2026.pdf` is a journey of 2025."""
+    """A kind, and the year in the file name: `journey_fy-2025-2026.pdf` is a journey from 2025."""
 
     kind: Kind
     year: str = ""
 
 
 def document_type_of(text: str, file_name: str = "") -> DocumentType:
-    """Tell the kind of a document by its name, else by its text."""
+    """Return a document's kind by its name, else by its text."""
     name = re.split(r"[/\\]", file_name)[-1]
     return DocumentType(_kind_by_name(name) or _kind_by_text(text[:LOOKED_AT], name), year_of(name))
 
 
 def year_of(file_name: str) -> str:
-    """Return the year in a file's name, of a fiscal year its first; empty when there is none."""
+    """Return the year in a file name, the first year of a fiscal year, or ""."""
     _, year = fiscal_year_of(file_name)
     found = YEAR.search(file_name)
     return year or (found[0] if found else "")
 
 
 def fiscal_year_of(file_name: str) -> tuple[str, str]:
-    """Return the fiscal year in a file's name and the year it begins in: `FY25-26` gives ("FY25-26", "2025")."""
+    """Return the fiscal year in a file name and its first year: `FY25-26` gives ("FY25-26", "2025")."""
     found = FISCAL_YEAR.search(file_name)
     if found is None:
         return "", ""

@@ -1,8 +1,8 @@
-"""Follow events of changed posts, as Supabase's database webhooks send them.
+"""Follow change events of posts, sent by Supabase's database webhooks.
 
-Events come late, twice and out of order. Only the newest event of each post is kept, by the time of its change; an
-older or equal one changes nothing. The post is then read from the table itself; without a table, the event's own record
-counts.
+Events arrive late, twice and out of order. Only the newest event per post is kept, by its time of change; an older or
+equal event changes nothing. The post is then read from the table, or from the event's record if the table cannot be
+read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput
 from rag.ingestion.document_jobs import JobControl, JobQueue
-from rag.ingestion.sources.board.posts import PostsMapping, is_hidden, mapping_from, post_from_record
-from rag.ingestion.sources.board.table import PostsTable
 from rag.ingestion.sources.sync import Source, SourceItem, SyncReport, SyncWriter
+from rag.profiles.notices.posts import PostsMapping, is_hidden, mapping_from, post_from_record
+from rag.profiles.notices.table import PostsTable
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import Collection, storable_json
@@ -27,7 +27,7 @@ from rag.types import Collection, storable_json
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingEvent:
-    """An event that has not been followed yet."""
+    """An event still to be followed."""
 
     key: str
     event: dict[str, Any]
@@ -43,15 +43,15 @@ class PostEvents:
         self._database = database
 
     def is_of(self, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-        """Return whether the event is of the table that these settings name."""
+        """Tell whether an event belongs to the table in these settings."""
         return mapping_from(settings).is_table(str(payload.get("table") or ""))
 
     def note(
         self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> bool:
-        """Keep the event if it is the newest of its post, and queue its work, in the caller's transaction.
+        """Store an event and queue its work, in the caller's transaction; False if a newer event is stored.
 
-        Raises `InvalidInput` for a payload that is no event.
+        Raises `InvalidInput` for a payload without an event.
         """
         mapping = mapping_from(settings)
         kind = payload.get("type")
@@ -66,7 +66,7 @@ class PostEvents:
             "key": post.id,
             "title": post.title,
             "event": Jsonb(event),
-            # Without a time of change, the order of arrival is all there is.
+            # Without a time of change, the time of arrival decides.
             "event_at": post.updated_at or datetime.now(UTC),
             "is_deletion": kind == "DELETE",
         }
@@ -84,7 +84,7 @@ class PostEvents:
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Follow the waiting events until none is left; those that fail for now stay."""
+        """Follow all waiting events; events with a temporary failure stay."""
         mapping = mapping_from(settings)
         writer = SyncWriter(self._database, files, collection, self.kind, queue=queue)
         table = cast(PostsTable, source)
@@ -124,7 +124,7 @@ class PostEvents:
         return report
 
     def _item_of(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
-        """Return the post in the event; None if deleted or hidden."""
+        """Return the post in an event; None if it is deleted or hidden."""
         record = event.event["record"]
         if event.event["type"] == "DELETE" or is_hidden(record, mapping):
             return None

@@ -1,7 +1,7 @@
-"""Split the documents of a portfolio: a résumé by job, a LinkedIn profile by several jobs, a story by length.
+"""Split a portfolio's documents: a résumé by job, a LinkedIn profile by groups of jobs, a story by length.
 
-Résumé and profile have no overlap (source 001, 2.1). Pieces of a story have about 450 tokens, and each repeats the end
-of the one before.
+Résumé and profile have no overlap (source 001, 2.1). Pieces of a story have about 450 tokens and repeat the end of the
+previous piece.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from rag.ingestion.chunking.boundaries import (
+from rag.profiles.portfolio.document_types import RESUME_HEADINGS, document_type_of, fiscal_year_of
+from rag.profiles.profile import Chunking
+from rag.text.boundaries import (
     LINE,
     PARAGRAPH,
     SENTENCE,
@@ -22,10 +24,8 @@ from rag.ingestion.chunking.boundaries import (
     overlap_start,
     spans_by_tokens,
 )
-from rag.ingestion.chunking.document_types import RESUME_HEADINGS, document_type_of, fiscal_year_of
-from rag.profile import Chunking
-from rag.providers.tokens import estimate_tokens
 from rag.text.spans import Piece, Span
+from rag.text.tokens import estimate_tokens
 
 #: Sections that list jobs.
 WORK = re.compile(r"experience|employment|work history|career history|volunteering|경력|berufserfahrung|werkervaring"
@@ -35,7 +35,7 @@ LINES = re.compile(r"\S[^\n]*")
 
 @dataclass(frozen=True)
 class PortfolioSection:
-    """A section of the document; `title` is empty before the first heading."""
+    """A section; `title` is "" before the first heading."""
 
     title: str
     start: int
@@ -43,12 +43,13 @@ class PortfolioSection:
 
 
 def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Return pieces by section and job, at most 800 tokens each, with metadata of the job.
+    """Return pieces by section and job, at most 800 tokens each, with the job's metadata.
 
-    `source, section, company, position, location, dateRange, industry, year`, each where the document says it.
+    The metadata are `source, section, company, position, location, dateRange, industry, year`, if the document has
+    them.
     """
     boundaries = Boundaries(text)
-    # A single short job stays a chunk of its own in a résumé.
+    # In a résumé, a single short job keeps a chunk for itself.
     fewest, most = limits.professional_minimum_tokens, limits.professional_maximum_tokens
     kind = document_type_of(text, file_name)
     found: list[Piece] = []
@@ -73,7 +74,7 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
 
 
 def _joined(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
-    """Yield the pieces; neighbouring sections without jobs are joined while one of them is below the least size."""
+    """Yield the pieces. Neighbouring sections without jobs are joined while a section is below the minimum size."""
     held: Piece | None = None
     for piece in pieces:
         if held is not None and "dateRange" not in held.metadata and "dateRange" not in piece.metadata:
@@ -111,12 +112,12 @@ def subcategory_of(section: str) -> str:
     return next((name for name, pattern in SUBCATEGORIES if pattern.search(section)), section.casefold())
 
 
-#: The name in the address of a LinkedIn profile, which its export repeats above the headline.
+#: The name in a LinkedIn profile's address; the export repeats it above the headline.
 PROFILE_ADDRESS = re.compile(r"linkedin\.com/in/(?P<name>[\w%-]+)", re.IGNORECASE)
 
 
 def _headline(text: str) -> int | None:
-    """Return where a LinkedIn export's name and headline begin; they follow the last section of its side column."""
+    """Return the start of name and headline in a LinkedIn export: after the last section in its side column."""
     address = PROFILE_ADDRESS.search(text)
     words = [word for word in re.split(r"[-%]", address["name"].casefold()) if word.isalpha()] if address else []
     for line in LINES.finditer(text, address.end() if address else 0):
@@ -139,13 +140,13 @@ def _parts(text: str, *, without_headline: bool = False) -> list[PortfolioSectio
 
 
 def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
-    """Return the part's lines with content, without its heading."""
+    """Return the non-empty lines without the heading."""
     lines = [TextLine(match[0].strip(), match.start()) for match in LINES.finditer(text, part.start, part.end)]
     return lines[1:] if part.title else lines
 
 
 def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Yield each job by itself; the section's heading goes with the first."""
+    """Yield each job; the section's heading goes with the first."""
     if not jobs:
         yield part.start, part.end, {}
         return
@@ -157,7 +158,7 @@ def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int,
 def _grouped(
     text: str, part: PortfolioSection, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Join jobs until they have `fewest` tokens and while they have no more than `most`; the first names the group."""
+    """Join jobs until they have `fewest` tokens, but at most `most`; the first job names the group."""
     begin: int | None = None
     facts: dict[str, str] = {}
     until = part.start
@@ -183,17 +184,17 @@ DATE_RANGE = re.compile(
 IS_CURRENT = re.compile(TODAY, re.IGNORECASE)
 YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 COMPANY = re.compile(r"(?P<company>.+?)\s*\((?P<industry>[^()]+)\)\s*")
-#: How long someone was with a company, on a line of its own: LinkedIn writes it under the company's name.
+#: A duration on its own line: LinkedIn writes it below the company's name.
 DURATION = re.compile(r"\d+\s+(?:years?|months?|yrs?|mos?)(?:\s+\d+\s+(?:months?|mos?))?", re.IGNORECASE)
 BULLET = re.compile(r"[•▪◦‣·○●*–-]\s|\d+[.)]\s")
-#: Longest line that can be a company or a position, in characters.
+#: Longest line for a company or a position, in characters.
 LONGEST_NAME = 120
 LONGEST_PIPED = 400
 
 
 @dataclass(frozen=True)
 class TextLine:
-    """A line with content and where it begins in the text."""
+    """A non-empty line and its start in the text."""
 
     text: str
     start: int
@@ -201,14 +202,14 @@ class TextLine:
 
 @dataclass(frozen=True)
 class Job:
-    """Where a job begins; its company, position, location, dateRange, industry and year where the text has them."""
+    """A job's start, with company, position, location, dateRange, industry and year if the text has them."""
 
     start: int
     facts: dict[str, str] = field(default_factory=dict)
 
 
 def jobs_of(lines: Sequence[TextLine]) -> list[Job]:
-    """Find the jobs of one section: `Company (Industry) | Position | Location | Date range`, else by dates."""
+    """Find the jobs in a section: `Company (Industry) | Position | Location | Date range`, else by dates."""
     piped = [Job(line.start, facts_of_pipes(line.text)) for line in lines if is_piped(line.text)]
     return piped or _jobs_by_dates(lines)
 
@@ -223,7 +224,7 @@ def is_piped(line: str) -> bool:
 
 
 def facts_of_pipes(line: str) -> dict[str, str]:
-    """Parse a pipe-delimited line; the range of dates may be anywhere after the company."""
+    """Parse a line with pipes; the dates may stand anywhere after the company."""
     parts = [part.strip() for part in line.split("|")]
     dates = next((i for i in range(len(parts) - 1, 0, -1) if DATE_RANGE.search(parts[i])), None)
     facts = _company(parts[0])
@@ -250,10 +251,10 @@ def _dates(text: str) -> dict[str, str]:
 
 
 def _jobs_by_dates(lines: Sequence[TextLine]) -> list[Job]:
-    """Find jobs whose dates are on a line of their own, under the position (LinkedIn), or at the end of a heading."""
+    """Find jobs by dates: on a line below the position (LinkedIn), or at the end of a heading."""
     jobs: list[Job] = []
     company = ""
-    taken = -1  # the last line that belongs to the head of the job before
+    taken = -1  # the last line in the previous job's head
     for index, line in enumerate(lines):
         if len(line.text) > LONGEST_NAME or BULLET.match(line.text):
             continue
@@ -291,12 +292,12 @@ def _is_name(line: str) -> bool:
     return len(line) <= LONGEST_NAME and not BULLET.match(line) and line[-1] not in ".;:!?。"
 
 
-#: A chunk ends with a paragraph from this share of its target on.
+#: From this share of its target size on, a chunk may end with a paragraph.
 FILLED = 0.6
 
 
 def narrative_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split into pieces of 450 to 500 tokens where sentences allow, at most 600, each with its number."""
+    """Split into numbered pieces: 450 to 500 tokens if sentences allow, at most 600."""
     boundaries = Boundaries(text)
     spans = _spans(boundaries, limits)
     paragraphs = boundaries.paragraphs
@@ -329,7 +330,7 @@ def _spans(boundaries: Boundaries, limits: Chunking) -> list[Span]:
 
 
 def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: Chunking) -> int:
-    """Move a start past `covered`, so that each chunk has something new."""
+    """Move a start past `covered`, because each chunk needs new text."""
     hard_limit, soft_limit = limits.narrative_hard_tokens, limits.narrative_soft_tokens
     share, wanted = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
     hard = max(fitting_end(boundaries, start, stop, hard_limit), covered + 1)

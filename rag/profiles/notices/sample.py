@@ -1,6 +1,6 @@
-"""Offer the sample notice board as a source that a collection can follow.
+"""Offer the sample notice board: a source that any collection can follow.
 
-`rag/samples/board/posts.toml` has the time and category of each post; its HTML lies beside it.
+`rag/samples/board/posts.toml` has each post's time and category; its HTML is in the same folder.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag.ingestion.sources.board.attachments import AttachmentFiles
-from rag.ingestion.sources.board.posts import Post, PostAttachment, moment
-from rag.ingestion.sources.board.table import item_from_post
 from rag.ingestion.sources.runs import SAMPLES
 from rag.ingestion.sources.sync import SourceItem
+from rag.profiles.notices.attachments import AttachmentFiles
+from rag.profiles.notices.posts import Post, PostAttachment, moment
+from rag.profiles.notices.table import item_from_post
 
-FOLDER = Path(__file__).parents[3] / "samples" / "board"
+FOLDER = Path(__file__).parents[2] / "samples" / "board"
 
 
 class SampleBoard:
-    """A source of the sample posts."""
+    """The source for the sample posts."""
 
     kind = SAMPLES
 
@@ -35,7 +35,7 @@ class SampleBoard:
 
 
 def sample_posts() -> list[Post]:
-    """Read the posts of the sample board."""
+    """Read the sample posts."""
     listed = tomllib.loads((FOLDER / "posts.toml").read_text("utf-8"))
     return [_post(entry, listed["categories"]) for entry in listed["posts"]]
 

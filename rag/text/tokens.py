@@ -1,6 +1,6 @@
-"""Estimate the tokens of a text without the tokenizer's files, which would have to be downloaded.
+"""Estimate a text's tokens without the tokenizer's files, which would need a download.
 
-For estimates and budgets only: bills use the provider's own count.
+For estimates and budgets only: bills use the provider's count.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-# Words that every few English words bring along. Tokenizers know English words best: a token holds more of it.
+# Frequent English words. Tokenizers know English best: a token covers more English characters.
 ENGLISH_WORDS = frozenset({b"the", b"of", b"and", b"to", b"is", b"for", b"with"})
 # Keys, hashes, encoded data: no words to know.
 UNBROKEN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40,}")
 LONGEST_BROKEN = 40
-# Each character is one byte for what it counts as: a letter a, accented e; A Arabic, with B its marks and C its digits;
-# h Hangul, n Han, k kana with K its marks, o of another script, 0 digit, . punctuation, _ underscore, blank, line end.
+# Each character becomes a byte for its class: a letter, e accented letter; A Arabic letter, B Arabic mark, C Arabic
+# digit; h Hangul, n Han, k kana, K kana mark, o other script, 0 digit, . punctuation, _ underscore, blank, line end.
 DIGITS, PUNCTUATION = b"0C", b".BK"
 CLASSES: Mapping[str, bytes] = {
     "accented": b"e", "arabic": b"ABC", "hangul": b"h", "han": b"n", "kana": b"kK", "other": b"o",
 }  # fmt: skip
 RANGES = ((0x600, 0x6FF, "A"), (0xAC00, 0xD7A3, "h"), (0x4E00, 0x9FFF, "n"), (0x3040, 0x30FF, "k"))
-#: Characters past the basic plane count as its last one: punctuation, for most of them are pictures.
+#: Characters beyond the basic plane count like its last character, a punctuation mark: most are pictures.
 LAST = 0xFFFF
 
-# Tokens for one of each, fitted by least squares to tiktoken's own counts of six English HR handbooks, XQuAD (ar, de,
-# en, es, tr, zh), JaQuAD (ja), SQuAD-it and a little Korean and Dutch. Error of a whole corpus: English handbooks at
-# most 4 %, other languages at most 10 %; of single paragraphs, 95 in 100 are within 20 %, of Dutch and Korean ones
-# within 25 %. "other" (Cyrillic, Greek, Thai and so on) and "unbroken" are set by hand, on the high side.
+# Tokens per unit, fitted by least squares to tiktoken's counts for six English HR handbooks, XQuAD (ar, de, en, es, tr,
+# zh), JaQuAD (ja), SQuAD-it and a little Korean and Dutch. Error over a whole corpus: at most 4 % for English
+# handbooks, 10 % for other languages. Error in single paragraphs: 95 in 100 are within 20 %, in Dutch and Korean within
+# 25 %. "other" (Cyrillic, Greek, Thai and so on) and "unbroken" are set by hand, on the high side.
 O200K = {
     "words": 0.738, "letters": 0.101, "accented": 0.694, "arabic": 0.341, "hangul": 0.740, "han": 0.805, "kana": 0.803,
     "other": 0.4, "digits": 1.738, "punctuation": 0.972, "lines": 1.300,
@@ -46,15 +46,15 @@ CL100K_ENGLISH = CL100K | {
     "words": 0.811, "letters": 0.064, "accented": 1.620, "digits": 1.573, "punctuation": 0.427, "lines": 0.624,
 }  # fmt: skip
 UNBROKEN_TOKENS_PER_CHARACTER = 0.7
-#: Models that count as the older tokenizer, cl100k_base, does; all others as o200k_base.
+#: Models with the older tokenizer, cl100k_base; all others count like o200k_base.
 CL100K_MODEL = re.compile(r"^(text-embedding-|gpt-4-|gpt-4$|gpt-3\.5)")
 
 
 def estimate_tokens(text: str, *, model: str = "") -> int:
-    """Return about how many tokens the text has: 0 for an empty one, at least 1 for any other.
+    """Estimate the number of tokens: 0 for an empty text, else at least 1.
 
-    English has some 5 characters to a token, Korean 1.4 (1.0 for OpenAI's embedding models, which use an older
-    tokenizer: name the `model` where it matters). Errors: see the figures above.
+    English has about 5 characters per token, Korean 1.4 (1.0 for OpenAI's embedding models, which use an older
+    tokenizer: name the `model` if this matters). Errors: see the figures above.
     """
     if not text:
         return 0
@@ -78,9 +78,9 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
 
 
 def _classified(text: str) -> tuple[bytes, bytes]:
-    """For each character the byte of its class; and its small letter, ~ where it has an accent, blank for all others.
+    """Return two bytes per character: its class, and its small letter (~ with an accent, blank for no letter).
 
-    Table look-ups and counts of bytes, which the interpreter does not go through one by one.
+    Table look-ups and byte counts avoid a loop over characters in Python.
     """
     if text.isascii():
         of_ascii, letters_of_ascii = _ascii_tables()
@@ -92,7 +92,7 @@ def _classified(text: str) -> tuple[bytes, bytes]:
 
 
 def _runs(kinds: bytes, wanted: bytes) -> list[bytes]:
-    """Return the stretches of characters of the wanted classes."""
+    """Return the runs of characters in the wanted classes."""
     if not any(kind in kinds for kind in wanted):
         return []
     return kinds.translate(_only(wanted)).split()
@@ -104,7 +104,7 @@ def _only(wanted: bytes) -> bytes:
 
 
 def _line_ends(kinds: bytes) -> int:
-    """Return the stretches of blank space that hold a line end."""
+    """Return the runs of blanks with a line end."""
     lines = kinds.split(b"\n")
     return len(lines) - 1 - sum(not line.strip() for line in lines[1:-1])
 
@@ -117,7 +117,7 @@ def _ascii_tables() -> tuple[bytes, bytes]:
 
 @cache
 def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the class and letter of each character of the basic plane."""
+    """Return class and letter for each character in the basic plane."""
     characters = [chr(code) for code in range(LAST + 1)]
     kinds = [_kind(character) for character in characters]
     letters = [
