@@ -1,6 +1,6 @@
-"""Read the settings once: from the environment, then `.streamlit/secrets.toml`, then defaults.
+"""Read the settings at startup: from the environment, then `.streamlit/secrets.toml`, then defaults.
 
-An empty value counts as not set. Secrets are masked wherever settings are shown, and taken out of logs and errors.
+An empty value counts as not set. Secrets are masked wherever settings are shown, and removed from logs and errors.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of one process. The environment variable is the field's name in capitals."""
+    """A process's settings. The environment variable is the field's name in capitals."""
 
     # Where it runs.
     address: str = "127.0.0.1"
     port: int = 8501
-    # Where the embedded Postgres, the originals and the generated secrets live (RAG_DATA_DIR).
+    # Folder for the embedded Postgres, the originals and the generated secrets (RAG_DATA_DIR).
     data_dir: Path = PROJECT / ".data"
     # Any Postgres with pgvector 0.7 or newer. Empty: the embedded server in `data_dir`.
     database_url: str = field(default="", repr=False)
-    # A role that may create tables, if DATABASE_URL's may not. Used for migrations only.
+    # A role with the right to create tables, if DATABASE_URL's has none. Used only for migrations.
     migration_database_url: str = field(default="", repr=False)
-    # There is a pooler in transaction mode before it (RAG_DATABASE_POOLED); ports 6543 and 6432 are known to be that.
+    # Whether a pooler in transaction mode is in front (RAG_DATABASE_POOLED); assumed for ports 6543 and 6432.
     database_pooled: bool = False
-    # The tenant of the first administrator.
+    # The first administrator's tenant.
     tenant: str = "demo"
-    # Public address when behind a proxy, such as https://hr.example.com; makes cookies Secure when https.
+    # Public address behind a proxy, such as https://hr.example.com; https makes cookies Secure.
     public_url: str = ""
 
-    # Supabase, beside DATABASE_URL. With the service key, originals are kept in its Storage.
+    # Supabase, beside DATABASE_URL. With the service key, originals are stored in its Storage.
     supabase_url: str = ""
     supabase_anon_key: str = field(default="", repr=False)
     supabase_service_role_key: str = field(default="", repr=False)
     supabase_bucket: str = "documents"
     supabase_timeout_seconds: float = 20.0
-    # Who checks passwords: "builtin", our own accounts, or "supabase" (RAG_SIGN_IN).
+    # The service checking passwords: "builtin", the product's accounts, or "supabase" (RAG_SIGN_IN).
     sign_in: str = "builtin"
 
     # Sign-in at an OpenID Connect provider, beside the accounts. Mappings are written as "value=ours, value=ours".
@@ -57,16 +57,16 @@ class Settings:
     oidc_client_secret: str = field(default="", repr=False)
     oidc_name: str = "single sign-on"  # what the button says
     oidc_scopes: str = "openid email profile"
-    oidc_tenants: str = ""  # such as "example.com=demo": who has an address there belongs to the tenant
+    oidc_tenants: str = ""  # Such as "example.com=demo": people with an address there belong to the tenant.
     oidc_groups_claim: str = "groups"
-    oidc_roles: str = ""  # such as "HR-Admins=admin, HR=manager"; empty: roles are given on the page People
-    oidc_default_role: str = "employee"  # of people whose groups say nothing; "none" lets nobody else in
-    oidc_email_is_verified: bool = False  # the provider's addresses are its own, such as one organisation's Entra ID
+    oidc_roles: str = ""  # Such as "HR-Admins=admin, HR=manager"; empty: roles are assigned on the page People.
+    oidc_default_role: str = "employee"  # For people without a mapped group; "none" refuses them.
+    oidc_email_is_verified: bool = False  # Only the provider assigns addresses, like an organisation's Entra ID.
     oidc_session_hours: float = 12.0
 
-    # Providers. Without a key the built-in embedder and the extractive answerer work.
-    # "meaning": beside words, passages of collections on the built-in embedder are compared by what they mean, where
-    # the model is installed; "lexical": by their words only (RAG_BUILTIN_EMBEDDER).
+    # Providers. Without a key the built-in embedder and the extractive answerer work. "meaning": passages in
+    # collections with the built-in embedder are compared by words and by meaning, if the model is installed; "lexical":
+    # only by words (RAG_BUILTIN_EMBEDDER).
     builtin_embedder: str = "meaning"
     openai_api_key: str = field(default="", repr=False)
     openai_base_url: str = "https://api.openai.com/v1"
@@ -83,42 +83,42 @@ class Settings:
     cohere_base_url: str = "https://api.cohere.com"
     rerank_model: str = ""
     # Text recognition for scanned pages. Without a key RapidOCR reads them, unless this is "none" (RAG_RECOGNITION);
-    # Tesseract, where it is installed, reads the scripts unknown to RapidOCR.
+    # Tesseract, if installed, reads the scripts unknown to RapidOCR.
     recognition: str = "builtin"
     upstage_api_key: str = field(default="", repr=False)
     upstage_base_url: str = "https://api.upstage.ai"
-    upstage_timeout_seconds: float = 180.0  # a request of 50 scanned pages takes minutes
-    tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
+    upstage_timeout_seconds: float = 180.0  # A request with 50 scanned pages takes minutes.
+    tesseract: str = "tesseract"  # The program; "none" ignores an installed program.
     # Invitations by e-mail: smtp://name:password@host:587, or smtps://; without it links are handed over by hand.
     smtp_url: str = field(default="", repr=False)
     mail_from: str = ""
-    # What keys that are pasted in a page are encrypted with; empty: a file of the data folder.
+    # Encrypts keys pasted on a page; empty: a file in the data folder.
     secret_key: str = field(default="", repr=False)
-    # Variables of providers in `rag/settings/providers.py` that have no field here, by their names.
+    # Provider variables from `rag/settings/providers.py` without a field here, by name.
     provider_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     # Variables of integrations, by name; `variable` adds defaults.
     integration_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # Folders on this machine that collections may be synced from, separated as in PATH.
+    # Local folders which collections may sync from, separated like in PATH.
     sync_folders: str = ""
-    # Hosts of the operator's own network that collections may be synced from, with their ports, separated by commas;
-    # also without https (RAG_SYNC_HOSTS). All others have to be public.
+    # Hosts in the operator's network which collections may sync from, with ports, separated by commas; also without
+    # https (RAG_SYNC_HOSTS). All other hosts must be public.
     sync_hosts: str = ""
-    # National clouds of Microsoft have a different address (RAG_MICROSOFT_LOGIN_URL).
+    # Microsoft's national clouds have a different address (RAG_MICROSOFT_LOGIN_URL).
     microsoft_login_url: str = "https://login.microsoftonline.com"
-    # Notice boards: the database with the table of posts (empty: the application's own), the beginnings of allowed
-    # addresses for attachments, separated by commas, and the secret in webhook events.
+    # Notice boards: the database with the table of posts (empty: the application's), allowed address prefixes for
+    # attachments, separated by commas, and the secret in webhook events.
     posts_database_url: str = field(default="", repr=False)
-    # A Supabase project whose REST address is read instead, with a key of it.
+    # A Supabase project whose REST address is read instead, with its key.
     posts_supabase_url: str = ""
     posts_supabase_key: str = field(default="", repr=False)
     attachment_urls: str = ""
     # Who may connect programs by OAuth, which then act for them: "admins", "everybody" or "none" (RAG_CONNECTED_APPS).
     connected_apps: str = "admins"
     webhook_secret: str = field(default="", repr=False)
-    # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
+    # The key Prometheus sends for /metrics; without it, only programs on this machine may read them (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
-    # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
+    # A cross-encoder as an ONNX file beside its tokenizer.json; replaces Cohere as the reranker.
     cross_encoder: str = ""
 
     # Limits.
@@ -128,7 +128,7 @@ class Settings:
     extraction_memory_mb: int = 1024
     maximum_question_characters: int = 4000
     session_days: int = 14
-    # Without anything done for so long a session ends before; 0: it does not.
+    # Idle minutes after which a session ends; 0: never.
     session_idle_minutes: int = 4320
     # Keys, exports and deletions need a sign-in within these minutes; 0: any sign-in.
     recent_sign_in_minutes: int = 30
@@ -136,20 +136,20 @@ class Settings:
     questions_per_minute: int = 30
     answers_at_once: int = 4
     key_answers_at_once: int = 30
-    # Answers at once in this process, and waiting questions; 0: no limit.
+    # Concurrent answers in this process, and waiting questions; 0: no limit.
     answers_under_way: int = 150
     answers_waiting: int = 100
     requests_per_minute: int = 600
     pages_at_once: int = 30
     upload_mb_per_minute: int = 2000
     wrong_sign_ins_per_address: int = 100
-    # Sites whose pages may call the API with a key, such as https://intranet.example.com; several with commas.
+    # Sites whose pages may call the API with a key, such as https://intranet.example.com; separated by commas.
     cors_origins: str = ""
 
     # Work.
-    worker: bool = True  # RAG_WORKER=false: another process works the queue
+    worker: bool = True  # RAG_WORKER=false: another process works on the queue.
     samples: bool = True  # RAG_SAMPLES=false: start without the sample documents
-    log_format: str = "text"  # "json": one object a line, with the id of the request (RAG_LOG_FORMAT)
+    log_format: str = "text"  # "json": a JSON object per line, with the request's id (RAG_LOG_FORMAT).
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -162,10 +162,10 @@ class Settings:
         return self.integration_variables.get(name) or INTEGRATION_VARIABLES[name].default
 
     def adopt(self, values: Mapping[str, str]) -> None:
-        """Take over providers' variables by their names.
+        """Apply provider variables by name.
 
-        It is done in place, since every part of a running product holds these settings: the one change after the
-        start, for keys that an administrator pastes in a page.
+        Changes these settings in place, because every part of a running product holds them. This is the only change
+        after the start, for keys an administrator pastes on a page.
         """
         for name, value in values.items():
             if name.lower() in self.__dataclass_fields__:
@@ -174,7 +174,7 @@ class Settings:
                 object.__setattr__(self, "provider_variables", {**self.provider_variables, name: value})
 
     def key_of(self, provider: str) -> str:
-        """Return the key of a provider in the table; empty when it is not set."""
+        """Return a provider's key; empty if it is not set."""
         return self._provider_variable(BY_NAME[provider].key_variable)
 
     def address_of(self, provider: str) -> str:
@@ -187,11 +187,11 @@ class Settings:
         return float(getattr(self, f"{provider}_timeout_seconds", self.openai_timeout_seconds))
 
     def provider_for(self, capability: Capability) -> str:
-        """Return the first configured provider with this capability; empty where there is none."""
+        """Return the first configured provider with this capability; empty without any."""
         return next((spec.name for spec in providers_for(capability) if self.has_provider(spec.name)), "")
 
     def has_provider(self, provider: str) -> bool:
-        """Return whether the variable is set that adds this provider."""
+        """Whether the variable adding this provider is set."""
         return bool(self._provider_variable(BY_NAME[provider].variable))
 
     def _provider_variable(self, name: str) -> str:
@@ -199,9 +199,9 @@ class Settings:
 
     @property
     def own_address(self) -> str:
-        """Return where people reach the product, without a slash at its end.
+        """Return the product's address, without a trailing slash.
 
-        Without a public address, this machine's: `0.0.0.0` is listened on, and nobody can open it.
+        Without a public address it is this machine's, because nobody can open the listening address `0.0.0.0`.
         """
         host = "localhost" if self.address in ("0.0.0.0", "::") else self.address  # noqa: S104 - compared, not bound
         return self.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
@@ -265,7 +265,7 @@ ENVIRONMENT_NAMES = {
     "connected_apps": "RAG_CONNECTED_APPS",
     "log_format": "RAG_LOG_FORMAT",
 }
-#: Fields with a mapping of variables by name.
+#: Fields mapping variables by name.
 MAPPINGS = ("provider_variables", "integration_variables")
 #: Names under which other systems have the same.
 ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
@@ -309,7 +309,7 @@ def environment_name(field_name: str) -> str:
 
 
 def environment_names() -> set[str]:
-    """List the environment variables of all settings, including providers and integrations."""
+    """List the environment variables for all settings, including providers and integrations."""
     own = {environment_name(item.name) for item in fields(Settings) if item.name not in MAPPINGS}
     return {*own, *VARIABLES, *INTEGRATION_VARIABLES}
 
@@ -358,7 +358,7 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 
 def _require_whole_supabase(settings: Settings) -> None:
-    """Check choices, and that Supabase's settings are complete. Raises `SettingsError`."""
+    """Validate choices, and check Supabase's settings for completeness. Raises `SettingsError`."""
     if settings.connected_apps not in ("admins", "everybody", "none"):
         given = settings.connected_apps
         raise SettingsError(f"RAG_CONNECTED_APPS is {given!r}, but it has to be admins, everybody or none.")
@@ -414,12 +414,12 @@ HIDDEN = "***"
 #: user:password@ in addresses, and password=… in connection strings, quoted or not.
 IN_ADDRESS = re.compile(r"(?<=//)[^/@\s]+@(?=[^\s]*)")
 IN_PAIRS = re.compile(r"\b(password|pwd|apikey|api_key|token|secret)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE)
-#: Shorter values are not real secrets, and masking them would hide half of every sentence.
+#: Shorter values are not real secrets, and masking them would hide half the words in a sentence.
 SHORTEST_SECRET = 6
 
 
 def without_passwords(text: str) -> str:
-    """Remove the part before the `@` of addresses, and values called password or the like."""
+    """Remove the part before `@` in addresses, and values named password or similar."""
     return IN_PAIRS.sub(rf"\1={HIDDEN}", IN_ADDRESS.sub(f"{HIDDEN}@", text))
 
 

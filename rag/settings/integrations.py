@@ -1,4 +1,4 @@
-"""Read the settings of integrations; each folder declares them in `settings.toml`."""
+"""Read integrations' settings; each folder declares them in `settings.toml`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
-    """A setting of an integration, always text."""
+    """An integration's setting, always text."""
 
     default: str = ""
     is_secret: bool = False

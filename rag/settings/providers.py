@@ -1,7 +1,7 @@
-"""List the providers: one entry adds a provider everywhere, from its settings and prices to its name on the pages.
+"""List the providers: an entry adds a provider everywhere, from its settings and prices to its name on the pages.
 
-A provider that speaks the language of OpenAI, Cohere's reranker or Upstage's parser needs an entry here and nothing
-else. One with routes of its own also needs a `Connection` in `rag/providers`, which its entry names.
+A provider with the API of OpenAI, Cohere's reranker or Upstage's parser needs only an entry here. A provider with other
+routes also needs a `Connection` in `rag/providers`, named in its entry.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Capability = Literal["chat", "embed", "rerank", "ocr"]
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSpec:
-    """A provider: how it is found, called and billed, and what it can do."""
+    """A provider: how to find, call and bill it, and its capabilities."""
 
-    #: In profiles, in the ids of embedders and in the ledger.
+    #: Name in profiles, in embedder ids and in the ledger.
     name: str
     #: On pages and in messages.
     title: str
@@ -29,33 +29,34 @@ class ProviderSpec:
     #: Environment variables for the key and the address; empty without any.
     key_variable: str = ""
     address_variable: str = ""
-    #: Its address, unless the variable names another.
+    #: Default address, unless the variable sets another.
     address: str = ""
-    #: OPENAI_BASE_URL leads to this provider when its host is one of these or below one.
+    #: OPENAI_BASE_URL leads to this provider if its host is one of these or a subdomain.
     hosts: tuple[str, ...] = ()
-    #: Its name in genai-prices; empty where it has the same name there.
+    #: Name in genai-prices; empty if equal.
     price_id: str = ""
-    #: It runs here or on the tenant's own machine: no bill comes for it.
+    #: Runs here or on the tenant's machine, without a bill.
     is_free: bool = False
     #: Embedders offered for a new collection, as model@dimensions.
     offered_embedders: tuple[str, ...] = ()
-    #: Dimensions of embedding models that are named without them.
+    #: Dimensions for embedding models named without them.
     dimensions: Mapping[str, int] = field(default_factory=dict)
     #: Least cosine similarity by the beginning of an embedding model's name. Not measured here: read off the vendors'
     #: and users' published examples, and low, for ranking sorts out a passage too many, and one too few is lost.
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    #: Its model for a task whose model no setting chooses; of rerankers, where no profile names one either.
+    #: Default model by task, if no setting chooses a model; for rerankers, if no profile does either.
     models: Mapping[Capability, str] = field(default_factory=dict)
-    #: Beginnings of the names of embedding models that shorten their vectors when asked.
+    #: Name prefixes of embedding models able to shorten their vectors.
     shortenable_models: tuple[str, ...] = ()
-    # Limits of one embedding request. OpenAI allows 2048 texts of 8192 tokens; tokens are estimated, hence the margin.
+    # Limits for an embedding request. OpenAI allows 2048 texts with 8192 tokens each; tokens are estimated, hence the
+    # margin.
     maximum_texts: int = 2048
     maximum_text_tokens: int = 7000
     vector_encoding: Literal["base64", "float"] = "base64"
 
     @property
     def variable(self) -> str:
-        """Return the environment variable that adds this provider; empty for the built-in one."""
+        """Return the environment variable adding this provider; empty for the built-in provider."""
         return self.key_variable or self.address_variable
 
 
@@ -129,10 +130,10 @@ PROVIDERS: tuple[ProviderSpec, ...] = (
     ),
 )
 BY_NAME: Mapping[str, ProviderSpec] = {spec.name: spec for spec in PROVIDERS}
-#: Providers that write answers, as profiles name them.
+#: Providers able to write answers, as named in profiles.
 CHAT_PROVIDERS: tuple[str, ...] = tuple(spec.name for spec in PROVIDERS if "chat" in spec.capabilities)
 FREE_PROVIDERS = frozenset(spec.name for spec in PROVIDERS if spec.is_free)
-#: Every environment variable of a provider.
+#: All environment variables for providers.
 VARIABLES: tuple[str, ...] = tuple(
     variable for spec in PROVIDERS for variable in (spec.key_variable, spec.address_variable) if variable
 )
@@ -140,17 +141,17 @@ KEY_VARIABLES = frozenset(spec.key_variable for spec in PROVIDERS if spec.key_va
 
 
 def provider_spec(name: str) -> ProviderSpec:
-    """Return the provider with this name; one that is not in the table gets the limits of OpenAI."""
+    """Return the provider with this name; an unknown provider gets OpenAI's limits."""
     return BY_NAME.get(name) or ProviderSpec(name=name, title=name, capabilities=frozenset({"chat", "embed"}))
 
 
 def provider_name(name: str) -> str:
-    """Return the title of a provider: "OpenAI" for `openai`."""
+    """Return a provider's title: "OpenAI" for `openai`."""
     return provider_spec(name).title
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable that adds a provider of answers or embeddings; empty where there is none."""
+    """Return the environment variable adding a provider for answers or embeddings; empty without any."""
     spec = BY_NAME.get(name)
     return spec.variable if spec is not None and spec.capabilities & {"chat", "embed"} else ""
 
