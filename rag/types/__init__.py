@@ -1,8 +1,8 @@
-"""The values that flow between the stages.
+"""The values passed between stages.
 
-All are frozen and know nothing of the database, the network or the page: rows and JSON live at the edges.
-Costs are US dollars as `Decimal`; `None` means that the price is not known, which is never the same as zero. Documents
-and collections are in `rag.types.documents`; import every value from `rag.types`.
+All are frozen and independent from database, network and pages: rows and JSON live at the edges. Costs are US dollars
+as `Decimal`; `None` means an unknown price, never zero. Documents and collections are in `rag.types.documents`; import
+every value from `rag.types`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ __all__ = [
     "title_with_pages",
 ]  # fmt: skip
 
-# NumPy is a package that commands without vectors do without, and nobody looks into this at run time.
+# Commands without vectors do not need NumPy, and this alias is never evaluated at run time.
 FloatMatrix: TypeAlias = "NDArray[np.float32]"
 """Embeddings, one row per text: shape (texts, dimensions)."""
 
@@ -140,7 +140,7 @@ Operation = Literal["embedding", "chunking", "reranking", "translation", "chat",
 
 
 class Role(StrEnum):
-    """The rights of a person within a tenant; each role includes all earlier roles."""
+    """A person's rights within a tenant; each role includes all earlier roles."""
 
     EMPLOYEE = "employee"
     MANAGER = "manager"
@@ -151,13 +151,13 @@ class Role(StrEnum):
         return order.index(self) >= order.index(other)
 
 
-#: How the address of a widget's asker begins.
+#: Prefix for the address of a widget's asker.
 WIDGET_ACTOR = "widget:"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """A verified person acting within one tenant, whatever way they signed in."""
+    """A verified person acting within a tenant, however they signed in."""
 
     account_id: UUID
     tenant_id: str
@@ -167,7 +167,7 @@ class Identity:
     user_group: str = ""
     #: Hash of the session's token in hex. It names the session, but cannot be used to sign in.
     session_id: str = ""
-    #: The language chosen for the interface; "" is that of the browser.
+    #: The chosen interface language; "" means the browser's.
     language: str = ""
 
     def may(self, role: Role) -> bool:
@@ -175,12 +175,12 @@ class Identity:
 
     @property
     def is_person(self) -> bool:
-        """Return whether this is somebody's account; API keys, widgets and programs on this machine have none."""
+        """Whether this is a person's account; API keys, widgets and programs on this machine have none."""
         return bool(self.email) and not self.email.startswith(("key:", WIDGET_ACTOR))
 
     @property
     def is_widget(self) -> bool:
-        """Return whether a widget on another site asks."""
+        """Whether a widget on another site asks."""
         return self.email.startswith(WIDGET_ACTOR)
 
 
@@ -195,7 +195,7 @@ def tenant_of(who: Who) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """A row of `accounts`, without its password hash."""
+    """A row in `accounts`, without its password hash."""
 
     id: UUID
     tenant_id: str
@@ -215,7 +215,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """The usage of one call, counted by the provider. `cached_input_tokens` are included in `input_tokens`.
+    """A call's usage, counted by the provider. `cached_input_tokens` are included in `input_tokens`.
 
     With `is_estimated`, the provider gave no count, but may have billed the call.
     """
@@ -232,19 +232,19 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """A paid call with its price: one row in the ledger."""
+    """A paid call with its price: a row in the ledger."""
 
     operation: Operation
     usage: Usage
-    #: US dollars; None when no price is known for the model.
+    #: US dollars; `None` if the model has no known price.
     cost: Decimal | None
-    #: The unit prices used, as the ledger keeps them: `{"input_mtok": "0.02", "source": "genai-prices 0.2.3"}`.
+    #: The unit prices used, in the ledger's format: `{"input_mtok": "0.02", "source": "genai-prices 0.2.3"}`.
     unit_prices: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings:
-    """Vectors in the order of the texts, with the usage of every request that made them."""
+    """Vectors in the order of the texts, with the usage of every request."""
 
     vectors: FloatMatrix
     usages: tuple[Usage, ...] = ()
@@ -255,7 +255,7 @@ class Embeddings:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Where a search may look: one tenant and the collections the asker may read."""
+    """The range of a search: a tenant and the collections the asker may read."""
 
     tenant_id: str
     collection_ids: tuple[UUID, ...]
@@ -272,15 +272,15 @@ class SearchFilters:
     """Conditions on documents, applied inside the search. Empty means no condition; all given ones must be met."""
 
     document_ids: tuple[UUID, ...] = ()
-    #: Slugs; a document of any of them.
+    #: Slugs; a document needs any of them.
     categories: tuple[str, ...] = ()
     document_types: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
-    #: First and last day, both included: of the date written in the document, else of its making.
+    #: First and last day, both inclusive: by the date written in the document, else its creation date.
     date_from: date | None = None
     date_to: date | None = None
     important_only: bool = False
-    #: Fields of the document's metadata with the values they must have.
+    #: Document metadata fields with their required values.
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -290,7 +290,7 @@ class SearchFilters:
 
 
 def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str, Any]:
-    """Return the chosen documents and filters of a question as JSON."""
+    """Return a question's chosen documents and filters as JSON."""
     chosen = {
         "documents": [str(document_id) for document_id in document_ids],
         "categories": list(filters.categories),
@@ -303,7 +303,7 @@ def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str,
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """A found passage. Ranks count from 1; a score is None where that search did not find the passage."""
+    """A found passage. Ranks count from 1; a score is `None` if its search did not find the passage."""
 
     chunk_id: UUID
     document_id: UUID
@@ -322,18 +322,18 @@ class SearchResult:
     #: BM25 (k1 1.5, b 0.75, Lucene idf), ≥ 0.
     keyword_score: float | None = None
     keyword_rank: int | None = None
-    #: Cosine similarity by the built-in model of meaning, where `similarity` compares words.
+    #: Cosine similarity by the built-in meaning model, if `similarity` compares words.
     meaning: float | None = None
     #: Likewise for each part of the passage (`rag.ingestion.meaning.parts_of`), in order; empty if unknown.
     part_meanings: tuple[float, ...] = ()
     meaning_rank: int | None = None
-    #: The value that orders the results; each step has its own scale.
+    #: The value by which results are ordered; each step has a different scale.
     score: float = 0.0
     #: The reranker's relevance, 0 … 1.
     rerank_score: float | None = None
     #: Rank after fusion, before reranking.
     original_rank: int = 0
-    #: The document's folder in the library; empty where titles are not indexed either.
+    #: The document's folder in the library; empty if titles are not indexed either.
     folder: str = ""
 
 
@@ -351,14 +351,13 @@ class Citation:
     section: str
     passage: str
     score: float
-    #: Words of the question and the answer found in the passage, to be marked.
+    #: Words from the question and the answer found in the passage, to be marked.
     matched_terms: tuple[str, ...] = ()
-    #: False when a sentence that cites it says what its page does not: other figures, dates, names or words, or the
-    #: contrary.
+    #: False if a sentence citing it contradicts its page or adds other figures, dates, names or words.
     is_supported: bool = True
     #: Those sentences, without their citations.
     unsupported: tuple[str, ...] = ()
-    #: Pages of the text that the model read around the passage; 0: the passage's own pages.
+    #: Pages of the text the model read around the passage; 0 means the passage's pages.
     first_read_page: int = 0
     last_read_page: int = 0
     #: For posts: category, day in the text (ISO 8601) and marks.
@@ -366,7 +365,7 @@ class Citation:
     written_on: str = ""
     is_pinned: bool = False
     is_important: bool = False
-    #: The address of the original post, and its files with their addresses in order; "" where links are not allowed.
+    #: The original post's address, and its files with addresses in order; "" if links are not allowed.
     url: str = ""
     attachments: tuple[tuple[str, str], ...] = ()
     #: The collection's name, if several were searched.
@@ -386,7 +385,7 @@ class ContextSnippet:
     document_id: UUID
     title: str
     content: str
-    #: What the passages are ordered by.
+    #: The value by which passages are ordered.
     score: float
     similarity: float | None
 
@@ -403,9 +402,9 @@ Evidence = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class VersionOnDay:
-    """The version of a document valid on a day.
+    """A document's version valid on a day.
 
-    `valid_from` is the first day of the published version, if anybody set it.
+    `valid_from` is the published version's first day, if set.
     """
 
     day: date
@@ -426,20 +425,20 @@ class OwnPlace:
     documents: frozenset[UUID]
     #: The context without regard to the place.
     as_found: ContextResponse
-    #: The folders of documents, to distinguish equal titles.
+    #: Folders by document, to distinguish equal titles.
     folders: Mapping[UUID, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextResponse:
-    """What `retrieve_context` found. `citations` number the passages of `context_text` from 1."""
+    """The result of `retrieve_context`. `citations` number the passages in `context_text` from 1."""
 
     context_text: str
     citations: tuple[Citation, ...]
     token_usage: TokenUsage
     cost: Decimal
     rag_details: RAGDetails
-    #: Nearest passages that stayed below the threshold, best first; shown when there is no answer.
+    #: Nearest passages below the threshold, best first; shown if there is no answer.
     nearest: tuple[Citation, ...] = ()
     charges: tuple[Charge, ...] = ()
     #: Sentences for the reader on the steps skipped because a provider failed.
@@ -448,26 +447,25 @@ class ContextResponse:
     results: tuple[SearchResult, ...] = ()
     #: Whether the passages answer the question. With "perhaps" they are the closest there is, cited all the same.
     evidence: Evidence = "answered"
-    #: Probability that the best passage answers, 0 … 1; None without passages.
+    #: Probability that the best passage answers, 0 … 1; `None` without passages.
     probability: float | None = None
-    #: By chunk cited, the median cosine by meaning of the passages found in its language; empty where meaning was not
+    #: By cited chunk, the median cosine by meaning among the passages found in its language; empty if meaning was not
     #: compared.
     usual_meanings: Mapping[UUID, float] = field(default_factory=dict)
-    #: Cited chunks of documents without a sign of the company or country in the question.
+    #: Cited chunks from documents which never mention the company or country in the question.
     unnamed: frozenset[UUID] = frozenset()
     #: The companies and countries in the question.
     names: tuple[str, ...] = ()
-    #: Earlier versions that were searched in the place of published ones, because they were valid on the day asked
-    #: about.
+    #: Earlier versions searched instead of the published ones, because they were valid on the day in question.
     versions: tuple[VersionOnDay, ...] = ()
-    #: Published versions that are still valid on a coming day of the question.
+    #: Published versions still valid on the question's coming day.
     staying: tuple[VersionOnDay, ...] = ()
-    #: The asker's place, whose passages come first; None without passages from elsewhere.
+    #: The asker's place, whose passages come first; `None` without passages from elsewhere.
     own_place: OwnPlace | None = None
 
     @property
     def snippets(self) -> tuple[ContextSnippet, ...]:
-        """The passages of `context_text` in their order."""
+        """Return the passages in `context_text`, in order."""
         return tuple(
             ContextSnippet(
                 number=number,
@@ -486,16 +484,16 @@ class ContextResponse:
 
 
 class Outcome(StrEnum):
-    """How a question ended; `chat_logs` has one for every question asked."""
+    """A question's outcome; `chat_logs` has an outcome for every question."""
 
-    #: With at least one citation that holds.
+    #: With at least one valid citation.
     ANSWERED = "answered"
-    #: The closest passages were quoted without certainty that they answer; or no source supports the reply.
+    #: The closest passages were quoted although they may not answer; or no source supports the reply.
     PERHAPS = "perhaps"
     NO_CONTEXT = "no_context"
-    #: A greeting or the like, met in one line: no question, neither answered nor a gap.
+    #: A greeting or similar, answered in a line: not a question, so neither answered nor a gap.
     SMALL_TALK = "small_talk"
-    #: Asked which of several documents is meant; the next message answers that.
+    #: Asked which document is meant; the next message says which.
     ASKED_BACK = "asked_back"
     REFUSED = "refused"
     STOPPED = "stopped"
@@ -524,13 +522,13 @@ class Question:
     document_ids: tuple[UUID, ...] = ()
     #: Conditions for documents, chosen by the asker.
     filters: SearchFilters = field(default_factory=SearchFilters)
-    #: Languages of the asker's browser, program or terminal, the preferred first; they count for a question that
-    #: does not tell its own.
+    #: The asker's languages from browser, program or terminal, preferred first; used if the question's language is
+    #: unclear.
     reader_languages: Sequence[str] = ()
 
     @property
     def limited_to(self) -> list[UUID]:
-        """Return the collections that only some groups may read, where several are asked."""
+        """Return the collections restricted to groups, if several collections are asked."""
         return limited_to(self.collection, self.others)
 
 
@@ -546,15 +544,15 @@ class Conversation:
     collection_id: UUID
     created_at: datetime
     updated_at: datetime
-    #: Since when it is kept at the top of the list.
+    #: When it was pinned to the top of the list.
     pinned_at: datetime | None = None
-    #: Until when its messages may be read by colleagues who may read its collection.
+    #: Messages up to this time may be read by colleagues with access to its collection.
     shared_at: datetime | None = None
-    #: Whether a person has answered there, and the asker has not seen it.
+    #: Whether a person has replied in it, unseen by the asker.
     has_news: bool = False
-    #: Whether its latest question was asked in all collections; `collection_id` is the one whose profile answers.
+    #: Whether its latest question asked all collections; the profile of `collection_id` answers.
     asks_all: bool = False
-    #: Documents and filters of the latest question, from `narrowing`.
+    #: The latest question's documents and filters, from `narrowing`.
     narrowed_to: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -569,16 +567,16 @@ class MessageState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A row of `messages`. Assistant messages carry their citations, notices and costs."""
+    """A row in `messages`. Assistant messages carry their citations, notices and costs."""
 
     id: UUID
     conversation_id: UUID
     role: Literal["user", "assistant"]
     content: str
     state: MessageState
-    #: One sentence for the reader when the answer did not end well.
+    #: A sentence for the reader if the answer did not end well.
     notice: str
-    #: `Citation.to_json` of each passage shown under the answer.
+    #: `Citation.to_json` for each passage shown under the answer.
     citations: list[dict[str, Any]]
     outcome: Outcome | None
     chat_log_id: UUID | None
@@ -588,14 +586,14 @@ class Message:
     created_at: datetime
     #: Numbers of passages from documents deleted since; only the numbers are kept.
     removed_sources: list[int] = field(default_factory=list)
-    #: Where the question was passed on to a person: how far that is, their answer, who gave it and when.
+    #: If the question was passed on to a person: the status, the reply, its author and time.
     help_status: Literal["", "open", "answered", "dismissed"] = ""
     help_answer: str = ""
     help_by: str = ""
     help_at: datetime | None = None
 
 
-# The log of a question; the field names of the stored JSON come from the HR document.
+# A question's log; the stored JSON's field names come from the HR document.
 
 
 @dataclass(kw_only=True)
@@ -608,7 +606,7 @@ class QueryDetails:
 
     @property
     def searched_as(self) -> str:
-        """Return the text searched for in place of the question; "" if the question itself was."""
+        """Return the text used for searching instead of the question; "" if the question itself was used."""
         texts = (*self.expanded, self.translated_query)
         return next((text for text in texts if text and text != self.original), "")
 
@@ -639,7 +637,7 @@ class SearchDetails:
     queries: list[SearchQueryDetails] = field(default_factory=list)
     raw_results: list[RawResultDetails] = field(default_factory=list)
     matched_terms: list[str] = field(default_factory=list)
-    #: Passages left out by a strict threshold, beyond the HR document's interface; None where it is not strict.
+    #: Passages left out by a strict threshold, beyond the HR document's interface; `None` if it is not strict.
     below_threshold: int | None = None
 
 
@@ -675,15 +673,15 @@ class OpenAIDetails:
 class CostDetails:
     """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced.
 
-    `openai` is the call that wrote the answer, whose tokens are in `OpenAIDetails`. Other calls of a chat model have
-    lines of their own, beyond the HR document's interface; None where none was made.
+    `openai` is the call which wrote the answer, with its tokens in `OpenAIDetails`. Other chat model calls have
+    separate fields, beyond the HR document's interface; `None` without such a call.
     """
 
     embedding: float = 0.0
     reranking: float = 0.0
     translation: float = 0.0
     openai: float = 0.0
-    #: Rewriting the question as a standalone one, or in other words.
+    #: Rewriting the question as a standalone question, or in other words.
     rewriting: float | None = None
     #: Suggesting what to ask next.
     follow_ups: float | None = None
@@ -702,7 +700,7 @@ class TimingDetails:
 
 @dataclass(kw_only=True)
 class StepDetails:
-    """A step of the retrieval: a few words on the result, and the time."""
+    """A retrieval step: a few words on the result, and the time."""
 
     name: str = ""
     detail: str = ""
@@ -719,7 +717,7 @@ class EvidenceDetails:
 
 @dataclass(kw_only=True)
 class RAGDetails:
-    """Everything that was done for one question. Filled stage by stage; stored as camelCase JSON."""
+    """Everything done for a question. Filled stage by stage; stored as camelCase JSON."""
 
     query: QueryDetails = field(default_factory=QueryDetails)
     search: SearchDetails = field(default_factory=SearchDetails)
@@ -727,9 +725,9 @@ class RAGDetails:
     openai: OpenAIDetails = field(default_factory=OpenAIDetails)
     costs: CostDetails = field(default_factory=CostDetails)
     timing: TimingDetails = field(default_factory=TimingDetails)
-    #: All steps in order, beyond the HR document's interface; None without retrieval.
+    #: All steps in order, beyond the HR document's interface; `None` without retrieval.
     steps: list[StepDetails] | None = None
     #: None where nothing was retrieved.
     evidence: EvidenceDetails | None = None
-    #: Parts left out, such as a reranker that did not answer, in the words shown to the asker; None without any.
+    #: Parts left out, such as a reranker which did not answer, worded for the asker; `None` without any.
     notices: list[str] | None = None

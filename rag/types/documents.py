@@ -1,4 +1,4 @@
-"""The values of documents and collections: pages, sections, chunks, costs, and what lists are filtered by."""
+"""Values for documents and collections: pages, sections, chunks, costs, and list filters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PdfType = Literal["auto", "scanned", "digital"]
 DocumentSort = Literal["newest", "oldest", "title", "language", "pages", "chunks", "size", "cost"]
 """The order of a list of documents: names from A, figures from the largest."""
 
-#: The line above the attachments in the text of a post, in Korean and in English.
+#: The line above the attachments in a post's text, in Korean and in English.
 ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 
 
@@ -30,15 +30,15 @@ def page_path(document_id: UUID | str, page: int = 1) -> str:
 
 
 def title_with_pages(title: str, first_page: int, last_page: int) -> str:
-    """Write where a passage is, as files and other programs name it: "Employee handbook, p. 3–4"."""
+    """Format a passage's place for files and other programs: "Employee handbook, p. 3–4"."""
     last = f"–{last_page}" if last_page > first_page else ""
     return f"{title}, p. {first_page}{last}"
 
 
 class DocumentStatus(StrEnum):
-    """The state of a document. Only `completed` documents are searched."""
+    """A document's state. Only `completed` documents are searched."""
 
-    #: Registered only; its text, chunks, tags and vectors come step by step.
+    #: Only registered; its text, chunks, tags and vectors come step by step.
     REGISTERED = "registered"
     #: Pages are being read; nothing has been spent.
     READING = "reading"
@@ -50,14 +50,14 @@ class DocumentStatus(StrEnum):
     #: Pages are images: there is no text to search.
     NEEDS_OCR = "needs_ocr"
     FAILED = "failed"
-    #: Deleted; it can be had back for thirty days.
+    #: Deleted; it can be restored for thirty days.
     BINNED = "binned"
-    #: A later version answers in its place; it can be restored.
+    #: Replaced by a later version; it can be restored.
     SUPERSEDED = "superseded"
 
 
 class Step(StrEnum):
-    """The durable steps of a document, in their order."""
+    """A document's durable steps, in order."""
 
     EXTRACT = "extract"
     RECOGNISE = "recognise"
@@ -76,7 +76,9 @@ MOST_MARKS = 1000
 
 @dataclass(frozen=True)
 class PageMark:
-    """A box on a page and how reading took it. The edges are parts of the shown page, 0 to 1 from the top left."""
+    """A box on a page and how reading treated it. The edges are fractions of the shown page, 0 to 1 from the top
+    left.
+    """
 
     kind: MarkKind
     left: float
@@ -87,7 +89,7 @@ class PageMark:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The text of a page. `number` counts from 1; `label` is the printed page number, if different."""
+    """A page's text. `number` counts from 1; `label` is the printed page number, if different."""
 
     number: int
     text: str
@@ -95,13 +97,13 @@ class Page:
     language: str = ""
     label: str = ""
     warnings: tuple[str, ...] = ()
-    #: None where the places are not known.
+    #: `None` if the places are unknown.
     marks: tuple[PageMark, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading with the place where it begins: `page` from 1, `start` in characters of the joined text."""
+    """A heading and its position: `page` from 1, `start` in characters of the joined text."""
 
     title: str
     level: int
@@ -113,7 +115,7 @@ class Section:
 class Chunk:
     """A passage cut from a document.
 
-    `start` and `end` are characters of the document's joined text (pages joined by one newline), end exclusive.
+    `start` and `end` are characters in the document's joined text (pages joined by one newline), end exclusive.
     `section` is the path of headings above it, joined by " › ".
     """
 
@@ -129,15 +131,15 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class CostEstimate:
-    """What processing would cost, before anything is spent. Costs are None where no price is known.
+    """The estimated cost of processing, before anything is spent. Costs are `None` without a known price.
 
-    `embedding_tokens` and `tagging_tokens` are as estimated from the texts alone; costs are corrected by what providers
-    have counted for earlier documents.
+    `embedding_tokens` and `tagging_tokens` are estimated only from the texts; costs are corrected by the providers'
+    counts for earlier documents.
     """
 
     pages: int
     characters: int
-    #: To be embedded, as the provider is expected to count them.
+    #: Tokens to embed, as the provider is expected to count them.
     tokens: int
     embedding_tokens: int
     tagging_tokens: int
@@ -154,7 +156,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessingCosts:
-    """What processing did cost, by step, from the ledger."""
+    """The actual cost of processing, by step, from the ledger."""
 
     parsing: Decimal | None = Decimal(0)
     chunking: Decimal | None = Decimal(0)
@@ -177,7 +179,7 @@ class ProcessingResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A row of `documents` for the library's list."""
+    """A row in `documents` for the library's list."""
 
     id: UUID
     tenant_id: str
@@ -210,23 +212,24 @@ class Document:
     added_by_name: str
     created_at: datetime
     updated_at: datetime
-    #: The id of the first version, shared by all versions.
+    #: The first version's id, shared by all versions.
     original_id: UUID | None = None
     version: int = 1
     published_at: datetime | None = None
     superseded_at: datetime | None = None
-    #: Steps asked for by hand that are done while it goes on answering.
+    #: Manually requested steps, run while it continues to answer.
     pending_steps: list[str] = field(default_factory=list)
     #: Paid calls sent again after a kill; a provider without idempotency keys may have billed each twice.
     repeated_calls: int = 0
-    #: Its provider refuses the key or has no money left; it goes on by itself, and `message` says why it waits.
+    #: Its provider refuses the key or has no credit left; processing resumes automatically, and `message` says why it
+    #: waits.
     is_waiting: bool = False
     #: Kept by a source, such as a table of posts, and processed without confirmation.
     is_synced: bool = False
     pdf_type: PdfType = "auto"
-    #: Pages whose text is still to be recognised.
+    #: Pages with text still to be recognised.
     ocr_pages: list[int] = field(default_factory=list)
-    #: Names with a slash between a folder and those within it.
+    #: A path of folder names separated by slashes.
     folder: str = ""
     tags: list[str] = field(default_factory=list)
     owner_id: UUID | None = None
@@ -235,19 +238,19 @@ class Document:
     valid_until: date | None = None
     #: The day for the owner's next review.
     review_on: date | None = None
-    #: The language an administrator gave it.
+    #: The language set by an administrator.
     corrected_language: str = ""
     #: Processed without being asked about up to this estimate in US dollars.
     confirmed_up_to: Decimal | None = None
-    #: When it came into the bin.
+    #: When it was moved to the bin.
     binned_at: datetime | None = None
-    #: Where the file lay in its archive or folder; with the file's name, what its next version is recognised by.
+    #: The file's place in its archive or folder; with the file name, it identifies the next version.
     upload_folder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentRow:
-    """A row of the library's table."""
+    """A row in the library's table."""
 
     id: UUID
     title: str
@@ -259,21 +262,21 @@ class DocumentRow:
     folder: str
     tags: list[str]
     collection_id: UUID
-    #: The owner's name, else the name of the account that added the document.
+    #: The owner's name, else the name of the account which added the document.
     owner_name: str
     updated_at: datetime
-    #: In US dollars; None where a price is unknown, or nothing was spent (`has_cost` is false then).
+    #: In US dollars; `None` if a price is unknown, or nothing was spent (`has_cost` is false then).
     cost: Decimal | None
     has_cost: bool
     valid_until: date | None
     review_on: date | None
-    #: What only some documents have: a repository, a department.
+    #: Metadata only some documents have: a repository, a department.
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredQuestion:
-    """A question that was answered from a document."""
+    """A question answered from a document."""
 
     id: UUID
     question: str
@@ -296,7 +299,7 @@ class SuggestedQuestions:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentName:
-    """What a document is recognised by in a list to choose from."""
+    """Names to recognise a document by in a list."""
 
     id: UUID
     title: str
@@ -306,7 +309,7 @@ class DocumentName:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFilters:
-    """Which documents a list shows; empty means anything. `document_ids` are the only ones where they are given."""
+    """Filters for a list of documents; empty means any. If `document_ids` are given, only these are listed."""
 
     text: str = ""
     statuses: tuple[DocumentStatus, ...] = ()
@@ -325,7 +328,7 @@ class DocumentFilters:
     due: Literal["", "expired", "review"] = ""
 
     def parameters(self) -> dict[str, Any]:
-        """Return the filters as the statements of the library take them."""
+        """Return the filters as parameters for the library's statements."""
         return {
             "text": self.text.strip().lower() or None,
             "statuses": [status.value for status in self.statuses] or None,
@@ -344,30 +347,30 @@ class DocumentFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFigures:
-    """Counts of documents that are alike in what the library can be filtered by. Costs are US dollars."""
+    """Counts of documents which agree in all filterable properties. Costs are US dollars."""
 
     collection_id: UUID
     status: DocumentStatus
     language: str
     chunking_method: ChunkingMethod
     mime_type: str
-    #: 0 for earlier versions and what is in the bin, of which only the costs count.
+    #: 0 for earlier versions and the bin, which only count with their costs.
     documents: int
     pages: int
     chunks: int
     cost: Decimal
     unpriced: int
     estimated: Decimal
-    #: Between these the bill of what is estimated is expected.
+    #: The expected range of the bill for estimated documents.
     low: Decimal
     high: Decimal
     unpriced_estimates: int
-    #: The times of the newest document and of the last change.
+    #: The newest document's time and the last change.
     created_at: datetime
     updated_at: datetime
 
     def fits(self, filters: DocumentFilters) -> bool:
-        """Whether these are what the filters ask for, but for the text."""
+        """Whether these match the filters, ignoring the text."""
         return (
             (not filters.statuses or self.status in filters.statuses)
             and filters.language in ("", self.language)
@@ -379,10 +382,10 @@ class DocumentFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class PostFilters:
-    """Which posts of a notice board a list shows; empty means all that its reader may see."""
+    """Filters for a list of posts on a notice board; empty means all the reader may see."""
 
     collection_id: UUID
-    #: Only posts that can be asked about.
+    #: Only searchable posts.
     only_ready: bool = False
     text: str = ""
     categories: tuple[str, ...] = ()
@@ -391,7 +394,7 @@ class PostFilters:
     has_attachments: bool = False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the filters as the statements of the library take them."""
+        """Return the filters as parameters for the library's statements."""
         return {
             "collection_id": self.collection_id,
             "only_ready": self.only_ready,
@@ -452,9 +455,9 @@ class PageCorrection:
     #: The fingerprint of the text read from the file.
     read_hash: str
     text_before: str
-    #: None: back to the text read from the file.
+    #: `None` returns to the text read from the file.
     text_after: str | None
-    #: None for programs and deleted accounts.
+    #: `None` for programs and deleted accounts.
     corrected_by: UUID | None
     corrected_by_name: str
     created_at: datetime
@@ -495,19 +498,19 @@ class Collection:
     #: Differences from the profile, in JSON.
     overrides: dict[str, Any]
     created_at: datetime
-    #: The least similarity, measured on the collection's text with its embedder; None before the measurement.
+    #: The least similarity, measured on the collection's text with its embedder; `None` before the measurement.
     calibrated_threshold: float | None = None
     calibrated_at: datetime | None = None
-    #: Groups whose people may read it, besides administrators; empty: everybody.
+    #: Groups with read access, besides administrators; empty: everyone.
     groups: list[str] = field(default_factory=list)
-    #: The embedder it was measured with, and on how many passages.
+    #: The embedder used for the measurement, and the number of passages.
     calibrated_model: str | None = None
     calibrated_passages: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionContents:
-    """How much is in a collection, and who has talked about it."""
+    """A collection's size, and who has talked about it."""
 
     collection_id: UUID
     documents: int
@@ -526,7 +529,7 @@ def storable(text: Any) -> str:
 
 
 def storable_json(value: Any) -> Any:
-    """Return a JSON value whose texts a database can hold."""
+    """Return a JSON value with texts a database can hold."""
     if isinstance(value, dict):
         return {storable(name): storable_json(part) for name, part in value.items()}
     if isinstance(value, list):
