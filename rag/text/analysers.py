@@ -34,9 +34,10 @@ _LISTS = _read_lists(Path(__file__).with_name("stopwords.txt"))
 
 #: By ISO 639-1 code.
 STOPWORDS = {name: frozenset(words) for name, words in _LISTS.items() if "-" not in name}
-#: Particles and endings at the end of a Korean word, longest first.
+#: Particles and endings of Korean words, longest first.
 KOREAN_ENDINGS = tuple(sorted(_LISTS["ko-endings"], key=len, reverse=True))
-#: What splits a run of Chinese or Japanese, which have no spaces, before its bigrams are made; longest first.
+#: Words at which a run of Chinese or Japanese, written without spaces, is split before its bigrams are made; longest
+#: first.
 BREAKS = {language: tuple(sorted(_LISTS[f"{language}-breaks"], key=len, reverse=True)) for language in ("zh", "ja")}
 
 
@@ -47,9 +48,9 @@ STEMMERS = {
     "lt": "lithuanian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian", "no": "norwegian",
     "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
 }  # fmt: skip
-#: Latin words inside texts of these are treated as English, which they mostly are.
+#: Latin words in texts in these languages are treated as English, which is mostly right.
 OWN_SCRIPT = ("ar", "ja", "ko", "zh")
-#: Korean words split by kiwipiepy instead of by their endings and pairs of syllables.
+#: Korean words split by kiwipiepy instead of by endings and syllable pairs.
 KIWI = "+kiwi"
 #: Words as source 003 defines them: every run of at least two letters, digits and underscores, unchanged.
 PLAIN = "+plain"
@@ -64,7 +65,7 @@ _UNSPACED = (
 _WORD = re.compile(
     rf"[{_UNSPACED}]+"
     # A number with its surroundings: 401(k), § 4.2, FY25-26, 2026-01-15, 90일, 1,000.50, B2B. The part before it is
-    # short and may not follow another sign, so that a row of signs is not scanned again from each position.
+    # short and may not follow another sign, so a row of signs is not scanned again from each position.
     rf"|(?:(?<!§)§{{1,3}}\s{{0,20}})?[^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*"
     rf"(?:[.,:/\-–][^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*|\([^\W_]{{1,3}}\))*"
     # A word, or words joined by hyphens.
@@ -91,17 +92,17 @@ _thread = threading.local()
 
 
 def analyse(text: str, language: str) -> list[str]:
-    """Index terms of a text in its order, repeated as often as they occur.
+    """Split a text into index terms, in order, including repetitions.
 
-    `language` is an ISO 639-1 code, with or without region; an unknown one leaves words unstemmed.
+    `language` is an ISO 639-1 code, with or without region; words in an unknown language stay unstemmed.
     """
     return [term for _, terms in words_with_terms(text, language) for term in terms]
 
 
 def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the words of a text, lower case, each with its index terms; none for a stopword.
+    """Return a text's words, in lower case, each with its index terms; stopwords have none.
 
-    A script without spaces has no words to give: there each pair of characters is a term.
+    Scripts without spaces have no words: each pair of characters is a term.
     """
     language = analyser_for(language)
     if is_plain(language):
@@ -116,24 +117,24 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
 
 
 def analyser_for(language: str) -> str:
-    """Return the name of the analyser a language code leads to: itself, or "" when there is none."""
+    """Return the analyser for a language code: the code itself, or "" without an analyser."""
     code = analyser_code(language)
     return code if code in LANGUAGES or is_plain(code) else ""
 
 
 def is_plain(language: str) -> bool:
-    """Whether an analyser takes words as they are."""
+    """Whether an analyser leaves words unchanged."""
     return language.endswith(PLAIN)
 
 
 def analyser_code(language: str) -> str:
-    """Return a language code as the index keeps it: lower case, without its region, with the analyser's option."""
+    """Normalize a language code for the index: lower case, without region, with the analyser's option."""
     code, plus, option = language.lower().partition("+")
     return code.replace("_", "-").split("-")[0] + plus + option
 
 
 def is_unspaced(word: str) -> bool:
-    """Whether a word begins in a script that puts no spaces between words."""
+    """Whether a word begins in a script without spaces between words."""
     return word[0] >= "\u0e00" and _UNSPACED_START.match(word) is not None
 
 
@@ -145,7 +146,7 @@ def _terms(word: str, language: str) -> tuple[str, ...]:
         return _word(word, language)
     parts = word.split("-")
     terms = [term for part in parts for term in _word(part, language)]
-    # "co-pay" and "copay", "e-mail" and "email" are one word to people who ask.
+    # "co-pay" and "copay", "e-mail" and "email" are the same word to an asker.
     if len(parts) == 2 and min(map(len, parts)) <= 3:
         terms += _word("".join(parts), language)
     return tuple(terms)
@@ -162,7 +163,7 @@ def _word(word: str, language: str) -> tuple[str, ...]:
     if not latin:
         return (fold(word),)
     stem = fold(_stemmer(STEMMERS[latin]).stemWord(word))
-    # Snowball's Dutch lengthens the vowel of a plural: "dagen" becomes "daag", but "dag" stays "dag".
+    # Snowball's Dutch lengthens the vowel in a plural: "dagen" becomes "daag", but "dag" stays "dag".
     return (_DOUBLE_VOWEL.sub(r"\1", stem) if latin == "nl" else stem,)
 
 
@@ -174,7 +175,7 @@ def fold(word: str) -> str:
 
 
 def _stemmer(algorithm: str) -> Stemmer.Stemmer:
-    """One per thread: a stemmer keeps a buffer and must not be shared."""
+    """A stemmer per thread: it keeps a buffer and must not be shared."""
     stemmers: dict[str, Stemmer.Stemmer] = _thread.__dict__.setdefault("stemmers", {})
     if algorithm not in stemmers:
         stemmers[algorithm] = Stemmer.Stemmer(algorithm)
@@ -186,7 +187,7 @@ def _identifier(word: str, language: str) -> list[str]:
     whole = re.sub(r"[()]", "", word).replace("–", "-")
     if _HANGUL.search(whole):
         whole = without_particle(whole)
-    # Once, and not for each part: a text of digits and dots is one word of two thousand parts.
+    # Computed here instead of for each part: a text with digits and dots is a single word with two thousand parts.
     is_korean = _HANGUL.search(whole) is not None
     parts = _PARTS.findall(whole)
     terms = [whole.lstrip("§")]
@@ -226,14 +227,14 @@ def _korean(word: str, language: str) -> tuple[str, ...]:
     return (stem, *(stem[i : i + 2] for i in range(len(stem) - 1)))
 
 
-#: Looked up by the last character: most words of a long question end in none of them.
+#: Looked up by the last character: most words in a long question have no such ending.
 _ENDINGS_BY_LAST: dict[str, tuple[str, ...]] = {
     last: tuple(ending for ending in KOREAN_ENDINGS if ending[-1] == last) for last in {e[-1] for e in KOREAN_ENDINGS}
 }
 
 
 def without_particle(word: str) -> str:
-    """Return a Korean word without the particles and endings glued to it."""
+    """Remove the particles and endings attached to a Korean word."""
     for josa in _ENDINGS_BY_LAST.get(word[-1:], ()):
         # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
         if word.endswith(josa) and len(word) - len(josa) >= 2:
@@ -256,18 +257,18 @@ def _arabic(word: str) -> tuple[str, ...]:
     return (word,) if len(word) > 1 else ()
 
 
-# Korean words split by kiwipiepy: an option, because its model of some 100 MB takes 460 MB in each process. Measured
-# against particle stripping with pairs of syllables, it finds no more in the first five results and 0.6 points more in
+# Korean words split by kiwipiepy: an option, because its model (some 100 MB) takes 460 MB in each process. Compared
+# with stripping particles and using syllable pairs, it finds no more in the first five results and 0.6 points more in
 # the first.
 
-#: What carries meaning: nouns, verbs, adjectives, adverbs, roots, foreign words, numbers.
+#: Content words: nouns, verbs, adjectives, adverbs, roots, foreign words, numbers.
 CONTENT = ("NNG", "NNP", "NR", "VV", "VA", "MAG", "XR", "SL", "SH", "SN")
 _kiwi_lock = threading.Lock()
 
 
 @lru_cache(maxsize=100_000)
 def morphemes(word: str) -> tuple[str, ...]:
-    """Return the meaningful parts of a word in their order; none where it only has grammar. Raises `SettingsError`."""
+    """Return a word's meaningful parts in order; empty if it only has grammar. Raises `SettingsError`."""
     with _kiwi_lock:
         found = _kiwi().tokenize(word)
     return tuple(token.form.lower() for token in found if token.tag.startswith(CONTENT))

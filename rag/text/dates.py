@@ -12,13 +12,13 @@ from datetime import date, timedelta, timezone
 
 from rag.text.relative_days import in_digits
 
-#: Notice boards write local time without saying so; the one described to us is Korean.
+#: Notice boards write local time without a zone; the source describes a Korean board.
 KOREA = timezone(timedelta(hours=9))
 
 
 @dataclass(frozen=True)
 class DateRange:
-    """From and to a day, both inclusive; None where it is open."""
+    """A range of days, both inclusive; `None` for an open end."""
 
     first: date | None = None
     last: date | None = None
@@ -48,7 +48,7 @@ _MONTHS = {
 
 
 def folded(word: str) -> str:
-    """Return a word as a pattern without regard to case takes it: a Turkish keyboard writes "APRİL" and "KASIM"."""
+    """Fold a word's case for patterns: a Turkish keyboard writes "APRİL" and "KASIM"."""
     return word.lower().replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
 
 
@@ -64,7 +64,7 @@ _UNIT = {
     "year": r"year|jaar|jahre?s?|année|an|año|anno",
 }
 _NUMBER = r"3[01]|[12]\d|0?[1-9]"
-#: What a day looks like, most telling first. Groups: y, m, d, name, last, unit.
+#: Forms of a day, most specific first. Groups: y, m, d, name, last, unit.
 _DAY = (
     r"(?:(?P<y>(?:19|20)\d\d)(?:\s*[-./년年]\s*(?P<m>1[0-2]|0?[1-9])"
     rf"(?:\s*[-./월月]\s*(?P<d>{_NUMBER})\s*[일日]?|\s*[월月])?|\s*[년年])?"
@@ -108,7 +108,7 @@ _FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
 
 
 def dates_in(text: str, today: date) -> DateRange | None:
-    """Return the days named in a question; None without any."""
+    """Return the days named in a question; `None` without any."""
     text = in_digits(" ".join(text.split()))
     between = _BETWEEN.search(text)
     if between is not None:
@@ -154,7 +154,7 @@ def years_in(text: str, today: date) -> tuple[int, ...]:
 
 
 def _span(found: re.Match[str], today: date) -> tuple[date, date] | None:
-    """Return the first and the last day of the period named."""
+    """Return the first and last day of the named period."""
     parts = {name: value for name, value in found.groupdict().items() if value}
     try:
         if "y" in parts:
@@ -187,7 +187,7 @@ def _relative(parts: dict[str, str]) -> tuple[str, str]:
 
 
 def _latest_year(month: int, day: int, today: date) -> int:
-    """Return the year of the latest such month or day not in the future: who asks in June of "March" means the last."""
+    """Return the month's or day's latest year not in the future: in June, "March" means the last March."""
     return today.year if (month, day or 1) <= (today.month, today.day) else today.year - 1
 
 

@@ -16,7 +16,7 @@ from rag.text.number_words import written_numbers
 DATE = re.compile(r"(?<!\d)(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})(?!\d)")
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*(?:[.,]\d+)?")
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-#: A sign with a figure in it stands for this many characters at most: "⑫", "㋀", "㏾".
+#: A sign containing a figure stands for at most this many characters: "⑫", "㋀", "㏾".
 MOST_OF_A_SIGN = 5
 GROUPING = "'’\u00a0\u202f "
 
@@ -82,7 +82,7 @@ _DAY_FORMS = (
         r"(?:(?P<year>(?:19|20)\d\d)\s?[년年]\s?)?(?<!\d)(?P<month>\d{1,2})\s?[월月](?!간)\s?(?:(?P<days>\d{1,2})\s?[일日])?"
     ),
 )
-#: Year, month and day; None for a missing part.
+#: Year, month and day; `None` for a missing part.
 Day = tuple[int | None, int, int | None]
 
 
@@ -93,7 +93,7 @@ def figures(text: str, language: str = "") -> frozenset[str]:
     `language` is the language of the text (ISO 639-1): "on" is ten in Turkish and a preposition in English.
     """
     text = _plain(text)
-    # "12 345" may be one number or two columns of a table.
+    # "12 345" may be a single number or two table columns.
     readings = {r for written in _written(text) for part in (written, *written.split(" ")) for r in _readings(part)}
     readings.update(_canonical(str(number)) for number in written_numbers(text, language))
     words = (
@@ -106,7 +106,7 @@ def figures(text: str, language: str = "") -> frozenset[str]:
 
 
 def missing_figures(claim: str, known: frozenset[str]) -> list[str]:
-    """Return the figures in digits of a claim, as written, that `known` does not have."""
+    """Return a claim's figures in digits, as written, missing from `known`."""
     return [written for written in _written(_plain(claim)) if not _is_known(written, known)]
 
 
@@ -117,7 +117,7 @@ def days(text: str) -> frozenset[Day]:
     found: set[Day] = set()
     for date in DATE.findall(text):
         found.update(_numeric_days([int(part) for part in date]))
-    # Most texts name no month, and this check takes a tenth of the time that the patterns take.
+    # Most texts name no month, and this check takes a tenth of the patterns' time.
     for form in _DAY_FORMS if _names_a_month(text) else _DAY_FORMS[-1:]:
         for match in form.finditer(text):
             month = folded(match["month"])
@@ -141,7 +141,7 @@ def _names_a_month(text: str) -> bool:
 
 
 def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
-    """Return the dates of a claim that `known` has in no reading, each in the most precise reading."""
+    """Return a claim's dates missing from `known` in every reading, each in its most precise reading."""
     if not (stated := days(claim)):
         return []
     # "1 July" is also read as a month alone, and "03/04/2026" has two readings: either is enough.
@@ -156,7 +156,7 @@ def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
 
 
 def _numeric_days(parts: list[int]) -> list[Day]:
-    """Return the possible days of "2026-07-01", "1.7.2026" and "7/1/26"."""
+    """Return the possible days for "2026-07-01", "1.7.2026" and "7/1/26"."""
     if parts[0] > 31:
         return [(parts[0], parts[1], parts[2])]
     year = parts[2] + 2000 if parts[2] < 100 else parts[2]
@@ -178,7 +178,7 @@ def _is_known(written: str, known: frozenset[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Write the digits of all scripts as 0 … 9 and full-width forms as ordinary characters."""
+    """Convert digits in all scripts to 0 … 9 and full-width forms to ordinary characters."""
     return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
 
 
@@ -200,7 +200,7 @@ def _written(text: str) -> list[str]:
 
 
 def _readings(written: str) -> set[str]:
-    """Return the possible values of a figure: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
+    """Return a figure's possible values: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
     joined = written
     for character in GROUPING:
         joined = joined.replace(character, "")

@@ -48,21 +48,21 @@ _MARKS = {
     "tr": re.compile(r"[ığş]|\w(?:lar|ler|dir|dır|mış|miş|ları|leri|nın|nin|ının)\b"),
     "en": re.compile(r"\w(?:ing|ed|ly|tion|tions|ship|ness)\b|\bth\w|wh\w|['’]s\b"),
 }  # fmt: skip
-#: The weight of a mark; a function word weighs 1, shared by all languages with this word.
+#: A mark's weight; a function word weighs 1, shared by all languages with this word.
 _MARK_WEIGHT = 0.4
 #: Longer words are hardly ever function words.
 _LONGEST_EXCHANGED = 8
 _A_TO_Z = frozenset("abcdefghijklmnopqrstuvwxyz")
 #: The weight of a function word with two letters exchanged ("teh").
 _EXCHANGED_WEIGHT = 0.5
-#: The lead over the next language that is believed, and the lead over a likely language that needs no detector.
+#: The lead over the next language needed to be believed, and the lead over a likely language which needs no detector.
 _LEAD, _CLEAR_LEAD = 0.45, 1.25
 #: Against a likely language, the detector is believed from this probability and number of letters on.
 _PROBABILITY, _LETTERS = 0.9, 12
 #: The results for texts up to this length are cached.
 _REMEMBERED_CHARACTERS = 1000
 _LONGEST_CHARACTERS = 200_000
-#: The detector takes quadratic time in the length of a word.
+#: The detector takes quadratic time in a word's length.
 _DETECTED_CHARACTERS = 20_000
 #: Up to this many Chinese characters without kana may be Japanese.
 _HAN_LETTERS = 6
@@ -80,13 +80,13 @@ _ALPHABETS = {
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The language of a text by script and function words."""
+    """A text's language by script and function words."""
 
     language: str
-    #: The distance to the score of the next language.
+    #: The distance to the next language's score.
     lead: float
     letters: int
-    #: Scores of all languages in Latin letters; empty if the script decides.
+    #: Scores for all languages in Latin letters; empty if the script decides.
     scores: Mapping[str, float]
 
     def lead_over(self, language: str) -> float:
@@ -94,15 +94,15 @@ class _Evidence:
 
 
 def detect_language_heuristic(text: str) -> str:
-    """Return the language of a text (ISO 639-1) by script and function words alone; "" without enough evidence."""
+    """Return a text's language (ISO 639-1) by script and function words alone; "" without enough evidence."""
     return _guess(text).language
 
 
 def detect_language(text: str, likely: Sequence[str] = ()) -> str:
-    """Return the language of a text (ISO 639-1): by the heuristic if it is sure, otherwise by a statistical detector.
+    """Return a text's language (ISO 639-1): by the heuristic if it is sure, otherwise by a statistical detector.
 
-    With little evidence for both, the answer is the first of the `likely` languages whose letters fit the text.
-    Only the first 200,000 characters count.
+    With little evidence from both, it is the first of the `likely` languages whose letters fit the text. Only the first
+    200,000 characters count.
     """
     text = unicodedata.normalize("NFC", text[:_LONGEST_CHARACTERS]).lower()
     found = _evidence(text)
@@ -141,13 +141,13 @@ def _outweighs(found: _Evidence, text: str, expected: str, probabilities: Mappin
         return found.language != "zh" or found.letters > _HAN_LETTERS or bool(_SIMPLIFIED.search(text))
     ahead = found.lead_over(expected)
     if found.lead >= _LEAD:
-        # A single function word may be a misspelt word of the expected language.
+        # A single function word may be a misspelt word in the expected language.
         return ahead >= _CLEAR_LEAD or probabilities.get(found.language, 0.0) >= probabilities.get(expected, 0.0)
     return ahead >= 0 and found.letters >= _LETTERS and probabilities.get(found.language, 0.0) >= _PROBABILITY
 
 
 def _can_be(text: str, language: str, found: _Evidence) -> bool:
-    """Whether the letters of a text allow a language."""
+    """Whether a text's letters allow a language."""
     if language not in DETECTED:
         return False
     if found.language and not found.scores:
@@ -163,7 +163,7 @@ def _code(language: str) -> str:
 
 
 def _probabilities(text: str) -> Mapping[str, float]:
-    """Return the probability of each language by the detector; {} without evidence."""
+    """Return each language's probability from the detector; {} without evidence."""
     # Each answer asks again about the beginnings of its cited passages.
     return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _detected(text)
 
@@ -189,7 +189,7 @@ def _guess(text: str) -> _Evidence:
     text = unicodedata.normalize("NFC", text).lower()
     letters = sum(map(str.isalpha, text))
     for language, letter in _SCRIPTS:
-        # Names stay in their own letters: "Windows 업데이트는?" is Korean, "the word 회의 in English" is not.
+        # Names keep their letters: "Windows 업데이트는?" is Korean, "the word 회의 in English" is not.
         found = len(letter.findall(text))
         if found >= max(1, (0.15 if language in ("ko", "ja", "zh") else 0.4) * letters):
             return _Evidence(language, 1.0, found, {})
@@ -216,7 +216,7 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """Return the languages of a function word with two letters exchanged: "teh", "waht"."""
+    """Return the languages for a function word with two letters exchanged: "teh", "waht"."""
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
@@ -225,8 +225,9 @@ def _owners_of_misspelt(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _detector() -> LanguageDetector:
-    """Load the detector at its first use: 0.1 s and 20 MB, a tenth of the full models with the same accuracy on
-    questions.
+    """Load the detector at its first use: 0.1 s and 20 MB.
+
+    It is a tenth of the full models' size, with the same accuracy on questions.
     """
     codes = {code.upper() for code in DETECTED}
     languages = [language for language in Language.all() if language.iso_code_639_1.name in codes]

@@ -71,7 +71,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 @cache
 def number_words(language: str) -> Mapping[str, float]:
-    """Return the number words of a language (ISO 639-1) with their values; for "", the unambiguous words of all."""
+    """Return a language's number words (ISO 639-1) with their values; for "", the unambiguous words from all
+    languages.
+    """
     if language:
         words = enumerate(_FROM_ZERO.get(language, "").split())
         return {word: value for value, word in words if word != "-"} | _FURTHER.get(language, {})

@@ -14,7 +14,7 @@ from functools import cache
 
 @dataclass(frozen=True)
 class _Words:
-    """How a language names the year and the month before and after this one, as patterns."""
+    """A language's patterns for the previous and next year and month."""
 
     last_year: str
     next_year: str
@@ -96,7 +96,7 @@ _HAN_YEAR = re.compile(r"(?:[一二][〇○零一二三四五六七八九]{3})(?
 _HAN_NUMBER = r"(?:[二三]?十[一二三四五六七八九]?|[一二三四五六七八九])(?=\s*[月日号號])"
 #: "十二月", "六月一日"; not "第三月" or a part of a longer number.
 _HAN_PLACE = re.compile(rf"(?<![一二三四五六七八九十百千第年]){_HAN_NUMBER}|(?<=[年月])\s*{_HAN_NUMBER}")
-#: The names of the months by the Chinese numerals in Korean.
+#: Korean month names, from the Chinese numerals.
 _KOREAN_MONTHS = ("일", "이", "삼", "사", "오", "유", "칠", "팔", "구", "시", "십일", "십이")
 _KOREAN_MONTH = re.compile(
     rf"(?<![가-힣])({'|'.join(sorted(_KOREAN_MONTHS, key=len, reverse=True))})월(?=\s|부터|에|의|$)"
@@ -104,7 +104,7 @@ _KOREAN_MONTH = re.compile(
 
 
 def in_digits(text: str) -> str:
-    """Return a text with other digits, and Chinese numerals in days, as ASCII digits: "二〇二五年六月"."""
+    """Convert other digits, and Chinese numerals in dates, to ASCII digits: "二〇二五年六月"."""
     text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
     text = _HAN_YEAR.sub(lambda found: "".join(str(_HAN[char]) for char in found.group()), text)
     text = _HAN_PLACE.sub(lambda found: str(_han_number(found.group().strip())), text)

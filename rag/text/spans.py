@@ -1,4 +1,4 @@
-"""Turn spans of a text into chunks that know their pages and section."""
+"""Turn spans of a text into chunks with pages and section."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag.types import Chunk, Page, Section
 
 #: Start and end in characters of the joined text, end exclusive.
 Span = tuple[int, int]
-#: Between two headings in the path of a section.
+#: Separates headings in a section path.
 PATH_SEPARATOR = " › "
 #: Longer table heads are not repeated in each chunk, in characters.
 LONGEST_HEADS = 300
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     metadata: Mapping[str, Any] = NOTHING
-    #: Put before the text of the chunk, because the text alone means little.
+    #: Put before the chunk's text if the text alone means little.
     before: str = ""
 
 
@@ -44,9 +44,9 @@ def chunks_from_spans(
     text: str | None = None,
     is_exact: bool = False,
 ) -> list[Chunk]:
-    """Turn spans of the joined text into chunks without blank space at their ends; skip blank and repeated spans.
+    """Turn spans of the joined text into chunks, trimming blank ends; skip blank and repeated spans.
 
-    A chunk that begins within a table has the table's heads before its text. `is_exact` keeps each span unchanged.
+    A chunk starting inside a table gets the table's heads before its text. `is_exact` keeps each span unchanged.
     """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
@@ -87,7 +87,7 @@ def chunks_from_spans(
 
 
 class _Heads:
-    """The heads of all tables in a text, for chunks that begin below them."""
+    """The heads of all tables in a text, for chunks starting below them."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -116,12 +116,12 @@ class _Heads:
 
 
 def join_pages(pages: Sequence[HasText]) -> str:
-    """Join the pages of a document by one newline."""
+    """Join a document's pages by one newline."""
     return "\n".join(page.text for page in pages)
 
 
 def page_starts(pages: Sequence[HasText]) -> list[int]:
-    """Return where each page begins in the joined text."""
+    """Return the start of each page in the joined text."""
     starts = [0]
     for page in pages[:-1]:
         starts.append(starts[-1] + len(page.text) + 1)
@@ -134,7 +134,9 @@ def parts_between(places: Iterable[int], stop: int) -> list[Span]:
 
 
 def breaks_of(sections: Sequence[Section]) -> list[int]:
-    """Return the places where a chunk may end before a section: not between a heading and a heading right under it."""
+    """Return the places where a chunk may end before a section: never between a heading and a heading directly
+    below.
+    """
     breaks: list[int] = []
     bare_until = -1
     for section in sorted(sections, key=lambda section: section.start):
@@ -145,7 +147,7 @@ def breaks_of(sections: Sequence[Section]) -> list[int]:
 
 
 def section_paths(sections: Sequence[Section]) -> list[str]:
-    """Return the path of each section, in their order: the headings above, then the section's heading."""
+    """Return each section's path, in order: the headings above, then its heading."""
     paths = []
     above: list[Section] = []
     for section in sections:

@@ -1,6 +1,6 @@
-"""Write tables as text and find them again: a line for each row, its cells parted by `|`, the row of heads first.
+"""Write tables as text and find them again: a line per row, cells separated by `|`, the heads in the first row.
 
-Loaders write them so, and so does Markdown. Chunks repeat the heads, and an answer names each value by its head.
+Loaders and Markdown use this format. Chunks repeat the heads, and an answer names each value by its head.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 LINES = re.compile(r"[^\n]+")
-#: A cell of the line that Markdown draws below the heads.
+#: A cell in Markdown's rule below the heads.
 RULE_CELL = re.compile(r":?-{2,}:?")
-#: A number by itself or with its unit: in a row, not above it. A year may head a column.
+#: A number alone or with its unit belongs in a row, not above it. A year may head a column.
 AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)[^\w]*\d[\d.,:–/ -]*(?:[%€$£₩¥]|[^\W\d]{1,4})?")
 ADDRESS = re.compile(r"\S@\S|://")
 #: A cell with a number or an address may be a value.
 VALUE = re.compile(rf"\d|{ADDRESS.pattern}")
 WORD, NUMBER = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
-#: In a column of dates, at least so many different words stand in the same place.
+#: In a column of dates, at least this many different words occur in the same place.
 LEAST_MONTHS = 3
 #: Each date has the same words.
 DATE = re.compile(r"\d{1,2}[월月]\s?\d{1,2}[일日]")
 LONGEST_HEAD = 60
-#: How many lines a cell may have in a text that does not join them.
+#: The most lines a cell may have in a text which does not join them.
 MOST_LINES = 3
 NOTHING = frozenset({"", "-", "–", "—"})
 
 
 class Row(NamedTuple):
-    """A line of a table and its place in the text. A text of 1 MB may have hundreds of thousands."""
+    """A table line and its place in the text. A text of 1 MB may have hundreds of thousands."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """The rows below the heads; `heads` is None when the first row is like the others."""
+    """The rows below the heads; `heads` is `None` if the first row looks like the others."""
 
     heads: Row | None
     rows: tuple[Row, ...]
@@ -56,7 +56,7 @@ class Table:
 
 
 def cells_of(line: str) -> tuple[str, ...]:
-    """Return the cells of a line; none when it is not a row."""
+    """Return a line's cells; empty if it is not a row."""
     if "|" not in line:
         return ()
     line = line.strip()
@@ -66,9 +66,9 @@ def cells_of(line: str) -> tuple[str, ...]:
     return cells if len(cells) > 1 else ()
 
 
-@lru_cache(maxsize=1)  # boundaries and spans ask for those of the same text
+@lru_cache(maxsize=1)  # Boundaries and spans ask for the same text's tables.
 def tables_in(text: str) -> tuple[Table, ...]:
-    """Return the tables of a text: two rows or more of as many cells, on lines that follow each other."""
+    """Find the tables in a text: at least two consecutive lines with the same number of cells."""
     return tuple(table for rows in _blocks(text) if (table := _table(rows)) is not None) if "|" in text else ()
 
 
@@ -94,16 +94,16 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 
 def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
-    """Join a row whose cells have several lines: how many lines it takes, and its cells.
+    """Join a row with multi-line cells; return the number of lines and the cells.
 
-    Where the lines do not make up exactly `width` cells, the first line is a row by itself. Markdown has a line a row.
+    If the lines do not give exactly `width` cells, the first line is a row by itself. Markdown has a line per row.
     """
     first = cells_of(lines[0][0])
     cells = list(first)
     if lines[0][0].strip()[:1] == "|":
         return 1, first
     taken = 1
-    # A row of more lines than these is text.
+    # A row with more lines is text.
     for above, line in pairwise(lines[: MOST_LINES * width]):
         if line.start() != above.end() + 1:
             break
@@ -119,7 +119,7 @@ def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str,
 
 
 def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
-    """Tell whether a line goes on in the last cell of a row: it is short, and the next row comes right after it."""
+    """Whether a line continues a row's last cell: it is short, and directly followed by the next row."""
     if place + 1 >= len(lines) or len(lines[place][0]) > LONGEST_HEAD:
         return False
     return lines[place + 1].start() == lines[place].end() + 1 and bool(cells_of(lines[place + 1][0]))
@@ -146,14 +146,15 @@ def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
         return False
     if any(map(_is_like_those_below, zip(first, *(row for row in others if len(row) == len(first)), strict=True))):
         return False
-    # Of two columns the first row may be a name and its value like every other.
+    # With two columns the first row may be a name and its value like every other.
     return len(first) > 2 or 2 * sum(any(map(str.isdigit, row[-1])) for row in others) >= len(others)
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
-    """Tell whether the first cell of a column is a date or an address, as half of the others are.
+    """Whether a column's first cell is a date or an address, like half the other cells.
 
-    "January 1" above "March 31" is one. "1 year" above "20 days" is none: dates name many months, amounts one unit.
+    "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates name many months, amounts a single
+    unit.
     """
     first, *others = column
     if not VALUE.search(first):
@@ -166,12 +167,12 @@ def _is_like_those_below(column: Sequence[str]) -> bool:
 
 
 def _shape(cell: str) -> str:
-    """Write each word as "w" and each number as "0"."""
+    """Replace each word by "w" and each number by "0"."""
     return NUMBER.sub("0", WORD.sub("w", cell))
 
 
 def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
-    """Write a row as one readable line: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
+    """Write a row as a readable line: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
     if heads is None:
         said = [cell for cell in cells if cell not in NOTHING]
         return ": ".join(said) if len(said) == 2 else "; ".join(said)
@@ -184,10 +185,10 @@ def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
 
 
 def rows_in_words(lines: Sequence[str]) -> list[str]:
-    """Write the lines of a table within another one's cell: "2025: 4 %", or "Year: 2025, Low: 3 %, High: 4 %"."""
+    """Write the lines of a table inside a cell: "2025: 4 %", or "Year: 2025, Low: 3 %, High: 4 %"."""
     rows = [line.split(" | ") for line in lines]
     widths = set(map(len, rows))
-    # Of two columns, the first row may be a name and its value as well.
+    # With two columns, the first row may be a name and its value as well.
     if len(widths) != 1 or widths <= {1, 2} or not guessed_head_rows(rows):
         return [row_in_words(None, row) for row in rows]
     return [
@@ -198,17 +199,17 @@ def rows_in_words(lines: Sequence[str]) -> list[str]:
 
 # Writing
 
-#: A cell for each column; None where the cell to the left goes on.
+#: A cell for each column; `None` continues the cell on the left.
 Grid = Sequence[Sequence[str | None]]
 
-#: At most this many rows of heads are above each other.
+#: The most rows with heads.
 MOST_HEAD_ROWS = 3
-#: A cell over several columns is repeated in each of them up to this length; a longer one is text, and kept once.
+#: A cell spanning columns is repeated in each of them up to this length; a longer cell is text, kept in the first.
 LONGEST_REPEATED = 80
 
 
 def guessed_head_rows(grid: Grid) -> int:
-    """Guess how many rows name the columns: one more for each that has a cell over several."""
+    """Guess the number of head rows: a further row for each row with a cell spanning columns."""
     rows = 1
     most = min(MOST_HEAD_ROWS, len(grid) - 1)
     while rows < most and _spans_columns(grid[rows - 1]) and _has_heads_below(grid[rows - 1], grid[rows]):
@@ -220,9 +221,9 @@ def guessed_head_rows(grid: Grid) -> int:
 
 
 def lines_of(grid: Grid, head_rows: int) -> list[str]:
-    """Return the lines of a table, its head rows as one: "Notice" over "Employee" is "Notice Employee".
+    """Return a table's lines, with head rows combined: "Notice" over "Employee" is "Notice Employee".
 
-    A row with one cell over all columns is a line of its own, and the heads are repeated below it.
+    A row with a cell spanning all columns is a separate line, and the heads are repeated below it.
     """
     if not grid:
         return []
@@ -265,7 +266,7 @@ def _filled(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
 
 
 def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:
-    """Tell whether a row is one cell over all columns."""
+    """Whether a row is a single cell spanning all columns."""
     return len(row) > 1 and bool(row[0]) and all(cell is None for cell in cells[1:])
 
 
@@ -279,7 +280,7 @@ def _spans_columns(row: Sequence[str | None]) -> bool:
 
 
 def _has_heads_below(row: Sequence[str | None], below: Sequence[str | None]) -> bool:
-    """Tell whether something stands under the cells of a row that are over several columns."""
+    """Whether there are cells below a row's cells which span columns."""
     spanned = {
         place
         for before, place in pairwise(range(len(row)))
