@@ -1,1 +1,1 @@
-"""Report how the product runs to its operator: counts for Prometheus, traces by OpenTelemetry."""
+"""Report the product's state to its operator: Prometheus counts, OpenTelemetry traces."""

@@ -1,4 +1,4 @@
-"""Describe the result of a check, for `doctor` and `/api/health`."""
+"""The result of a check, for `doctor` and `/api/health`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check with its result. `failed` breaks the product, `missing` leaves something out, `warning` will matter."""
+    """A check's result. `failed` breaks the product, `missing` leaves a feature out, `warning` will matter later."""
 
     name: str
     state: Literal["ok", "missing", "warning", "failed"]

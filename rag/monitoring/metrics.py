@@ -1,7 +1,7 @@
-"""Count what happens in this process, for Prometheus: requests, answers, paid calls, the queue, the database.
+"""Count events in this process, for Prometheus: requests, answers, paid calls, the queue, the database.
 
-Counters belong to the process; where several run, each is scraped for itself. No label has a value that a visitor can
-choose, and none names a person, a tenant or a document.
+Counters belong to the process; with several processes, each is scraped separately. No label has a value a visitor can
+choose, or names a person, a tenant or a document.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Trace requests, questions, their steps and the calls of models with OpenTelemetry; off unless an endpoint is set.
+"""Trace requests, questions, their steps and model calls with OpenTelemetry; off unless an endpoint is set.
 
-`OTEL_EXPORTER_OTLP_ENDPOINT` and the other variables of OpenTelemetry say where spans go and how. Calls of models
-follow the GenAI conventions (`gen_ai.*`), which are still in development. No span has a text: no question, prompt,
-answer, passage, title, name or address. `rag.chat_log.id` finds the question in analytics, for who may read it there.
+`OTEL_EXPORTER_OTLP_ENDPOINT` and OpenTelemetry's other variables say where and how to send spans. Model calls follow
+the GenAI conventions (`gen_ai.*`), which are still in development. Spans contain no text: no question, prompt, answer,
+passage, title, name or address. `rag.chat_log.id` finds the question in analytics, for people allowed to read it there.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 SERVICE = "hr-assistant"
 
-#: What an error says is not recorded by OpenTelemetry itself.
+#: OpenTelemetry itself must not record error texts.
 WITHOUT_TEXT: Mapping[str, Any] = {"record_exception": False, "set_status_on_exception": False}
 
 _tracer = trace.get_tracer("rag")
 
 
 def start_tracing(environment: Mapping[str, str] | None = None) -> Callable[[], None]:
-    """Send spans to the endpoint that is set, if one is. Return what sends the last ones and stops."""
+    """Send spans to the endpoint, if set. Return a function which sends the last spans and stops."""
     environment = os.environ if environment is None else environment
     if not any(environment.get(name) for name in ENDPOINTS):
         return lambda: None
-    # Imports for a third of a second, only needed here.
+    # These imports take a third of a second and are only needed here.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes before our own name.
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override the default name.
     provider = TracerProvider(resource=Resource({SERVICE_NAME: SERVICE}).merge(OTELResourceDetector().detect()))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
@@ -50,7 +50,7 @@ def start_tracing(environment: Mapping[str, str] | None = None) -> Callable[[], 
 def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Span]:
     """Trace the block as a child of the current span."""
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        yield trace.INVALID_SPAN  # off: an unrecorded span takes as long as a small statement
+        yield trace.INVALID_SPAN  # Off: an unrecorded span takes as long as a small statement.
         return
     with _tracer.start_as_current_span(name, attributes=attributes, **WITHOUT_TEXT) as begun, _failing(begun):
         yield begun
@@ -58,7 +58,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Spa
 
 @contextmanager
 def request_span(name: str, headers: Mapping[str, str], attributes: Mapping[str, Any]) -> Iterator[Span]:
-    """Trace a request, within the caller's trace if the headers name one."""
+    """Trace a request, within the caller's trace if the headers name it."""
     parent = propagate.extract(headers)
     with (
         _tracer.start_as_current_span(name, parent, SpanKind.SERVER, attributes, **WITHOUT_TEXT) as begun,
@@ -68,7 +68,7 @@ def request_span(name: str, headers: Mapping[str, str], attributes: Mapping[str,
 
 
 class ModelCall:
-    """One request to a model, being traced."""
+    """A traced request to a model."""
 
     def __init__(self, begun: Span) -> None:
         self._span = begun
@@ -91,7 +91,7 @@ class ModelCall:
 def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]:
     """Trace a request to a model: `chat`, `embeddings`, `rerank` or `ocr`.
 
-    It may be held open by a generator, so nothing else becomes a part of it.
+    A generator may hold it open, so it never becomes the parent of other spans.
     """
     begun = _tracer.start_span(
         f"{operation} {model}",
@@ -111,7 +111,7 @@ def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]
 
 @contextmanager
 def _failing(begun: Span) -> Iterator[None]:
-    """Note which kind of error ends the block; what it says may quote a document."""
+    """Note the kind of error ending the block, without its text, which may quote a document."""
     try:
         yield
     except GeneratorExit:
@@ -123,7 +123,7 @@ def _failing(begun: Span) -> Iterator[None]:
 
 
 def trace_id() -> str:
-    """Return the trace that this thread works for, in hexadecimal; "" where nothing is traced."""
+    """Return this thread's trace id in hexadecimal; "" if tracing is off."""
     context = trace.get_current_span().get_span_context()
     return trace.format_trace_id(context.trace_id) if context.is_valid else ""
 
