@@ -1,1 +1,1 @@
-"""Run untrusted input in processes that can reach nothing."""
+"""Process untrusted input in processes which can reach nothing."""

@@ -1,7 +1,7 @@
-"""Start processes of our own that do dangerous work, limit them, and exchange messages with them.
+"""Start our processes for dangerous work, limit them, and exchange messages with them.
 
-They know no secrets and no addresses, reach no file and no network, and end with the application. Messages are JSON
-with bytes behind it: nothing in them is executed.
+They know no secrets or addresses, reach no file or network, and end with the application. Messages are JSON followed by
+bytes: nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from rag.isolation.enforcement import confine
 
 try:
     import resource
-except ImportError:  # Windows has no such limits; the time limit of the other side still holds
+except ImportError:  # Windows has no such limits; the other side's time limit still applies.
     resource = None  # type: ignore[assignment]
 
 PROJECT = Path(__file__).resolve().parents[2]
 HEADER = struct.Struct(">II")
-#: The whole environment of such a process: no keys, no addresses. One thread, because rules bind the thread that takes
-#: them on and the libraries' own would start before it; with more than free cores, OpenMP's also wait for each other.
+#: The process's whole environment: no keys, no addresses. A single thread, because rules only bind the thread which
+#: adopts them, and the libraries' threads would start earlier; with more threads than free cores, OpenMP's also wait
+#: for each other.
 ENVIRONMENT = {
     "LC_CTYPE": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0",
     "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime 1.29 and later report to Microsoft, in a thread
@@ -42,7 +43,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Reply:
-    """What a process sends: its kind, values and bytes."""
+    """A process's message: its kind, values and bytes."""
 
     kind: str
     values: dict[str, Any]
@@ -52,11 +53,11 @@ class Reply:
 
 
 class MalformedMessage(Exception):
-    """A process has sent something that is not a message, or more than it may."""
+    """A process sent an invalid or oversized message."""
 
 
 def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
-    """Write one message: the lengths of both parts, JSON, bytes."""
+    """Write a message: the lengths of both parts, JSON, bytes."""
     body = json.dumps({"kind": kind, **values}).encode()
     stream.write(HEADER.pack(len(body), len(blob)))
     stream.write(body)
@@ -65,7 +66,7 @@ def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: 
 
 
 def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
-    """Return the next message, or None when the other side is gone. Raises `MalformedMessage`."""
+    """Return the next message, or `None` if the other side is gone. Raises `MalformedMessage`."""
     header = stream.read(HEADER.size)
     if len(header) < HEADER.size:
         return None
@@ -92,7 +93,7 @@ def start_child(
 ) -> subprocess.Popen[bytes]:
     """Start one of our modules as a process with pipes, not forked, because the application has threads.
 
-    It inherits the open files of these `descriptors`. Its last argument is the order that `bound_child` puts in force.
+    It inherits these `descriptors`. Its last argument is the order which `bound_child` enforces.
     """
     with confinement(rules) as ready:
         return subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
@@ -103,17 +104,17 @@ def start_child(
             cwd=PROJECT,
             env=ENVIRONMENT,
             pass_fds=(*ready.descriptors, *descriptors),
-            start_new_session=True,  # Ctrl-C is for the application, which ends this process itself
+            start_new_session=True,  # Ctrl-C is for the application, which ends this process itself.
         )
 
 
 def end_child(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and close its pipes; do nothing when it is gone."""
+    """Kill a process and close its pipes; does nothing if it is gone."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            with suppress(OSError):  # nobody is left to read the rest of the buffer
+            with suppress(OSError):  # Nobody is left to read the rest of the buffer.
                 stream.close()
 
 
@@ -129,9 +130,9 @@ def answers_to_parent() -> BinaryIO:
 
 
 def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, str]:
-    """Confine this process for good, have it end with its parent, and return the means that are in force.
+    """Confine this process permanently, end it with its parent, and return the active measures.
 
-    Call it when everything the process needs is loaded: afterwards it cannot load anything. Inside `threads_allowed`
+    Call it after everything the process needs is loaded: afterwards it cannot load anything. Inside `threads_allowed`
     its account may have up to `threads` threads, if seccomp forbids processes.
     """
     parent = os.getppid()
@@ -145,7 +146,7 @@ def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, st
 
 
 def limit(kind: str, amount: int, *, most: int | None = None) -> None:
-    """Limit a resource of this process; `most` is what the process may raise it to later."""
+    """Limit a resource of this process; `most` is the ceiling for raising it later."""
     # macOS refuses some; the others hold
     with suppress(OSError, ValueError, AttributeError):
         resource.setrlimit(getattr(resource, kind), (amount, amount if most is None else most))
@@ -176,23 +177,23 @@ def _can_start_a_thread() -> bool:
 
 
 def limit_time(seconds: float) -> None:
-    """End this process by SIGPROF after this much processor time, even when the other side is gone.
+    """End this process by SIGPROF after this much processor time, even if the other side is gone.
 
-    A timer is used rather than RLIMIT_CPU, which is compared with a count of clock ticks that nobody can read. On a
-    busy machine that count ran 18 % ahead of the process's time, so every limit was exceeded after some minutes.
+    This uses a timer instead of RLIMIT_CPU, which is compared with a clock tick count nobody can read. On a busy
+    machine this count ran 18 % ahead of the process's time, so every limit was exceeded after some minutes.
     """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def lift_time_limit() -> None:
-    """Lift the limit of `limit_time` after the task."""
+    """Lift the limit set by `limit_time` after the task."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when the application ends, however that happens."""
+    """End this process when the application ends, for whatever reason."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(0)

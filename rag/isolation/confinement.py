@@ -1,11 +1,11 @@
-"""Make the rules for processes that read untrusted files, from the means that this kernel offers.
+"""Prepare the rules for processes reading untrusted files, from the means this kernel offers.
 
-On Linux: an account of its own where the application is root, Landlock for files, a seccomp filter that knows only the
-harmless system calls, an empty network, limits. On macOS a profile of sandbox-exec. When one is missing the others
-still hold, and `python -m rag doctor` lists those in force. `rag.isolation.enforcement` applies them in the process.
+On Linux: a separate account if the application is root, Landlock for files, a seccomp filter allowing only harmless
+system calls, an empty network, limits. On macOS a sandbox-exec profile. If a means is missing the others still hold,
+and `python -m rag doctor` lists the active ones. `rag.isolation.enforcement` applies them in the process.
 
-The system calls are made by ctypes: the Landlock packages on PyPI are versions 0.x and development releases, and
-pyseccomp's last release is of 2021.
+System calls go through ctypes: the Landlock packages on PyPI are versions 0.x and development releases, and pyseccomp's
+last release is from 2021.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from rag.isolation import enforcement as confined
 from rag.isolation.service_account import NOBODY, READER_ACCOUNT, reader_account
 
 PROJECT = Path(__file__).resolve().parents[2]
-#: Where PDFium looks for fonts that a PDF names and does not hold.
+#: PDFium looks here for fonts a PDF names without embedding them.
 FONTS = ("/usr/share/fonts", "/usr/share/X11/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig")
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/urandom")
 
-#: A page of 25 million pixels takes Tesseract about a quarter of this.
+#: A page with 25 million pixels takes Tesseract about a quarter of this.
 PROGRAM_MEMORY_MB = 4096
-#: Variables that name folders of Tesseract's models.
+#: Variables naming folders with Tesseract's models.
 MODELS = ("TESSDATA_PREFIX",)
 
-#: System calls that reach nothing outside the process. Files are opened for reading only, and Landlock says which. None
-#: of them makes a socket, a process or a signal, reaches another process's memory, or changes a file. Calls that are
-#: not listed do not exist for the process, whatever kernels add.
+#: System calls which reach nothing outside the process. Files are opened for reading only, and Landlock decides which.
+#: None of the calls makes a socket, a process or a signal, reaches another process's memory, or changes a file. Other
+#: calls do not exist for the process, whatever kernels add.
 HARMLESS = (
     # memory
     "brk", "madvise", "mincore", "mmap", "mprotect", "mremap", "msync", "munmap", "membarrier", "mlock", "munlock",
@@ -64,14 +64,14 @@ HARMLESS = (
 CLONE_THREAD = 0x00010000
 #: linux/capability.h
 CAP_SETGID, CAP_SETUID = 6, 7
-#: Whether a descriptor is a terminal, and how it is passed on: nothing that acts on a device.
+#: Whether a descriptor is a terminal, and how it is passed on: nothing which acts on a device.
 HARMLESS_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)
 #: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC: not F_SETOWN, by which a descriptor sends signals.
 HARMLESS_FCNTLS = (0, 1, 2, 3, 4, 1030)
 #: PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE.
 HARMLESS_PRCTLS = (15, 16, 0x53564D41, 3)
 
-#: Names, but no content, of files below a closed folder are left open: Python resolves paths through it.
+#: Names, but no content, of files below a closed folder stay readable: Python resolves paths through it.
 MAC_PROFILE = """(version 1)
 (allow default)
 (deny network*)
@@ -88,20 +88,20 @@ MAC_PROFILE = """(version 1)
 
 @dataclass(frozen=True)
 class AccessRules:
-    """The files and programs that a process may reach. Everything else is closed."""
+    """The files and programs a process may reach. Everything else is closed."""
 
     reads: tuple[Path, ...] = ()
     #: Programs to execute, without further rights.
     executes: tuple[Path, ...] = ()
-    #: Address space in MiB; 0 where the process limits itself.
+    #: Address space in MiB; 0 if the process limits itself.
     memory_mb: int = 0
-    #: Means that tests and measurements switch off: "landlock", "seccomp", "account", "network".
+    #: Means disabled by tests and measurements: "landlock", "seccomp", "account", "network".
     without: frozenset[str] = field(default_factory=frozenset)
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """Rules ready for one start: the prefix of the command, the order to apply, and the descriptors to pass on."""
+    """Rules ready for a start: the command's prefix, the order to apply, and the descriptors to pass on."""
 
     prefix: tuple[str, ...]
     order: str
@@ -130,15 +130,15 @@ def program_rules(program: Path) -> AccessRules:
     places = ("/usr/share/tesseract-ocr", "/usr/share/tessdata", "/usr/local/share/tessdata")
     reads = (program, *map(Path, (*LIBRARIES, *DEVICES, *places)), near / "lib", near / "share" / "tessdata", *models)
     loader = elf_loader(program)
-    # A script needs its interpreter, which is somewhere else on each machine.
+    # A script needs its interpreter, whose place differs between machines.
     executes = (program, loader) if loader else (program, Path("/bin"), Path("/usr/bin"), *map(Path, LIBRARIES))
     return AccessRules(reads=(*reads, *executes), executes=executes, memory_mb=PROGRAM_MEMORY_MB)
 
 
 def bounds_programs() -> str:
-    """Return the means that keep a program such as Tesseract from other files; empty when there is none.
+    """Return the means which keeps a program such as Tesseract from other files; "" without any.
 
-    It has to open files itself, so the filter of system calls cannot prevent that.
+    Such a program must open files itself, so the system call filter cannot prevent it.
     """
     if sys.platform == "darwin":
         return "sandbox-exec"
@@ -148,7 +148,7 @@ def bounds_programs() -> str:
 
 
 def elf_loader(program: Path) -> Path | None:
-    """Return the dynamic loader an ELF program of 64 bits names (its entry PT_INTERP); None for anything else."""
+    """Return the dynamic loader named in a 64-bit ELF program (its entry PT_INTERP); `None` for other files."""
     with suppress(OSError, struct.error, ValueError), program.open("rb") as file:
         head = file.read(64)
         if head[:5] != b"\x7fELF\x02":
@@ -170,7 +170,7 @@ def program_environment() -> dict[str, str]:
 
 @contextmanager
 def confinement(rules: AccessRules) -> Iterator[Confinement]:
-    """Make the rules ready for a process that is started inside the `with` block."""
+    """Prepare the rules for a process started inside the `with` block."""
     close_own_memory()
     account = _account(rules)
     in_force = {"account": {None: "that of the application", NOBODY: "nobody"}.get(account, READER_ACCOUNT)}
@@ -202,19 +202,19 @@ def confinement(rules: AccessRules) -> Iterator[Confinement]:
 
 
 def confined_program(ready: Confinement, program: str, arguments: Sequence[str]) -> list[str]:
-    """Return the command that confines itself and becomes a program."""
+    """Return the command which confines itself and becomes a program."""
     launcher = [sys.executable, "-I", "-S", confined.__file__, ready.order, program, *arguments]
     return [*ready.prefix, *launcher]
 
 
 def close_own_memory() -> None:
-    """Keep this process's memory and environment from others of the same account, those it starts among them."""
+    """Hide this process's memory and environment from others with the same account, including its children."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(confined.PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _account(rules: AccessRules) -> tuple[int, int] | None:
-    """Return the user and group to become; None unless this process is a root that may change."""
+    """Return the user and group to become; `None` unless this process is root and may change."""
     if os.geteuid() != 0 or "account" in rules.without:
         return None
     account = reader_account()
@@ -248,12 +248,12 @@ def _landlock_version() -> int:
         return 0
     try:
         return landlockpy.abi_version()
-    except OSError:  # a container that forbids the call
+    except OSError:  # A container forbids the call.
         return 0
 
 
 def _landlock(rules: AccessRules) -> int | None:
-    """Return a descriptor for the file rules; None on kernels without Landlock."""
+    """Return a descriptor for the file rules; `None` on kernels without Landlock."""
     if "landlock" in rules.without or not _landlock_version():
         return None
     from landlockpy import AccessFS, Ruleset, Scope
@@ -271,9 +271,9 @@ def _landlock(rules: AccessRules) -> int | None:
 
 @functools.cache
 def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes:
-    """Return the seccomp filter as the kernel's program; empty where the kernel or this processor has none.
+    """Return the seccomp filter in the kernel's format; empty if the kernel or this processor has no seccomp.
 
-    Without Landlock no file can be opened any more, unless a program has yet to be loaded.
+    Without Landlock, no file can be opened any more, unless a program has yet to be loaded.
     """
     try:
         import seccompy
@@ -281,7 +281,7 @@ def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes
         return b""
     if "seccomp" in without or not _has_seccomp():
         return b""
-    # "Does not exist" rather than "not permitted": libraries then take the older call, which is decided on by itself.
+    # "Does not exist" instead of "not permitted": libraries then try the older call, which is decided separately.
     made = seccompy.Filter(default=seccompy.Action.ERRNO | errno.ENOSYS)
 
     def allow(name: str, *conditions: tuple[int, int, int, int]) -> None:

@@ -1,8 +1,8 @@
-"""Give up every right that this process does not need. Run as a program, it does so and becomes another program.
+"""Give up every right this process does not need. Run as a program, it does so and becomes another program.
 
-Runs in the process itself, after it has loaded its libraries and before it sees a byte of a file. The application makes
-the rules (`rag.isolation.confinement`); this module only puts them in force, so that it starts quickly. A step that
-fails ends the process: it never goes on with more rights than it was meant to have.
+Runs in the process itself, after it has loaded its libraries and before it sees a byte of a file. The application
+prepares the rules (`rag.isolation.confinement`); this module only enforces them, so it starts quickly. A failed step
+ends the process: it never continues with more rights than intended.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 4, 22, 38
 SECCOMP_MODE_FILTER = 2
 CLONE_NEWUSER, CLONE_NEWIPC, CLONE_NEWNET = 0x10000000, 0x08000000, 0x40000000
 LANDLOCK_RESTRICT_SELF = 446
-#: Open files of a confined process: three pipes, and what a library reads beside them.
+#: Open files of a confined process: three pipes, and files a library reads beside them.
 OPEN_FILES = 64
 
 
 class SocketFilter(ctypes.Structure):
-    """A seccomp filter as the kernel takes it (struct sock_fprog)."""
+    """A seccomp filter in the kernel's format (struct sock_fprog)."""
 
     _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_char_p))
 
 
 def confine(order: str) -> dict[str, str]:
-    """Put the rules of an order in force and return them by name. Raises `OSError` where one cannot be."""
+    """Enforce an order's rules and return them by name. Raises `OSError` if a rule cannot be enforced."""
     rules = json.loads(order)
     limit_files()
     if rules["memory_mb"] and resource is not None:
@@ -71,11 +71,11 @@ def limit_files() -> None:
         try:
             resource.setrlimit(getattr(resource, kind), (amount, amount))
         except (OSError, ValueError, AttributeError):
-            continue  # macOS refuses some; the others hold
+            continue  # macOS refuses some; the others hold.
 
 
 def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:
-    """Move to an empty network where that takes no new rights; without a filter also with a user namespace."""
+    """Move to an empty network if no new rights are needed; without a filter also with a user namespace."""
     spaces = CLONE_NEWNET | CLONE_NEWIPC
     if os.geteuid() != 0:
         if has_filter:  # no socket can be made; a user namespace would only open more of the kernel to this process

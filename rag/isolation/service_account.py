@@ -1,7 +1,7 @@
-"""Find the system accounts that run the built-in Postgres and read files when the application is started as root.
+"""Find the system accounts for the built-in Postgres and for reading files when the application is started as root.
 
-The access-control entry is written by hand: pylibacl has no wheels and needs a compiler with libacl's headers, and
-slim images lack the program setfacl. It is one attribute in the kernel's own layout (acl(5)).
+The access-control entry is written by hand: pylibacl has no wheels and needs a compiler with libacl's headers, and slim
+images lack the program setfacl. It is a single attribute in the kernel's layout (acl(5)).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 from rag.errors import SettingsError
 
 SERVICE_ACCOUNT = "hr-assistant"
-#: Reads untrusted files. Not Postgres's account, which owns the database and its socket.
+#: Reads untrusted files. Differs from Postgres's account, which owns the database and its socket.
 READER_ACCOUNT = "hr-assistant-reader"
-#: User and group of nobody, for machines on which no account can be made.
+#: User and group of nobody, for machines where no account can be created.
 NOBODY = (65534, 65534)
 
 
 def service_account() -> pwd.struct_passwd:
-    """Return the account of Postgres; make it when it is missing. Raises `SettingsError`."""
+    """Return Postgres's account, created if missing. Raises `SettingsError`."""
     account = _account(SERVICE_ACCOUNT)
     if account is None:
         raise SettingsError(
@@ -37,13 +37,13 @@ def service_account() -> pwd.struct_passwd:
 
 @functools.cache
 def reader_account() -> tuple[int, int]:
-    """Return the user and group that read untrusted files: a separate account, else `nobody`."""
+    """Return the user and group for reading untrusted files: a separate account, else `nobody`."""
     account = _account(READER_ACCOUNT)
     return (account.pw_uid, account.pw_gid) if account else NOBODY
 
 
 def _account(name: str) -> pwd.struct_passwd | None:
-    """Return a system account; make it when it is missing. Returns None when it cannot be made."""
+    """Return a system account, created if missing; `None` if it cannot be created."""
     with suppress(KeyError):
         return pwd.getpwnam(name)
     command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
@@ -55,7 +55,7 @@ def _account(name: str) -> pwd.struct_passwd | None:
 
 
 def let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
-    """Give the account, and nobody else, the right to walk through closed parents of the folders."""
+    """Give only this account the right to pass through the folders' closed parents."""
     closed = {
         parent for folder in folders for parent in (folder, *folder.parents) if not parent.stat().st_mode & stat.S_IXOTH
     }
@@ -95,6 +95,6 @@ def _grant_search(folder: Path, user: int) -> None:
 
 
 def hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
-    """Make the account the owner; do nothing without an account."""
+    """Make the account the owner; does nothing without an account."""
     if account is not None:
         os.chown(path, account.pw_uid, account.pw_gid)
