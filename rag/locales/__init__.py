@@ -1,1 +1,1 @@
-"""Catalogues of the interface in each language, as gettext keeps them."""
+"""The interface's gettext catalogues, by language."""

@@ -1,8 +1,8 @@
-"""Bring the catalogues up to date with the code: `make translations` (Babel's extract and update in one).
+"""Update the catalogues from the code: `make translations` (Babel's extract and update together).
 
-Sentences are found in calls of `_`, `ngettext` and `N_`, in the templates, and where errors are raised. Those are plain
-English in the code, since a log and a program read them too, and are translated where a person reads them. The
-docstring of an error class is its sentence.
+Sentences are found in calls to `_`, `ngettext` and `N_`, in the templates, and in raised errors. Errors are plain
+English in the code, because logs and programs read them too, and are translated when a person reads them. An error
+class's docstring is its sentence.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ OF_AN_ERROR = "where an error is raised"
 def extract_errors(
     file: IO[bytes], keywords: Any, comment_tags: Any, options: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, str | tuple[str, ...], list[str]]]:
-    """Find the sentences of errors in a module, and its gettext calls; an extractor of Babel's."""
+    """Find error sentences in a module, and its gettext calls; an extractor for Babel."""
     tree = ast.parse(file.read())
     named = named_sentences(tree)
-    # What a file lost on its way is said with the sentences that its loader has names for.
+    # Content a file lost during reading is described with its loader's sentences.
     is_of_loaders = LOADERS in Path(str(getattr(file, "name", ""))).as_posix()
     for name, sentences in named.items():
         # Handed on to who raises them.
@@ -72,7 +72,7 @@ def extract_errors(
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if called in KEYWORDS:
-            # Only literals in the call: a word from a table is marked in that table.
+            # Only literals in the call: a word from a table is marked in its table.
             wanted = KEYWORDS[called] or (1,)
             given = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
             literals = [text for text in given if isinstance(text, str)]
@@ -89,7 +89,7 @@ def extract_errors(
 
 
 def texts_of_setting(call: ast.Call) -> list[str]:
-    """Return the title, the help and the unit of a declared `setting(…)`, or what a `Profile(…)` is called."""
+    """Return title, help and unit from a declared `setting(…)`, or title and description from a `Profile(…)`."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     wanted = {"setting": ("title", "help", "unit"), "Profile": ("title", "description")}.get(name, ())
     given = [*zip(("default", "title", "help"), call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
@@ -107,7 +107,7 @@ def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:
 
 
 def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
-    """Return the sentences that a module assigns to names, alone or in a table."""
+    """Return the sentences a module assigns to names, alone or in a table."""
     named: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
@@ -133,7 +133,7 @@ def sentences_of(node: ast.expr, named: Mapping[str, list[str]]) -> list[str]:
 
 
 def sentence_of(node: ast.expr) -> str:
-    """Return a literal, or an f-string with `{name}` where it fills something in; "" for anything else."""
+    """Return a literal, or an f-string with `{name}` for its values; "" for other expressions."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) and " " in node.value else ""
     if not isinstance(node, ast.JoinedStr):
@@ -152,7 +152,7 @@ def sentence_of(node: ast.expr) -> str:
 
 
 def name_of(node: ast.expr) -> str:
-    """Return a name for this value that a translator understands."""
+    """Return a name for this value which a translator understands."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name.strip("_").lower() or "value"
@@ -172,7 +172,7 @@ METHODS: list[tuple[str, Any]] = [
 
 
 def template() -> Catalog:
-    """Return every sentence of the code, untranslated."""
+    """Return every sentence in the code, untranslated."""
     found = Catalog(project="HR Assistant", charset="utf-8", fuzzy=False)
     # By file and not by line: a line more in a file would change every catalogue.
     for folder in ("rag", "pages"):
@@ -193,12 +193,12 @@ def template() -> Catalog:
 
 
 def path_of(language: str) -> Path:
-    """Return where the catalogue of a language is."""
+    """Return the path to a language's catalogue."""
     return FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.po"
 
 
 def read(language: str) -> Catalog:
-    """Return the catalogue of a language, empty where there is none yet."""
+    """Return a language's catalogue, empty if there is none yet."""
     path = path_of(language)
     if not path.exists():
         return Catalog(locale=language, domain=DOMAIN, project="HR Assistant", fuzzy=False)
@@ -207,7 +207,7 @@ def read(language: str) -> Catalog:
 
 
 def write(language: str, catalogue: Catalog) -> None:
-    """Write a catalogue as translators' programs read it, in the order of the sentences."""
+    """Write a catalogue in the format translation programs read, sorted by sentence."""
     path = path_of(language)
     path.parent.mkdir(parents=True, exist_ok=True)
     written = io.BytesIO()
@@ -215,12 +215,12 @@ def write(language: str, catalogue: Catalog) -> None:
     write_po(written, catalogue, width=WIDTH, ignore_obsolete=True, sort_output=True, omit_header=False)
     head = ("POT-Creation-Date", "PO-Revision-Date", "Generated-By", "Report-Msgid", "Last-Translator", "Language-Team")
     lines = written.getvalue().decode("utf-8").splitlines(keepends=True)
-    # Dates and tools would be a change of every file at every run.
+    # Dates and tools would change every file at every run.
     path.write_text("".join(line for line in lines if not line.startswith(tuple(f'"{name}' for name in head))), "utf-8")
 
 
 def missing(catalogue: Catalog, current: Catalog) -> list[str]:
-    """Return the sentences of the code that a catalogue lacks, or whose plural forms it lacks."""
+    """Return sentences in the code for which a catalogue lacks the translation or plural forms."""
     lacking = []
     for message in current:
         known = catalogue.get(message.id, message.context) if message.id else None
@@ -233,7 +233,7 @@ def missing(catalogue: Catalog, current: Catalog) -> list[str]:
 
 
 def main() -> int:
-    """Update every catalogue, and print what remains to be translated."""
+    """Update every catalogue, and print the untranslated sentences."""
     current = template()
     for language in LANGUAGES:
         if language == ENGLISH:
