@@ -1,4 +1,4 @@
-"""Provide sample documents: four PDFs of an invented company, so that the first start has something to ask about.
+"""Sample documents: four PDFs from an invented company, so people can ask questions after the first start.
 
 `build.py` makes the PDFs from `texts/`; both are kept in the repository.
 """
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One sample document. `language` is its ISO 639-1 code."""
+    """A sample document. `language` is its ISO 639-1 code."""
 
     file_name: str
     title: str

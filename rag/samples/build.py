@@ -42,7 +42,7 @@ SIDE, TOP, BOTTOM = 24 * mm, 22 * mm, 24 * mm
 
 @dataclass(frozen=True)
 class Typeface:
-    """Names of two registered fonts and the line spacing, in units of the size, that suits them."""
+    """Names of two registered fonts and their line spacing, in units of the size."""
 
     regular: str
     bold: str
@@ -55,7 +55,7 @@ class Typeface:
 
 
 class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
-    """Adds a running footer, and a bookmark for every heading as it is placed."""
+    """Add a running footer, and a bookmark for every heading when it is placed."""
 
     def __init__(self, path: Path, sample: Sample, face: Typeface) -> None:
         super().__init__(
@@ -88,10 +88,10 @@ class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
 
 
 class RuledTable(Flowable):  # type: ignore[misc]
-    """A table of single-line cells, the first row its heading, kept on one page.
+    """A table with single-line cells, the first row its heading, kept on one page.
 
-    Each row is one text object, so that a reader of the text gets a row as a line; reportlab's own table ends the
-    line after every cell.
+    Each row is a single text object, so text extraction gives a line per row; reportlab's table ends the line after
+    every cell.
     """
 
     size, row_height, padding = 9, 18, 6
@@ -132,7 +132,7 @@ class RuledTable(Flowable):  # type: ignore[misc]
 
 
 def flowables(text: str, face: Typeface) -> list[Flowable]:
-    """Return the text as reportlab takes it. Its marks: `#` headings, `- ` lists, `| ` tables, else paragraphs."""
+    """Convert the text to reportlab flowables: `#` headings, `- ` lists, `| ` tables, else paragraphs."""
     title = face.style("title", 25, bold=True, color=ACCENT, leading=31)
     byline = face.style("byline", 9.5, color=QUIET, spaceAfter=8)
     section = face.style("section", 15, bold=True, color=ACCENT, spaceBefore=22, spaceAfter=3, keepWithNext=True)

@@ -1,4 +1,4 @@
-"""Embed the passages of the samples by meaning and keep the vectors: `python -m rag.samples.build_vectors`."""
+"""Embed the samples' passages by meaning and store the vectors: `python -m rag.samples.build_vectors`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag.types import FloatMatrix
 
 
 def main() -> None:
-    """Load the samples into a database of their own, embed every passage, and keep the vectors."""
+    """Load the samples into a temporary database, embed every passage, and store the vectors."""
     made: dict[bytes, FloatMatrix] = {}
 
     class Keeping(MeaningEmbedder):

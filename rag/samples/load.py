@@ -24,10 +24,10 @@ BOARD = "Sample notice board"
 
 
 def prepare_tenant(parts: Services) -> None:
-    """Make the settings' tenant ready for its first administrator.
+    """Prepare the settings' tenant for its first administrator.
 
-    Once someone has an account, the samples are theirs to keep or delete: none is loaded again. Of several applications
-    started together, one does it and the others wait.
+    After the first account exists, people keep or delete the samples, and none is loaded again. If several applications
+    start together, the first does the work and the others wait.
     """
     with parts.database.transaction(parts.settings.tenant) as connection:
         connection.execute(queries["prepare_alone"], {"id": parts.settings.tenant})
@@ -79,13 +79,13 @@ def load_samples(
 
 
 def find_samples(parts: Services, who: Who) -> list[UUID]:
-    """Return the sample documents and posts that are still in the library."""
+    """Return the sample documents and posts still in the library."""
     found = parts.database.fetch_value(who, "sample_documents", kind=SampleBoard.kind)
     return list(found)
 
 
 def empty_sample_boards(parts: Services, who: Who) -> list[Collection]:
-    """Return the collections of sample posts from which everything was deleted."""
+    """Return the collections for sample posts which are now empty."""
     contents = parts.documents.contents(who)
     return [
         collection

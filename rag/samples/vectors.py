@@ -1,7 +1,7 @@
-"""Keep the samples' vectors of meaning, so that the first start computes none. `build_vectors` beside it makes them.
+"""The samples' meaning vectors, so the first start computes none. `build_vectors` beside it makes them.
 
-Each is found by a digest of its passage's text. Passages with another text, such as in a collection with other
-settings, are embedded in the background like any others.
+Each is found by a digest of its passage's text. Passages with different text, such as in a collection with other
+settings, are embedded in the background as usual.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FILE = FOLDER / "meaning.npz"
 
 
 def read_vectors(path: Path = FILE) -> Mapping[bytes, FloatMatrix]:
-    """Return vectors by the digest of their text; none when the file is missing or cannot be read."""
+    """Return vectors by their text's digest; empty if the file is missing or unreadable."""
     try:
-        # Opened here, because numpy leaves a file that is not an archive open.
+        # Opened here, because numpy does not close a file which is not an archive.
         with path.open("rb") as file, np.load(file) as stored:
             digests, vectors = stored["digests"], stored["vectors"].astype(np.float32)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as exc:
@@ -33,7 +33,7 @@ def read_vectors(path: Path = FILE) -> Mapping[bytes, FloatMatrix]:
 
 
 def write_vectors(vectors: Mapping[bytes, FloatMatrix], path: Path = FILE) -> None:
-    """Write the vectors in the order of their digests, in half precision, as the database keeps them."""
+    """Write the vectors sorted by digest, in half precision, like the database."""
     digests = sorted(vectors)
     np.savez(
         path,
