@@ -1,7 +1,7 @@
-"""Call models and other services: the interfaces, and the only code that talks to providers.
+"""Call models and other services: the interfaces, and the only code which talks to providers.
 
-Each task of a provider has a small protocol. Results carry the provider's own counts in `Usage`, and only
-`ProviderError`s are raised. Text of documents enters a prompt by `as_data` and in no other way.
+Each provider task has a small protocol. Results carry the provider's counts in `Usage`, and only `ProviderError`s are
+raised. Document text enters a prompt only through `as_data`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec
 from rag.types import ChatMessage, Embeddings, Usage
 
-#: A connection that takes longer is given up.
+#: The longest time to connect.
 CONNECT_TIMEOUT_SECONDS = 5.0
-#: Connections to one provider; idle ones are kept for the next questions. With the transports' defaults, 100 of which
-#: 20 stay open, people who ask at once would wait for each other's calls and open a connection for each call.
+#: Connections per provider; idle connections are kept for the next questions. With the transports' defaults (100, of
+#: which 20 stay open), concurrent askers would wait for each other's calls and open a connection for each call.
 CONNECTIONS = 1000
 KEPT_CONNECTIONS = 100
 
-#: What is wrong with a provider's settings, for those who run the product.
+#: Errors in a provider's settings, for operators.
 MODEL_UNKNOWN = N_("The provider does not know this model. Check its name in the settings.")
 NOT_ACCEPTED = N_("The provider did not accept this request (HTTP {status}). The log says why.")
 NOT_OLLAMA = N_("Nothing at OLLAMA_URL answers as Ollama does. Check the address.")
@@ -34,18 +34,18 @@ NOT_OLLAMA = N_("Nothing at OLLAMA_URL answers as Ollama does. Check the address
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
-    #: `provider/model@dimensions`; stored with every vector, and never mixed with another.
+    #: `provider/model@dimensions`; stored with every vector, never mixed with another id.
     id: str
     provider: str
     model: str
     dimensions: int
     #: Least cosine similarity at which a passage may be related; differs by model.
     default_threshold: float
-    #: False for the built-in embedder, whose calls cost nothing and are not logged.
+    #: False for the built-in embedder, whose calls are free and not logged.
     is_paid: bool
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in their order: (texts, dimensions) float32, rows of length 1. Batches within limits."""
+        """Embed the texts in order: (texts, dimensions) float32, rows with length 1. Batches stay within limits."""
         ...
 
 
@@ -58,7 +58,7 @@ class TextDelta:
 
 @dataclass(frozen=True)
 class Completed:
-    """The end of an answer. `usage` is None when the provider sent none."""
+    """The end of an answer. `usage` is `None` if the provider sent none."""
 
     usage: Usage | None
     finish_reason: str
@@ -68,7 +68,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Lost:
-    """A request without a result that was, or may have been, billed; it is sent again."""
+    """A request without a result which was, or may have been, billed; it is sent again."""
 
     usage: Usage
 
@@ -102,7 +102,7 @@ class ChatModel(Protocol):
         cancel: Event,
         every_seconds: Callable[[], float] = ...,
     ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
-        """Yield the answer in pieces at this interval, then `Completed`. Returns early once `cancel` is set."""
+        """Yield the answer in pieces at this interval, then `Completed`. Returns early when `cancel` is set."""
         ...
 
     def complete(
@@ -113,17 +113,17 @@ class ChatModel(Protocol):
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Return the whole reply at once; as JSON by `json_schema` when given."""
+        """Return the whole reply; with `json_schema`, as JSON."""
         ...
 
     def context_window(self) -> int | None:
-        """Return how many tokens of prompt and answer the server reads; None where that is not known."""
+        """Return the server's limit for prompt and answer in tokens; `None` if unknown."""
         ...
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """Indexes of the documents given with their relevance 0 … 1, best first."""
+    """Document indexes with their relevance, 0 … 1, best first."""
 
     results: tuple[tuple[int, float], ...]
     usage: Usage
@@ -141,14 +141,14 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True)
 class ParsedPages:
-    """Text by page of the file sent, counted from 1, and the billed usage."""
+    """Text by page, counted from 1 in the sent file, and the billed usage."""
 
     texts: Mapping[int, str]
     usage: Usage
 
 
 class TextRecogniser(Protocol):
-    """Reads the text of scanned pages."""
+    """Reads the text on scanned pages."""
 
     provider: str
     model: str
@@ -156,14 +156,14 @@ class TextRecogniser(Protocol):
     pages_per_request: int
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Return the text of each page of a PDF. Raises `ProviderError`s; a page without text is an empty one."""
+        """Return the text of each page in a PDF. Raises `ProviderError`s; a page without text is empty."""
         ...
 
 
 class Connection:
-    """A configured provider, which makes its models. Closing it ends the connections of all of them.
+    """A configured provider, which creates its models. Closing it closes all their connections.
 
-    A subclass has the methods of its entry's capabilities: chat_model, embedder, reranker, recogniser.
+    A subclass has the methods for its entry's capabilities: chat_model, embedder, reranker, recogniser.
     """
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
@@ -183,11 +183,11 @@ class Connection:
         raise NotImplementedError
 
     def probe(self, *, timeout_seconds: float) -> None:
-        """Make a call that costs nothing. Raises `ProviderError`s."""
+        """Make a free call. Raises `ProviderError`s."""
         raise NotImplementedError
 
     def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
-        """List the provider's models for a task by name, by a call that costs nothing; none where it lists none.
+        """List the names of the provider's models for a task, by a free call; empty without a list.
 
         Raises `ProviderError`s.
         """
@@ -199,11 +199,11 @@ class Connection:
 
 # Text of others in prompts
 
-#: Invisible characters that may be hidden within a mark.
+#: Invisible characters which may hide within a mark.
 _UNSEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 _GAP = rf"[\s{_UNSEEN}]*+"
 _NAMES = ("passage", "question", "conversation", "document", "system", "assistant", "user", "instruction", "rules")
-#: Anything that looks like an opening bracket before one of our names or before the bars and words of chat templates.
+#: Matches any lookalike opening bracket before one of our names or before the bars and words in chat templates.
 _MARK = re.compile(
     rf"[<＜﹤](?={_GAP}[/／\\]?{_GAP}(?:"
     + "|".join(_GAP.join(name) for name in _NAMES)
@@ -214,15 +214,15 @@ _INSTRUCTION_MARK = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 
 
 def as_data(name: str, text: str, *, title: str | None = None) -> str:
-    """Wrap text of others in `<name>` and `</name>`, with its title, so that it cannot end its own part.
+    """Wrap foreign text in `<name>` and `</name>`, with its title, so it cannot end its part.
 
-    Our instructions are outside these marks. Where the text imitates them, or the marks by which models tell who is
-    speaking, it is written with other characters.
+    Our instructions are outside these marks. If the text imitates the marks, or chat template markers, these are
+    written with other characters.
     """
     inside = defused(text) if title is None else f"Title: {defused(' '.join(title.split()))}\n\n{defused(text)}"
     return f"<{name}>\n{inside}\n</{name}>"
 
 
 def defused(text: str) -> str:
-    """Return the text without marks that end its part of a prompt, or look like another speaker."""
+    """Return the text without marks which would end its part of a prompt, or look like another speaker."""
     return _INSTRUCTION_MARK.sub("［", _MARK.sub("‹", text))

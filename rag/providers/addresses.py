@@ -1,8 +1,8 @@
-"""Judge web addresses, so that the server is led to none that it must not reach.
+"""Judge web addresses, to keep the server from forbidden ones.
 
-An operator may name a private address, such as Ollama on this machine. An address others wrote, such as an
-attachment's, may not lead into a private network (`rag.providers.outward`), and the addresses where clouds keep a
-machine's secrets are refused to both.
+An operator may name a private address, such as Ollama on this machine. An address written by others, such as an
+attachment's, must not lead into a private network (`rag.providers.outward`). Addresses where clouds keep a machine's
+secrets are refused in both cases.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from rag.errors import SettingsError
 Resolve = Callable[[str], Sequence[str]]
 """The IP addresses behind a host's name. Raises `OSError`."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-#: Where clouds answer a machine about itself and hand out its keys, beside the link-local 169.254.0.0/16 and fe80::/10:
-#: Amazon (version 6), Alibaba, Azure, Oracle.
+#: Cloud metadata services, which hand out a machine's keys, beside the link-local 169.254.0.0/16 and fe80::/10: Amazon
+#: (IPv6), Alibaba, Azure, Oracle.
 METADATA = frozenset({"fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"})
-#: Addresses of version 6 that are translated to one of version 4, whose last 32 bits it is: NAT64 (RFC 6052 and 8215),
-#: compatible and translated ones. 6to4 and Teredo carry one elsewhere.
+#: IPv6 addresses translated to the IPv4 address in their last 32 bits: NAT64 (RFC 6052 and 8215), compatible and
+#: translated addresses. 6to4 and Teredo carry the IPv4 address elsewhere.
 TRANSLATED = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
 TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32", "fec0::/10")))
 
 
 def require_web_address(name: str, address: str) -> tuple[str, int | None]:
-    """Return host and port of a web address. Raises `SettingsError` naming the variable for anything else."""
+    """Return host and port from a web address. Raises `SettingsError` naming the variable for other values."""
     try:
         parts = urlsplit(address)
         host, port = (parts.hostname or "").lower(), parts.port
@@ -51,7 +51,7 @@ def require_safe_origin(name: str, address: str) -> str:
 
 
 def is_never_allowed(address: Address) -> bool:
-    """Return whether an address can only lead to a machine's own secrets, to everybody or to nobody."""
+    """Whether an address can only lead to a machine's secrets, to everyone or to nobody."""
     if str(address) in ("::1", "127.0.0.1"):
         return False
     return any(
@@ -61,9 +61,9 @@ def is_never_allowed(address: Address) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is of a machine out on the internet, reached as itself.
+    """Whether an address belongs to a machine on the public internet, reached directly.
 
-    What is translated on its way, or goes through a tunnel, may come out in a network of ours: it counts as private.
+    A translated or tunnelled address may lead into a private network, so it counts as private.
     """
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
@@ -74,7 +74,7 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
-    """Return the addresses of version 4 within an address of version 6."""
+    """Return the IPv4 addresses inside an IPv6 address."""
     if not isinstance(address, ipaddress.IPv6Address):
         return ()
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -84,7 +84,7 @@ def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the host as an IP address, also as the odd forms that resolvers read: 2130706433, 0x7f.1."""
+    """Parse the host as an IP address, including odd forms accepted by resolvers: 2130706433, 0x7f.1."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -98,5 +98,5 @@ def literal_address(host: str) -> Address | None:
 
 
 def resolve(host: str) -> list[str]:
-    """Return the IP addresses behind a host's name, as the system finds them. Raises `OSError`."""
+    """Resolve a host name to IP addresses with the system's resolver. Raises `OSError`."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]

@@ -1,8 +1,8 @@
-"""Bound what servers answer, in bytes after unpacking and in time, for every client of the application.
+"""Limit responses by unpacked size and by time, for every HTTP client in the application.
 
-httpx unpacks whatever an answer names, layer by layer: 1.2 MB became gigabytes before the first part of it could be
-counted. Its timeouts are for each read, so a byte a minute keeps a thread for good. Clients and transports of httpx and
-of httpx2 are bounded here.
+httpx unpacks whatever encoding a response names, layer by layer: 1.2 MB became gigabytes before the first part could be
+counted. Its timeouts apply to each read, so a byte per minute blocks a thread forever. Clients and transports from both
+httpx and httpx2 are limited here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
 
-#: So much is unpacked at a time.
+#: Size of the parts for unpacking.
 PART_BYTES = 65_536
-#: A read that comes too late is given up at once; a timeout of zero would mean none to a socket.
+#: A late read fails at once; to a socket, a timeout of zero would mean no timeout.
 LEAST_SECONDS = 0.001
 
 TOO_LARGE = "An answer is larger than any answer should be."
@@ -34,22 +34,22 @@ AnyClient = TypeVar("AnyClient")
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How large an answer may be, in bytes after unpacking, and how many seconds the whole of it may take."""
+    """The largest response in bytes after unpacking, and the longest total time in seconds."""
 
     most_bytes: int = 32 * 2**20
     longest_seconds: float = 600.0
 
 
-#: Of an answer that is no file: a page of a list, a set of keys.
+#: For responses which are not files: a list page, a key set.
 USUAL = Bounds()
 _at_work = threading.local()
 
 
 class BoundedTransport:
-    """Sends through another transport, and breaks off an answer that is too large or takes too long.
+    """Send through another transport, and abort a response which is too large or too slow.
 
-    It unpacks gzip and deflate itself, in small parts; anything else is refused. Raises `ProviderAnswerInvalid` and
-    `ProviderUnavailable` while the answer is read.
+    It unpacks gzip and deflate itself, in small parts; other encodings are refused. Raises `ProviderAnswerInvalid` and
+    `ProviderUnavailable` while the response is read.
     """
 
     def __init__(self, transport: Any, bounds: Bounds) -> None:
@@ -71,9 +71,9 @@ class BoundedTransport:
 
 
 def bound(client: AnyClient, bounds: Bounds = USUAL) -> AnyClient:
-    """Bound the answers to a client of httpx or httpx2, also those that come through a proxy; return the client."""
+    """Limit the responses to an httpx or httpx2 client, including those through a proxy; return the client."""
     parts: Any = client
-    # A client that is given a transport would use no proxy of the environment.
+    # A client with an explicit transport would ignore the environment's proxies.
     parts._transport = BoundedTransport(parts._transport, bounds)  # noqa: SLF001
     mounts = parts._mounts.items()  # noqa: SLF001
     parts._mounts = {pattern: found and BoundedTransport(found, bounds) for pattern, found in mounts}  # noqa: SLF001
@@ -81,7 +81,7 @@ def bound(client: AnyClient, bounds: Bounds = USUAL) -> AnyClient:
 
 
 def bounded(send: Callable[[Any], Any], request: Any, bounds: Bounds) -> Any:
-    """Send a request, and return its answer with a body that is unpacked and counted while it is read."""
+    """Send a request, and return its response with a body which is unpacked and counted while read."""
     request.headers["accept-encoding"] = "gzip, deflate"
     deadline = time.monotonic() + bounds.longest_seconds
     with _until(deadline):
@@ -131,19 +131,19 @@ class _Parts:
 
 @functools.cache
 def _stream_class(module: str) -> Any:
-    """Return `_Parts` as a stream for the answer's library."""
+    """Return `_Parts` as a stream class for the response's library."""
     library = sys.modules[module.partition(".")[0]]
     return type("BoundedStream", (_Parts, library.SyncByteStream), {})
 
 
 def unpacked(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Unpack the body of an answer, in parts of 64 KiB at most. Raises `ProviderAnswerInvalid`."""
+    """Unpack a response body, in parts up to 64 KiB. Raises `ProviderAnswerInvalid`."""
     if encoding in ("", "identity"):
         yield from parts
         return
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise ProviderAnswerInvalid(UNREADABLE)
-    # Some servers leave the frame of zlib out.
+    # Some servers omit the zlib header.
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16 if "gzip" in encoding else zlib.MAX_WBITS)
     is_first = True
     for part in parts:
@@ -167,7 +167,7 @@ def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
         raise ProviderAnswerInvalid(UNREADABLE) from exc
 
 
-# Time: the network's own timeouts are for each read, so what is left of the whole answer's time shortens them
+# Time: the network's timeouts apply to each read, so the remaining total time shortens them
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def timed(transport: AnyTransport) -> AnyTransport:
 
 
 class _TimedNetwork:
-    """Makes connections through another backend of httpcore."""
+    """Create connections through another httpcore backend."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

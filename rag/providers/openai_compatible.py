@@ -1,6 +1,6 @@
-"""Write text with OpenAI and providers that speak its language (Gemini, OpenRouter, Ollama), by the `openai` SDK.
+"""Write text with OpenAI and compatible providers (Gemini, OpenRouter, Ollama), using the `openai` SDK.
 
-The errors of the SDK and of its transport, which is httpx2, become `ProviderError`s here and nowhere else.
+Only this file converts the errors of the SDK and its transport, httpx2, into `ProviderError`s.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from rag.types import ChatMessage, Usage
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
-#: These models reject `max_tokens` and any temperature but their own.
+#: These models reject `max_tokens` and any temperature except their default.
 REASONING_MODEL = re.compile(r"^(gpt-[5-9]|o[1-9](-|$))")
-#: Added to the limit of reasoning models, which count their hidden thoughts as output.
+#: Added to the limit for reasoning models, which count hidden thoughts as output.
 REASONING_TOKENS = 4096
 
 
@@ -65,19 +65,19 @@ class OpenAIChatModel:
     def __init__(
         self, client: openai.OpenAI, *, provider: str, model: str, window: Callable[[], int | None] | None = None
     ) -> None:
-        """`window` asks the server how many tokens it reads."""
+        """`window` asks the server for its token limit."""
         self.provider = provider
         self.model = model
-        # The SDK's retries obey `Retry-After`, which may be two minutes; nobody who asked a question waits that long.
+        # The SDK's retries obey `Retry-After`, which may be two minutes; no asker waits this long.
         self._client = client.with_options(max_retries=0)
-        #: What its answers have shown: reasoning without a first tag, and that it takes the parameters of reasoning
-        #: models although its name, perhaps that of a deployment, does not say so.
+        #: Learned from its answers: whether it sends reasoning without an opening tag, and whether it takes a reasoning
+        #: model's parameters although its name, perhaps a deployment's, does not say so.
         self._reasons_first = False
         self._is_reasoning = is_reasoning_model(model)
         self._window = ContextWindow(model, window)
 
     def context_window(self) -> int | None:
-        """Return how many tokens of prompt and answer the server reads; None where that is not known."""
+        """Return the server's limit for prompt and answer in tokens; `None` if unknown."""
         return self._window.size()
 
     def stream(
@@ -89,14 +89,14 @@ class OpenAIChatModel:
         cancel: Event,
         every_seconds: Callable[[], float] = lambda: READ_EVERY_SECONDS,
     ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
-        """Yield the answer as it arrives, then `Completed`. Returns within 0.2 s once `cancel` is set.
+        """Yield the answer while it arrives, then `Completed`. Returns within 0.2 s after `cancel` is set.
 
-        What arrives within `every_seconds` comes in one piece; the first words come at once.
-        A stream that fails before its first event is opened once more; the possible cost of the first comes as `Lost`.
+        Text arriving within `every_seconds` comes in a single piece; the first words come at once. A stream failing
+        before its first event is reopened a single time; the first stream's possible cost comes as `Lost`.
 
-        Raises `ProviderStreamCut` when it ends early, `ProviderRefused` when the provider's filter ends it; the usage,
-        where it was sent, is in the error's `details["usage"]`, and `details["is_perhaps_billed"]` says that it may
-        have been billed without. Other `ProviderError`s before any text.
+        Raises `ProviderStreamCut` if it ends early, `ProviderRefused` if the provider's filter ends it. The usage, if
+        sent, is in the error's `details["usage"]`; without it, `details["is_perhaps_billed"]` says whether the call may
+        have been billed. Other `ProviderError`s come before any text.
         """
         with model_call("chat", self.provider, self.model) as call:
             for piece in self._stream(messages, temperature, maximum_output_tokens, cancel, every_seconds):
@@ -178,14 +178,14 @@ class OpenAIChatModel:
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Return the whole reply at once; as JSON by `json_schema` when given.
+        """Return the whole reply; with `json_schema`, as JSON.
 
-        Raises `ProviderError`s; `ProviderAnswerCut` when it ends at the length limit, with what came in
-        `details["text"]`; `ProviderAnswerInvalid` when JSON was wanted and something else came.
+        Raises `ProviderError`s; `ProviderAnswerCut` if it ends at the length limit, with the text so far in
+        `details["text"]`; `ProviderAnswerInvalid` if the reply is not the requested JSON.
         """
         more: dict[str, Any] = {}
         if json_schema is not None:
-            # Strict schemas have to close every object; others are taken as a hint.
+            # Strict schemas must close every object; other schemas are taken as a hint.
             strict = json_schema.get("additionalProperties") is False
             named = {"name": "reply", "schema": dict(json_schema), "strict": strict}
             more["response_format"] = {"type": "json_schema", "json_schema": named}
@@ -225,7 +225,7 @@ class OpenAIChatModel:
         return Completion(text=text, usage=usage)
 
     def _as_it_takes(self, ask: Callable[[], Value]) -> Value:
-        """Ask, and once more with the parameters of reasoning models where the refusal, which is free, names them."""
+        """Call the model, and retry with a reasoning model's parameters if the (free) refusal names them."""
         try:
             return ask()
         except openai.BadRequestError as exc:
@@ -261,11 +261,11 @@ class OpenAIChatModel:
 
 
 class _Received:
-    """Collects the events of a stream."""
+    """Collect a stream's events."""
 
     def __init__(self) -> None:
         self.has_events = False
-        #: Whether a part of the answer came, reasoning left out.
+        #: Whether a part of the answer came, without reasoning.
         self.has_text = False
         self.is_refusal = False
         self.finish_reason: str | None = None
@@ -292,7 +292,7 @@ def is_reasoning_model(model: str) -> bool:
 
 
 def names_reasoning_parameters(exc: openai.BadRequestError) -> bool:
-    """Tell whether a refusal says that the model takes `max_completion_tokens`, or no temperature but its own."""
+    """Whether a refusal says the model takes `max_completion_tokens`, or only its default temperature."""
     return "max_completion_tokens" in exc.message or exc.param == "temperature" or "'temperature'" in exc.message
 
 
@@ -305,7 +305,7 @@ def _is_json(text: str) -> bool:
 
 
 def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """Return a message's content as the API takes it: parts only where there are pictures."""
+    """Return a message's content in the API's format, with parts only for pictures."""
     if not message.images:
         return message.content
     addresses = ("data:image/png;base64," + base64.b64encode(image).decode("ascii") for image in message.images)
@@ -315,17 +315,17 @@ def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
 
 # Errors
 
-#: The error of a server with an embedding that JSON cannot hold, such as Ollama's "json: unsupported value: NaN".
+#: A server's error for an embedding JSON cannot hold, such as Ollama's "json: unsupported value: NaN".
 NOT_A_NUMBER = re.compile(r"\b(NaN|[+-]?Inf(inity)?)\b|unsupported value")
 QUOTA_CODES = frozenset(
     {"insufficient_quota", "rate_limit_exceeded", "rate_limit_error", "tokens", "requests", "402", "429"}
 )
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
-#: Waited before the only retry of a call that a person waits for.
+#: Wait before the only retry while a person waits.
 RETRY_AFTER_SECONDS = 0.3
 
 
-#: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
+#: After a gateway timeout it is unknown whether the provider finished, and billed, the request.
 UNSURE_STATUSES = frozenset({502, 504, 524})
 #: Nothing had been sent yet.
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
@@ -357,12 +357,12 @@ def is_perhaps_billed(exc: Exception) -> bool:
         return exc.status_code in UNSURE_STATUSES
     if isinstance(exc, openai.APIConnectionError):
         return not isinstance(exc.__cause__, NOT_SENT)
-    if isinstance(exc, openai.APIError):  # an answer of another shape, or an error event in a stream
+    if isinstance(exc, openai.APIError):  # An unexpected answer, or an error event in a stream.
         return not _codes(exc) & QUOTA_CODES
     return not isinstance(exc, (openai.OpenAIError, httpx2.InvalidURL, *NOT_SENT))
 
 
-#: The SDK builds its models without checking them: an answer of another shape shows as the last four when it is used.
+#: The SDK builds its models without validation: an unexpected shape raises the last four on use.
 FOREIGN_ERRORS = (
     openai.OpenAIError,
     openai.InvalidWebhookSignatureError,
@@ -424,9 +424,9 @@ def _codes(exc: openai.APIError) -> set[str]:
 
 
 def retry_soon(call: Callable[[], Value], *, give_up: Event | None = None) -> Value:
-    """Try once more after 0.3 s when the provider could not be reached or its answer be read.
+    """Retry a single time after 0.3 s if the provider could not be reached or its answer could not be read.
 
-    Not when `give_up` is set by then.
+    Does not retry if `give_up` is set by then.
     """
     try:
         return call()

@@ -1,4 +1,4 @@
-"""Connect to OpenAI, or to another server that speaks its language. Redirects are not followed."""
+"""Connect to OpenAI, or to a compatible server. Redirects are not followed."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec
 
-#: An answer may be written for an hour; a batch of embeddings as JSON is 80 MB.
+#: Writing an answer may take an hour; a batch of embeddings as JSON is 80 MB.
 BOUNDS = Bounds(most_bytes=2**28, longest_seconds=3600.0)
 LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)
 
 
 class _Transport(openai.DefaultHttpxClient):
-    """Follows no redirect; closes with its last user, as the SDK's own does."""
+    """Follows no redirect; closes with its last user, like the SDK's client."""
 
     def __init__(self) -> None:
         super().__init__(follow_redirects=False, limits=LIMITS)
         bound(self, BOUNDS)
 
     def __del__(self) -> None:
-        # While the interpreter ends, what closing needs may be gone already.
+        # At interpreter exit, objects needed for closing may already be gone.
         with suppress(Exception):
             self.close()
 
 
-#: Names of models that write no text.
+#: Names of models which write no text.
 NO_CHAT = re.compile(r"embed|whisper|tts|dall-e|moderation|image|audio|realtime|transcribe|sora|babbage|davinci|bge-")
 
 
@@ -95,5 +95,5 @@ class OpenAIConnection(Connection):
 
 
 def timeout_of(settings: Settings) -> httpx2.Timeout:
-    """Return the longest waits for a provider that speaks OpenAI's language, and for the connection to it."""
+    """Return the timeouts for an OpenAI-compatible provider, and for connecting to it."""
     return httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)

@@ -32,12 +32,12 @@ from rag.settings.providers import PROVIDERS, provider_spec
 from rag.text.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage
 
-#: Tokens of one embedding request: OpenAI's reference allows 300,000, and they are estimated here.
+#: Tokens in an embedding request: OpenAI's reference allows 300,000, and tokens are estimated here.
 MAXIMUM_REQUEST_TOKENS = 220_000
-#: Models that shorten their vectors when asked.
+#: Models able to shorten their vectors.
 SHORTENABLE = tuple(name for spec in PROVIDERS for name in spec.shortenable_models)
-#: Retries of embedding documents when no caller retries, the first wait between them, which doubles each time, and the
-#: longest wait that a provider may ask for, since it happens in the middle of a call.
+#: For embedding documents without a retrying caller: number of retries, first wait in seconds, doubled each time, and
+#: the longest wait a provider may request, since it happens within a call.
 DOCUMENT_RETRIES, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 2, 0.5, 60.0
 log = logging.getLogger(__name__)
 
@@ -60,10 +60,10 @@ class OpenAIEmbedder:
         self._batch_size = min(batch_size or self._spec.maximum_texts, self._spec.maximum_texts)
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in their order: (texts, dimensions) float32, rows of length 1, one usage per request.
+        """Embed the texts in order: (texts, dimensions) float32, rows with length 1, a usage per request.
 
-        Raises `InvalidInput` for a text of only spaces, `ProviderError`s for the rest. Documents are retried twice,
-        a query, for which somebody waits, once and soon.
+        Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. Documents are retried twice; a
+        query, with a person waiting, a single time after a short wait.
         """
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be embedded.")
@@ -88,13 +88,13 @@ class OpenAIEmbedder:
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
     def _with_retries(self, texts: list[str], part: str) -> tuple[FloatMatrix, Usage]:
-        # Not the SDK's own retries: what they lose, nobody gets to know.
+        # Not the SDK's retries: nobody learns about calls they lose.
         retries = current_sending().retries
         for attempt in range(DOCUMENT_RETRIES if retries is None else retries):
             try:
                 return self._request(texts, part)
             except VectorUnusable:
-                raise  # of the same text, the answer is the same
+                raise  # The same text would give the same answer.
             except (ProviderUnavailable, ProviderQuotaExhausted, ProviderAnswerInvalid) as exc:
                 log.warning("%s is asked again: %s", self.id, exc.__cause__ or exc)
                 asked = exc.details.get("retry_after_seconds")
@@ -153,7 +153,7 @@ class OpenAIEmbedder:
             len(texts) <= self._batch_size
             and sum(len(text.encode("utf-8", "replace")) for text in texts) <= MAXIMUM_REQUEST_TOKENS
         ):
-            # Within the limit whatever its tokens are: estimating them takes a tenth of a millisecond a text.
+            # Within the limit whatever its tokens: estimating takes a tenth of a millisecond per text.
             yield from [(0, texts)] if texts else []
             return
         start, tokens = 0, 0

@@ -12,18 +12,17 @@ from rag.providers.bounds import timed
 
 
 class OutwardTransport(httpx.BaseTransport):
-    """Connects to public addresses only, and only to the one that was checked: a name is looked up once for each
-    request.
+    """Connect only to public addresses, and only to the checked address: each request resolves a name a single time.
 
-    If the connection looked it up again, it could lead elsewhere by then (DNS rebinding). So the connection is made to
-    the address itself, with the name in Host and in the check of the certificate. A host given as a number, and
-    localhost, are the caller's responsibility. Raises `InvalidInput` for a name that leads into a private network.
-    Proxies of the environment are not used: they would look the name up themselves.
+    If the connection resolved it again, it could lead elsewhere by then (DNS rebinding). The connection is therefore
+    made to the address itself, with the name in Host and in the certificate check. A numeric host, and localhost, are
+    the caller's responsibility. Raises `InvalidInput` for a name leading into a private network. The environment's
+    proxies are not used: they would resolve the name themselves.
     """
 
     def __init__(self, *, resolve: Resolve = resolve, transport: httpx.BaseTransport | None = None) -> None:
         self._resolve = resolve
-        # No connection is kept: two names may share an address, and only one of them has shown its certificate.
+        # No connection is kept: two names may share an address, and only one has shown its certificate.
         self._transport = transport or timed(httpx.HTTPTransport(limits=httpx.Limits(max_keepalive_connections=0)))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -35,14 +34,14 @@ class OutwardTransport(httpx.BaseTransport):
             try:
                 return self._transport.handle_request(_sent_to(address, request))
             except httpx.ConnectError:
-                continue  # such as version 6 on a machine with only version 4
+                continue  # Such as IPv6 on a machine with only IPv4.
         return self._transport.handle_request(_sent_to(last, request))
 
     def close(self) -> None:
         self._transport.close()
 
     def _outward(self, host: str) -> list[Address]:
-        """Return the addresses of the name, if all of them are outside."""
+        """Return the name's addresses, if all are public."""
         try:
             found = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
         except (OSError, ValueError) as exc:
@@ -55,7 +54,7 @@ class OutwardTransport(httpx.BaseTransport):
 
 
 def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
-    """Return the same request for one address behind its host's name."""
+    """Return the same request for an address behind its host's name."""
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),
@@ -66,7 +65,7 @@ def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
 
 
 class Unclosed(httpx.BaseTransport):
-    """Leaves a transport that several clients share open when one of them is closed."""
+    """Keep a shared transport open when a client is closed."""
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""Take a model's reasoning out of its text: some servers send it between tags, and some without the first tag."""
+"""Remove a model's reasoning from its text: some servers send it between tags, others without the opening tag."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 _NAMES = r"(?:think|thinking|thought|reasoning|reflection)"
 _OPENING = re.compile(rf"<{_NAMES}>", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAMES}>", re.IGNORECASE)
-#: The end of a piece that may become a tag with the next.
+#: The end of a piece, which may become a tag with the next.
 _PERHAPS_TAG = re.compile(r"<(?:/?[a-z]{0,10})?$", re.IGNORECASE)
 
 
 class ReasoningFilter:
-    """Passes on the answer of a stream without the reasoning in it.
+    """Pass on a stream's answer without its reasoning.
 
-    `waits` holds the text back until reasoning has ended, for a model that is known to send it without its first tag.
+    `waits` holds text back until the reasoning has ended, for a model known to send it without an opening tag.
     """
 
     def __init__(self, *, waits: bool = False) -> None:
@@ -22,11 +22,11 @@ class ReasoningFilter:
         self._is_inside = waits
         self._waits = waits
         self._has_answer = False
-        #: Whether a closing tag came without its opening one: all text before it was reasoning.
+        #: Whether a closing tag came without an opening tag: all text before it was reasoning.
         self.has_unopened = False
 
     def feed(self, delta: str) -> str:
-        """Return text to pass on. Once `has_unopened` is set, the answer starts over with the text."""
+        """Return text to pass on. If `has_unopened` becomes set, the answer restarts with this text."""
         if not self._held and not self._is_inside and self._has_answer and "<" not in delta:
             return delta
         text, self._held = self._held + delta, ""
@@ -63,7 +63,7 @@ class ReasoningFilter:
         return held if self._waits or not self._is_inside else ""
 
     def _answer(self, text: str) -> str:
-        """Return text of the answer without the blank lines that part it from the reasoning."""
+        """Return answer text without the blank lines after the reasoning."""
         text = text if self._has_answer else text.lstrip()
         self._has_answer = self._has_answer or bool(text)
         return text

@@ -24,18 +24,18 @@ from rag.settings.providers import FREE_PROVIDERS, KEY_VARIABLES, PROVIDERS, Cap
 __all__ = ["EmbedderOption", "ModelChoice", "Providers", "provider_of"]
 
 EMBEDDER_ID = re.compile(r"(?P<provider>[^/@\s]+)/(?P<model>[^@\s]+)@(?P<dimensions>[1-9][0-9]{0,4})")
-#: Dimensions of models named without them; OpenAI's small one otherwise.
+#: Dimensions for models named without them; by default those of OpenAI's small model.
 NATIVE_DIMENSIONS = {model: count for spec in PROVIDERS for model, count in spec.dimensions.items()}
 DEFAULT_DIMENSIONS = 1536
-#: Offered for a new collection, besides the profile's own and that of the settings.
+#: Offered for a new collection, besides the profile's and the settings' embedder.
 OFFERED = tuple(f"{spec.name}/{model}" for spec in PROVIDERS for model in spec.offered_embedders)
-#: Providers that embed or answer, by the names that settings and profiles may use.
+#: Providers which embed or answer, by the names allowed in settings and profiles.
 ASKABLE = tuple(spec.name for spec in PROVIDERS if variable_of(spec.name))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChoice:
-    """The model that a profile wants, and the one used here; `model` is empty when there is none."""
+    """The model a profile wants, and the model used here; `model` is "" if there is none."""
 
     wanted_provider: str
     wanted_model: str
@@ -44,12 +44,12 @@ class ModelChoice:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether the task has another provider than the profile's."""
+        """Whether the task uses a different provider than the profile's."""
         return bool(self.model) and self.provider != self.wanted_provider
 
     @property
     def missing(self) -> str:
-        """Return the variable that adds the profile's own provider; empty when it is there."""
+        """Return the variable adding the profile's provider; "" if it is configured."""
         return variable_of(self.wanted_provider) if self.provider != self.wanted_provider else ""
 
 
@@ -61,9 +61,9 @@ class EmbedderOption:
     provider: str
     model: str
     dimensions: int
-    #: The variable to set first; empty when it can be chosen now.
+    #: The variable to set first; "" if it can be chosen now.
     missing: str
-    #: It compares what texts mean, not their words alone.
+    #: Compares texts by meaning, not only by words.
     has_meaning: bool
 
 
@@ -79,11 +79,11 @@ ELSEWHERE = N_("These documents were embedded with {model} of {provider}, but OP
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """The answer of a provider to a free call."""
+    """A provider's response to a free call."""
 
     provider: str
     ms: int
-    #: Why it did not answer, as a sentence; empty for an answer.
+    #: Why it did not answer, as a sentence; "" after an answer.
     error: str = ""
 
 
@@ -106,22 +106,22 @@ class Providers:
         self._settings = settings
         self._builtin = LexicalEmbedder()
         self._connections = connect(settings)
-        #: Connections that calls may still use.
+        #: Connections still in use by earlier calls.
         self._left: list[Connections] = []
-        #: "openai", unless OPENAI_BASE_URL points to another that is known by its host.
+        #: "openai", unless OPENAI_BASE_URL points to another provider with a known host.
         self.provider = self._connections.primary
         self._cross_encoder: Reranker | None = None
         self._embedders: dict[str, Embedder] = {self._builtin.id: self._builtin}
-        #: Compares passages of the built-in embedder's collections by what they mean, beside their words; None where it
-        #: is not wanted or not installed.
+        #: Compares passages by meaning, beside words, in collections with the built-in embedder; `None` if not wanted
+        #: or not installed.
         self.meaning: MeaningEmbedder | None = None
         if with_meaning and settings.builtin_embedder == "meaning" and is_installed():
             self.meaning = meaning or shared_embedder()
 
     def reconnect(self) -> None:
-        """Connect again with the current settings; calls under way end on their old connections.
+        """Reconnect with the current settings; calls in progress finish on their old connections.
 
-        Raises `SettingsError` for a key or an address that cannot be used; then all stays as it was.
+        Raises `SettingsError` for an unusable key or address; then everything stays unchanged.
         """
         connections = connect(self._settings)
         self._left.append(self._connections)
@@ -129,11 +129,11 @@ class Providers:
         self._embedders = {self._builtin.id: self._builtin}
 
     def is_configured(self, provider: str) -> bool:
-        """Return whether this provider can be asked; the built-in one always can."""
+        """Whether this provider can be asked; the built-in provider always can."""
         return provider == self._builtin.provider or provider in self._connections.by_name
 
     def probe(self) -> list[Probe]:
-        """Ask each configured provider that has a free call, all at once."""
+        """Call each configured provider which has a free call, concurrently."""
         asked = [connection for connection in self._connections.by_name.values() if connection.spec.probe]
         if not asked:
             return []
@@ -141,7 +141,7 @@ class Providers:
             return list(pool.map(_probed, asked))
 
     def models(self, capability: Capability) -> ModelList:
-        """Ask the provider that does this by default for its models, by a free call."""
+        """Ask the default provider for this task for its models, by a free call."""
         connection = self._connections.able(capability, "" if capability == "rerank" else self.provider)
         if connection is None:
             return ModelList()
@@ -156,7 +156,7 @@ class Providers:
     def embedder_for(self, embedding_model_id: str) -> Embedder:
         """Return the embedder with this id, `provider/model@dimensions`.
 
-        Raises `SettingsError` with one sentence when its provider is not configured: vectors of one embedder are never
+        Raises `SettingsError` with a sentence if its provider is not configured: vectors from an embedder are never
         searched with another's.
         """
         if embedding_model_id in self._embedders:
@@ -181,14 +181,13 @@ class Providers:
         return embedding_model_id != self._builtin.id or self.meaning is not None
 
     def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
-        """Return the model of meaning for a collection with this embedder; providers' embedders need none."""
+        """Return the meaning model for a collection with this embedder; providers' embedders need none."""
         return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
-        """Return a new collection's embedder: the setting's or the profile's where configured, else the built-in one.
+        """Return a new collection's embedder: the setting's or the profile's if configured, else the built-in.
 
-        EMBEDDING_MODEL comes first, except where a profile has a provider of its own that is configured: `civil` keeps
-        its Ollama.
+        EMBEDDING_MODEL comes first, unless the profile has a separate, configured provider: `civil` keeps its Ollama.
         """
         own = profile.embedding.embedding_model
         provider = own.partition("/")[0]
@@ -198,7 +197,7 @@ class Providers:
         return own if self.is_configured(provider) else self._builtin.id
 
     def embedder_options(self, profile: Profile) -> list[EmbedderOption]:
-        """Return the embedders a new collection may use: the default first, those not configured last."""
+        """Return the embedders for a new collection: the default first, unconfigured embedders last."""
         default = self.default_embedder_id(profile)
         offered = dict.fromkeys((default, profile.embedding.embedding_model, self._wanted_embedder_id(), *OFFERED))
         ids = [*(identifier for identifier in offered if identifier), self._builtin.id]
@@ -217,7 +216,7 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """Return the embedder that EMBEDDING_MODEL names, short or in full; empty where there is none to ask."""
+        """Return the embedder named in EMBEDDING_MODEL, short or in full; "" without a provider for it."""
         wanted = self._settings.embedding_model
         if not wanted or wanted == self._builtin.id:
             return wanted
@@ -232,7 +231,7 @@ class Providers:
     # Language models
 
     def chat_choice(self, profile: Profile) -> ModelChoice:
-        """Return which model answers, and whether it is the profile's own."""
+        """Return the answering model, and whether it is the profile's."""
         return self._choose(
             profile,
             profile.answer.chat_provider,
@@ -263,15 +262,15 @@ class Providers:
         )
 
     def chat_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model that answers, or None without a provider: then answers are quoted, not written."""
+        """Return the answering model, or `None` without a provider: then answers are quoted, not written."""
         return self._affordable(profile, self.chat_choice(profile))
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model that translates and tags, or None where no provider is configured."""
+        """Return the model for translating and tagging, or `None` without a provider."""
         return self._affordable(profile, self.translation_choice(profile))
 
     def _affordable(self, profile: Profile, choice: ModelChoice) -> ChatModel | None:
-        """Return the chosen model; None where it costs money and no more may be spent."""
+        """Return the chosen model; `None` if it costs money and no more may be spent."""
         return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
@@ -282,7 +281,7 @@ class Providers:
         return self.translation_model_for(profile)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """Return the local cross-encoder, else a provider's reranker; None where none is wanted or configured."""
+        """Return the local cross-encoder, else a provider's reranker; `None` if not wanted or not configured."""
         if not profile.ranking.reranking:
             return None
         if self._settings.cross_encoder:
@@ -301,13 +300,13 @@ class Providers:
         return None if connection is None else connection.recogniser()
 
     def _local_reranker(self) -> Reranker:
-        # Two threads may load it at once; the later one's is kept.
+        # Two threads may load it concurrently; the later result is kept.
         if self._cross_encoder is None:
             self._cross_encoder = LocalCrossEncoder(Path(self._settings.cross_encoder).expanduser())
         return self._cross_encoder
 
     def close(self) -> None:
-        """Close the connections, and end the processes with the model of meaning."""
+        """Close the connections, and end the processes with the meaning model."""
         for connections in (*self._left, self._connections):
             connections.close()
         if self.meaning is not None:
@@ -316,8 +315,10 @@ class Providers:
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
-        """Choose the profile's model at its provider, else OpenAI's. A setting replaces a profile's model at OpenAI, or
-        the server OPENAI_BASE_URL points to, but not for one that was chosen for the collection.
+        """Choose the profile's model at its provider, else OpenAI's.
+
+        A setting replaces a profile's model at OpenAI, or at OPENAI_BASE_URL's server, but never a model chosen for the
+        collection.
         """
         chosen, used = "", ""
         if self._connections.able("chat", provider):
@@ -333,7 +334,7 @@ class Providers:
 
 
 def check_key(settings: Settings, provider: str, key: str) -> str:
-    """Ask a provider with a key by a free call. Returns why it cannot be used, as a sentence; empty when it can.
+    """Test a provider's key by a free call. Returns a sentence explaining why it is unusable; "" if it works.
 
     A provider without a free call is not asked.
     """

@@ -1,7 +1,7 @@
-"""Retry paid calls, limit how many are in flight, and account for those without a result.
+"""Retry paid calls, limit calls in flight, and account for calls without a result.
 
-How a call is sent, and who records its bill, is set in a context around the call and read where requests are made, so
-that no signature in between has to carry it.
+A context around the call sets how it is sent and who records its bill; requests read the context, so no signature in
+between needs these values.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from rag.types import ChatMessage, Usage
 
 Value = TypeVar("Value")
 
-#: Calls in flight when nothing is wrong.
+#: Calls in flight under normal conditions.
 MAXIMUM_IN_FLIGHT = 4
-#: Attempts at one call before its document waits in the queue, and the first wait between them, doubled each time.
+#: Attempts at a call before its document waits in the queue, and the first wait in seconds, doubled each time.
 ATTEMPTS = 4
 FIRST_WAIT_SECONDS = 0.5
-#: A longer wait than this is left to the queue, where it keeps no worker busy.
+#: A longer wait is left to the queue, where it blocks no worker.
 LONGEST_WAIT_SECONDS = 20.0
 
 Wait = Callable[[float], None]
 
 
 class CallGate:
-    """Limits the calls to one provider; shared by everything that pays it. Thread-safe.
+    """Limit the calls to a provider; shared by everything paying it. Thread-safe.
 
-    Additive increase, multiplicative decrease: a refused call halves the limit, a full round of answers adds one.
+    Additive increase, multiplicative decrease: a refused call halves the limit, a full round of answers adds 1.
     """
 
     def __init__(self, maximum: int = MAXIMUM_IN_FLIGHT) -> None:
@@ -55,17 +55,17 @@ class CallGate:
         self._changed = threading.Condition()
 
     def call(self, function: Callable[[], Value], *, wait: Wait) -> Value:
-        """Make a call when there is room; retry it after waits that obey the provider's Retry-After.
+        """Make a call when there is room; retry it after waits which obey the provider's Retry-After.
 
-        `wait` sleeps and raises when the application stops. Raises the last `ProviderError`, whose
-        `details["retry_after_seconds"]` says how long the provider asked to wait, where it did.
+        `wait` sleeps and raises when the application stops. Raises the last `ProviderError`, with the provider's
+        requested wait, if any, in `details["retry_after_seconds"]`.
         """
         for attempt in range(ATTEMPTS):
             try:
                 with self._place(wait):
                     return function()
             except VectorUnusable:
-                raise  # of the same text, the answer is the same
+                raise  # The same text would give the same answer.
             except (ProviderQuotaExhausted, ProviderUnavailable, ProviderAnswerInvalid) as exc:
                 asked = retry_after(exc)
                 pause = max(asked, FIRST_WAIT_SECONDS * 2**attempt)
@@ -108,7 +108,7 @@ class CallGate:
 
 
 def retry_after(error: ProviderError) -> float:
-    """Return the seconds that the provider asked to wait; 0 when it did not say."""
+    """Return the wait the provider requested in seconds, or 0."""
     return float(error.details.get("retry_after_seconds") or 0.0)
 
 
@@ -122,11 +122,11 @@ IMAGE_TOKENS = 765
 class Sending:
     #: The same for every attempt at a call: providers with support for keys answer and bill once.
     key: str = ""
-    #: Attempts made here after the first; None leaves it to the operation.
+    #: Attempts made here after the first; `None` leaves it to the operation.
     retries: int | None = None
 
     def headers(self, part: int | str) -> dict[str, str]:
-        """Return the headers of one request; a call that is split into several has a key for each."""
+        """Return a request's headers; a call split into several requests has a key for each."""
         return {"Idempotency-Key": f"{self.key}-{part}"} if self.key else {}
 
 
@@ -136,7 +136,7 @@ _sending: ContextVar[Sending] = ContextVar("sending", default=PLAIN)
 
 @contextmanager
 def sending(key: str, *, retries: int | None = None) -> Iterator[None]:
-    """Send all requests made inside the block as one call with this key."""
+    """Send all requests inside the block as a single call with this key."""
     token = _sending.set(Sending(key, retries))
     try:
         yield
@@ -158,7 +158,7 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 class Notes:
     """Records a request beforehand: a kill in the middle leaves a trace."""
 
-    #: Told what the request is expected to be billed as.
+    #: Called with the request's expected bill.
     send: Report
     #: Told about a failure without a bill.
     drop: Callable[[], None]
@@ -169,9 +169,9 @@ _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
 
 @contextmanager
 def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
-    """Report each request inside the block that has no result and was, or may have been, billed.
+    """Report each request inside the block which has no result but was, or may have been, billed.
 
-    `notes` records each before it is made; what an answer that came is billed as, the caller knows.
+    `notes` records each request before it is made; the caller knows the bill for an answer which arrived.
     """
     token, noted = _report.set(report), _notes.set(notes)
     try:
@@ -192,9 +192,9 @@ def report_lost(usage: Usage) -> None:
 
 @contextmanager
 def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Report the one request made inside the block when it fails and was, or may have been, billed.
+    """Report the single request inside the block if it fails and was, or may have been, billed.
 
-    It is reported as the provider counted it (`details["usage"]` of the error), else as `expected`.
+    The report uses the provider's count (`details["usage"]` in the error), else `expected`.
     """
     try:
         yield
@@ -207,7 +207,7 @@ def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
 
 @contextmanager
 def requested(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Record the one request made inside the block before it is made; report it as `accounted` does."""
+    """Record the single request inside the block before it is made; report it like `accounted`."""
     notes = _notes.get()
     if notes is not None:
         notes.send(expected())
@@ -221,7 +221,7 @@ def requested(expected: Callable[[], Usage]) -> Iterator[None]:
 
 
 def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usage | None:
-    """Return the possible usage of a failed request; None if nobody bills the failure."""
+    """Return a failed request's possible usage; `None` if the failure is not billed."""
     counted = error.details.get("usage")
     if isinstance(counted, Usage):
         return counted
@@ -230,7 +230,7 @@ def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usa
 
 @contextmanager
 def billed_as(usage: Usage) -> Iterator[None]:
-    """Note in an error raised inside the block that the answer had arrived and how it was billed."""
+    """Note in an error raised inside the block that the answer had arrived, and its bill."""
     try:
         yield
     except ProviderError as exc:
@@ -240,7 +240,7 @@ def billed_as(usage: Usage) -> Iterator[None]:
 
 @contextmanager
 def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
-    """Report these answers as well when the block fails, because they are useless without the rest."""
+    """Report these answers too when the block fails, because they are useless without the rest."""
     try:
         yield
     except BaseException:
@@ -250,7 +250,7 @@ def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
 
 
 def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], text: str = "") -> Usage:
-    """Return what asking a model this, and getting `text`, is billed as, where the provider does not say."""
+    """Estimate the bill for asking a model and getting `text`, if the provider gives none."""
     pictures = sum(len(message.images) for message in messages)
     return Usage(
         provider=provider,
@@ -262,12 +262,12 @@ def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], t
     )
 
 
-#: Longer waits are not meant: a wrong clock, or a quota that returns next month.
+#: Longer waits are not meant: a wrong clock, or a quota renewed next month.
 LONGEST_SECONDS = 24 * 3600.0
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Read the seconds of `retry-after-ms` or `Retry-After`, a number or a date (RFC 9110); None without either."""
+    """Read the seconds in `retry-after-ms` or `Retry-After`, a number or a date (RFC 9110); `None` without either."""
     found = {name.lower(): value for name, value in headers.items()}
     seconds = _number(found.get("retry-after-ms"), 0.001)
     if seconds is None:

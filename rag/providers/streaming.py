@@ -1,13 +1,13 @@
 """Read a streamed answer in batches, and leave it at any moment.
 
-A blocked call cannot be interrupted in Python. Until the stream is open a thread of its own waits for it; from then on
-the caller reads, and one watching thread for all streams ends the connection of streams that nobody wants any more,
-which tells the provider to stop writing, and billing. A thread for each stream would cost as much as the reading.
+A blocked call cannot be interrupted in Python. Until the stream is open, a separate thread waits for it. Then the
+caller reads, and a single watching thread for all streams ends connections nobody wants any more, which tells the
+provider to stop writing, and billing. A thread per stream would cost as much as the reading.
 
-The `openai` SDK makes the request and judges its status; its typed events are not used, because building one costs
-73 µs of processor time against 10 µs for the JSON alone, and a hundred readers receive 5,000 of them a second. The
-network is read at a pace for the same reason: each waking of a thread costs 0.1 to 0.2 ms, more than the token it
-brings. 200 tokens that come 20 ms apart cost 29 ms when the thread waits for each, 15 ms at a read every 100 ms.
+The `openai` SDK makes the request and judges its status. Its typed events are not used, because building an event takes
+73 µs processor time against 10 µs for the JSON alone, and a hundred readers receive 5,000 events per second. The
+network is read at a pace for the same reason: each wake-up takes a thread 0.1 to 0.2 ms, more than the token it brings.
+200 tokens arriving 20 ms apart take 29 ms if the thread waits for each, 15 ms with a read every 100 ms.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ LOOK_EVERY_SECONDS = 0.05
 
 
 class ClosableStream(Protocol[Item]):
-    """A stream of items that can be closed."""
+    """A closable stream of items."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
     def close(self) -> None: ...
 
     def interrupt(self) -> None:
-        """End a read that is blocked; called from another thread."""
+        """End a blocked read; called from another thread."""
 
 
 def cancellable(open_source: Callable[[], ClosableStream[Item]], *, cancel: Event) -> Iterator[Item]:
-    """Yield the items of `open_source()`; end within 0.1 s once `cancel` is set, even before the source is open.
+    """Yield the items from `open_source()`; end within 0.1 s after `cancel` is set, even before the source is open.
 
-    Errors of opening and reading are raised here.
+    Errors from opening and reading are raised here.
     """
     if cancel.is_set():
         return
@@ -79,7 +79,7 @@ class _Opening(Generic[Opened]):
         Thread(target=self._run, name="provider-open", daemon=True).start()
 
     def wait(self, cancel: Event) -> ClosableStream[Opened] | None:
-        """Return the open source, or None when `cancel` was set before; then it is closed whenever it opens."""
+        """Return the open source, or `None` if `cancel` was set before; then it is closed whenever it opens."""
         # A single thread watches all streams and wakes this thread: a hundred watchers would wake each other.
         watched = WATCHER.watch(cancel, self._ready.set)
         self._ready.wait()
@@ -104,7 +104,7 @@ class _Opening(Generic[Opened]):
 
 
 class _Watcher:
-    """Watches all open streams in one thread, which ends when there is none."""
+    """Watch all open streams in a single thread, which ends when there are none."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -112,7 +112,7 @@ class _Watcher:
         self._is_running = False
 
     def watch(self, cancel: Event, end: Callable[[], None]) -> object:
-        """Call `end` once when `cancel` is set. Pass the result to `forget`."""
+        """Call `end` a single time when `cancel` is set. Pass the result to `forget`."""
         key = object()
         with self._lock:
             self._watched[key] = (cancel, end)
@@ -131,7 +131,7 @@ class _Watcher:
                 if not self._watched:
                     self._is_running = False
                     return
-                # Ended under the lock: a stream that is forgotten is never touched any more.
+                # Ended under the lock: a forgotten stream is never touched any more.
                 for key in [key for key, (cancel, _) in self._watched.items() if cancel.is_set()]:
                     self._watched.pop(key)[1]()
             time.sleep(LOOK_EVERY_SECONDS)
@@ -140,16 +140,16 @@ class _Watcher:
 WATCHER = _Watcher()
 
 
-#: The pace when the caller gives none.
+#: The default pace.
 READ_EVERY_SECONDS = 0.05
-#: The first words of an answer come without waiting.
+#: An answer's first words come without waiting.
 EAGER_READS = 4
-#: How long the end of a response is waited for once its last event has come.
+#: How long to wait for a response's end after its last event.
 END_SECONDS = 0.05
 
 
 class _PacedReads:
-    """Takes the place of a connection's `read` while one answer is streamed."""
+    """Replace a connection's `read` while an answer is streamed."""
 
     def __init__(self, read: Callable[..., bytes], every_seconds: Callable[[], float], cancel: Event) -> None:
         self._read = read
@@ -157,9 +157,9 @@ class _PacedReads:
         self._cancel = cancel
         self._count = 0
         self._due = 0.0
-        #: Another reader has been given the connection after the answer.
+        #: After the answer, the connection belongs to another reader.
         self._reader = get_ident()
-        #: Events of the last read that have not been parsed yet, by the empty lines that end them.
+        #: Unparsed events from the last read, counted by the empty lines ending them.
         self.pending = 0
         self.is_over = False
 
@@ -178,9 +178,9 @@ class _PacedReads:
 
 
 class ChatEvents:
-    """The JSON events of one open stream, those that arrived together in one list.
+    """An open stream's JSON events; events which arrived together form a list.
 
-    `every_seconds` is how far apart the network is read; setting `cancel` ends the wait for the next read.
+    `every_seconds` is the time between network reads; setting `cancel` ends the wait for the next read.
     """
 
     def __init__(
@@ -198,8 +198,8 @@ class ChatEvents:
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
         """Yield events until the provider ends the stream.
 
-        Raises `openai.APIError` for an event that reports an error, after the events before it; `ValueError` for
-        invalid JSON; the transport's errors.
+        Raises `openai.APIError` for an error event, after the events before it; `ValueError` for invalid JSON; the
+        transport's errors.
         """
         network = self._network
         if network is None:
@@ -209,13 +209,13 @@ class ChatEvents:
         try:
             yield from self._events(reads)
         finally:
-            # The connection may serve another answer already, which has put its own in this place.
+            # The connection may already serve another answer, which has installed a different `read`.
             if vars(network).get("read") is reads:
                 vars(network).pop("read", None)
 
     def _events(self, reads: _PacedReads | None) -> Iterator[list[Mapping[str, Any]]]:
         pieces = self._stream.response.iter_bytes()
-        # Events of a compressed stream cannot be counted before it is unpacked.
+        # Events in a compressed stream cannot be counted before unpacking.
         is_counted = reads is not None and "content-encoding" not in self._stream.response.headers
         rest = b""
         events: list[Mapping[str, Any]] = []
@@ -226,7 +226,7 @@ class ChatEvents:
             events += parsed
             if reads is not None:
                 reads.pending -= lines.count(b"")
-            # The next piece of the same read is already there: complete events go out with it.
+            # The next piece from the same read is already here: complete events go out with it.
             is_whole = not is_counted or reads is None or reads.pending <= 0
             if events and (is_whole or failure is not None or is_last):
                 yield events
@@ -245,9 +245,9 @@ class ChatEvents:
             raise failure
 
     def _finish(self, pieces: Iterator[bytes], reads: _PacedReads | None) -> None:
-        """Read the end of the response, which comes right after its last event, so that its connection is used again.
+        """Read the response's end, directly after its last event, so the connection can be reused.
 
-        Without that each answer would make a connection of its own, TLS included.
+        Otherwise each answer would need a new connection, including TLS.
         """
         if reads is None:
             return
@@ -267,11 +267,11 @@ class ChatEvents:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _parsed(self, lines: list[bytes]) -> tuple[list[Mapping[str, Any]], Exception | None, bool]:
-        """Return the events of whole lines, what went wrong after them, and whether the stream says that it is over."""
+        """Return the events in whole lines, a following error, and whether the stream is over."""
         events: list[Mapping[str, Any]] = []
         for line in lines:
             if not line.startswith(b"data:"):
-                continue  # comments such as OpenRouter's, empty lines, other fields
+                continue  # Comments (OpenRouter), empty lines, other fields.
             data = line[5:].strip()
             if data.startswith(b"[DONE]"):
                 return events, None, True

@@ -1,10 +1,10 @@
 """Reach a Supabase project: its clients, its errors as ours, and the originals in its Storage.
 
-A client that signs a person in sends that person's token from then on. So there are two kinds: a shared one with the
-service key, on which nobody signs in, and one with the public key for each person, which is then discarded.
+A client which signs a person in sends the person's token from then on. There are therefore two kinds: a shared client
+with the service key, on which nobody signs in, and a client with the public key for each person, discarded afterwards.
 
-Originals lie in one private bucket, under keys made of their content. Storage takes only ASCII in a key, so file names
-stay in the database. No signed link is ever made: it works without any right, and cannot be taken back.
+Originals lie in a private bucket, under keys derived from their content. Storage only accepts ASCII keys, so file names
+stay in the database. Signed links are never created: they work without any right, and cannot be revoked.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ class SupabaseProject:
         self.url = require_safe_origin("SUPABASE_URL", settings.supabase_url).rstrip("/")
         self._anon_key = settings.supabase_anon_key
         self._timeout_seconds = settings.supabase_timeout_seconds
-        # Reading the certificates takes longer than a request; once is enough.
+        # Reading the certificates takes longer than a request, so they are shared.
         self._certificates = httpx.create_ssl_context()
         self._transport = self._new_transport()
-        #: With the service key. Nobody is ever signed in on it.
+        #: With the service key. Nobody ever signs in on it.
         self.server = self._client(settings.supabase_service_role_key, self._transport)
 
     @contextmanager
     def visitor(self) -> Iterator[Client]:
-        """Open a client with the public key for one person and close it after."""
+        """Open a client with the public key for a person and close it afterwards."""
         with self._new_transport() as transport:
             yield self._client(self._anon_key, transport)
 
@@ -110,7 +110,7 @@ class SupabaseProject:
 
 
 def call(function: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
-    """Call the client. Any exception becomes one of our errors, without the content of the request."""
+    """Call the client. Any exception becomes a `RagError`, without the request's content."""
     try:
         return function(*arguments, **named)
     except AuthRetryableError as exc:
@@ -140,7 +140,7 @@ def _auth_error(exc: AuthApiError) -> RagError:
 
 
 def _storage_error(exc: StorageException) -> RagError:
-    # The HTTP status is 400 for every error of Storage; the one that is meant is in the body, as text.
+    # Every Storage error has HTTP status 400; the real status is in the body, as text.
     status = str(getattr(exc, "status", ""))
     if status == "404":
         return NotFound("The original of this document is no longer stored.")
@@ -166,7 +166,7 @@ PAGE = 1000
 
 
 class SupabaseFiles:
-    """Files of all tenants in a bucket, each tenant's under the tenant's name. Thread-safe."""
+    """Files of all tenants in a bucket, in a folder per tenant. Thread-safe."""
 
     def __init__(self, project: SupabaseProject, bucket: str) -> None:
         self._project = project
@@ -174,7 +174,7 @@ class SupabaseFiles:
         self._is_ready = False
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store the content and return its key. The same content has the same key and is stored once."""
+        """Store the content and return its key. The same content has the same key and is stored a single time."""
         digest = hashlib.sha256(content).hexdigest()
         key = f"{digest[:2]}/{digest}"
         path = storage_key(tenant_id, key)
@@ -183,25 +183,25 @@ class SupabaseFiles:
         return key
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """Return the content of a key. Raises `NotFound`, `ProviderError`."""
+        """Return a key's content. Raises `NotFound`, `ProviderError`."""
         try:
             return bytes(call(self._objects().download, storage_key(tenant_id, key)))
         except NotFound as exc:
             raise NotFound(MISSING.format(bucket=self._bucket)) from exc
 
     def delete(self, tenant_id: str, key: str) -> None:
-        """Remove a file; does nothing when it is gone already. Raises `ProviderError` when it is still there after."""
+        """Remove a file; does nothing if it is already gone. Raises `ProviderError` if it still exists afterwards."""
         path = storage_key(tenant_id, key)
         try:
             removed = call(self._objects().remove, [path])
         except NotFound:  # the whole bucket is gone
             return
-        # Storage answers alike for a file that was gone and for one that may not be removed.
+        # Storage gives the same answer for a missing file and a file it may not remove.
         if not removed and call(self._objects().exists, path):
             raise ProviderError("Supabase Storage did not remove a file. It is tried again automatically.")
 
     def keys(self, tenant_id: str) -> list[str]:
-        """Return the keys of everything a tenant has stored, in order. Raises `ProviderError`."""
+        """Return the keys of all files a tenant has stored, in order. Raises `ProviderError`."""
         if not TENANT.fullmatch(tenant_id):
             return []
         folders = self._names(tenant_id)
@@ -223,13 +223,13 @@ class SupabaseFiles:
         return [str(item["name"]) for item in self._objects().list(folder, {"limit": PAGE, "offset": offset})]
 
     def require_ready(self) -> str:
-        """Return where files are kept, in a sentence. Raises `ProviderError`, `SettingsError`."""
+        """Describe where files are stored. Raises `ProviderError`, `SettingsError`."""
         self.require_private_bucket()
         return f"In Supabase Storage, private bucket {self._bucket}."
 
     def require_private_bucket(self) -> None:
-        """Make the bucket unless it is there. Raises `SettingsError` when its content is public."""
-        # No lock is needed: several may look at once, and the second one to create it finds it there.
+        """Create the bucket if missing. Raises `SettingsError` if its content is public."""
+        # No lock is needed: several threads may check concurrently, and the second to create it finds it.
         if self._is_ready:
             return
         bucket = self._find_bucket()
@@ -255,14 +255,14 @@ class SupabaseFiles:
         try:
             self._project.server.storage.create_bucket(self._bucket, options={"public": False})
         except StorageException as exc:
-            if str(getattr(exc, "status", "")) != "409":  # another process made it at the same moment
+            if str(getattr(exc, "status", "")) != "409":  # Another process created it at the same moment.
                 raise
 
     def _upload(self, path: str, content: bytes) -> None:
         try:
             self._objects().upload(path, content, {"content-type": "application/octet-stream", "upsert": "false"})
         except StorageException as exc:
-            if str(getattr(exc, "status", "")) != "409":  # stored already: the key is made of the content
+            if str(getattr(exc, "status", "")) != "409":  # Already stored: the key is derived from the content.
                 raise
 
     def _objects(self) -> Any:

@@ -27,7 +27,7 @@ from rag.types import Usage
 PATH = "/v1/document-digitization"
 #: The synchronous call silently ignores pages after the first 100; fewer keep it quick.
 PAGES_PER_REQUEST = 50
-#: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
+#: After a gateway timeout it is unknown whether the provider finished, and billed, the request.
 UNSURE_STATUSES = frozenset({502, 504, 524})
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
 UNREADABLE = "Upstage sent an answer that cannot be read. Try again in a moment."
@@ -35,7 +35,7 @@ TAG = re.compile(r"<[^<>]+>")
 
 
 class UpstageParser:
-    """Reads scanned PDFs of up to `PAGES_PER_REQUEST` pages."""
+    """Read scanned PDFs with up to `PAGES_PER_REQUEST` pages."""
 
     pages_per_request = PAGES_PER_REQUEST
 
@@ -59,7 +59,7 @@ class UpstageParser:
         self._client.close()
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Return the text of each page of a PDF; empty for pages that were not read. Raises `ProviderError`s."""
+        """Return the text of each page in a PDF; empty for unread pages. Raises `ProviderError`s."""
         form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
 
         def expected() -> Usage:
@@ -80,7 +80,7 @@ class UpstageParser:
                     raise ProviderAnswerInvalid(UNREADABLE) from exc
 
     def _answer(self, content: bytes, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the JSON that was sent. Raises `ProviderError`s."""
+        """Return the JSON answer. Raises `ProviderError`s."""
         try:
             files = {"document": ("document.pdf", content, "application/pdf")}
             headers = self._headers | current_sending().headers(0)
@@ -123,7 +123,7 @@ class UpstageConnection(Connection):
 
 
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
-    """Read the text from `elements`, which name their pages; without any, `content.text` is that of a single page."""
+    """Read the text from `elements`, which name their pages; without any, `content.text` belongs to a single page."""
     found: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():
         content = element.get("content") or {}
@@ -139,7 +139,7 @@ def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
 
 
 def _rows(html: str) -> str:
-    """Return a table's HTML as lines, a row a line."""
+    """Convert a table's HTML to lines, a line per row."""
     rows = re.split(r"</tr\s*>", html, flags=re.IGNORECASE)
     lines = (" ".join(TAG.sub(" ", re.sub(r"</t[dh]\s*>", " | ", row, flags=re.IGNORECASE)).split()) for row in rows)
     return "\n".join(line.strip(" |") for line in lines if line.strip(" |"))
