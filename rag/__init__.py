@@ -1,18 +1,18 @@
-"""The HR Assistant's pipeline: answers from a company's documents, each claim with the page it comes from.
+"""The HR Assistant's pipeline: answers from a company's documents, each claim with its source page.
 
 A question, in five lines:
 
-1. `rag.answering` rewrites a question that leans on an earlier one, and chooses how to answer it.
-2. `rag.retrieval` finds its language, translates it, and searches one tenant's chunks by meaning and by keyword.
+1. `rag.answering` rewrites a follow-up as a standalone question, and chooses how to answer it.
+2. `rag.retrieval` finds its language, translates it, and searches a tenant's chunks by meaning and by keyword.
 3. It fuses and reranks the hits, judges whether they answer the question, and numbers the best within a token budget.
-4. A model writes the answer from those chunks alone; each [n] in it is checked against its page.
-5. Every step, what it took and what it cost is written to `chat_logs` and the cost ledger (`rag.records`, `rag.money`).
+4. A model writes the answer only from these chunks; each [n] in the answer is checked against its page.
+5. Every step, its duration and its cost are written to `chat_logs` and the cost ledger (`rag.records`, `rag.money`).
 
 A document goes the other way: `rag.ingestion` reads it page by page, chunks, embeds and tags it, and publishes it in
 one transaction.
 
-The functions below are the pipeline for programs, by the names of the HR document, on the services of this process.
-What they need is loaded at their first call, so importing `rag` costs nothing and needs no package.
+The functions below are the pipeline for programs, named like in the HR document, using this process's services. Their
+modules are loaded at the first call, so importing `rag` costs nothing and needs no package.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
     "SIMILARITY_THRESHOLD",
 ]
 
-#: The module of each name that is not below.
+#: The module for each name not defined below.
 _HOME = {
     "check_rag_health": "rag.api.health",
     "is_reranking_enabled": "rag.retrieval.reranker",
@@ -183,14 +183,14 @@ def process_document(
     collection: str | None = None,
     pdf_type: PdfType | None = None,
 ) -> ProcessingResult:
-    """Take a file (PDF, Word, Excel, HTML, text …) through the whole pipeline and return when it is searchable.
+    """Send a file (PDF, Word, Excel, HTML, text …) through the whole pipeline and return when it is searchable.
 
-    `file` is its content, its path, or the file opened for reading bytes. `chunking_method` and `pdf_type` are the
-    collection's own when not given. `pdf_type`: text is recognised on every page ("scanned"), on none ("digital") or
-    where there is none ("auto").
+    `file` is its content, its path, or the file opened in binary mode. `chunking_method` and `pdf_type` default to the
+    collection's. `pdf_type`: text is recognised on every page ("scanned"), on no page ("digital") or on pages without
+    text ("auto").
 
-    Raises `InvalidInput` for what is no file and for an unknown method, `DocumentError` subclasses with the sentence
-    for its reader, `ProviderError` when a provider fails.
+    Raises `InvalidInput` for an invalid file or an unknown method, `DocumentError` subclasses with a sentence for
+    readers, `ProviderError` if a provider fails.
     """
     from rag.services import services
 
@@ -222,7 +222,7 @@ def delete_document(document_id: UUID | str, tenant_id: str) -> None:
 
 
 def list_documents(tenant_id: str) -> list[Document]:
-    """List all documents of a tenant, newest first."""
+    """List a tenant's documents, newest first."""
     from rag.services import services
 
     return services().documents.list(tenant_id)
@@ -236,11 +236,11 @@ def generate_embedding(
     collection: str | None = None,
     purpose: Literal["document", "query"] = "query",
 ) -> FloatMatrix:
-    """Embed one text: a float32 vector of length 1, shape (dimensions,).
+    """Embed a text: a float32 vector with length 1, shape (dimensions,).
 
-    By `embedder`, else that of the collection a question of the tenant would be asked of, else the one that new
-    collections get. The tenant is RAG_TENANT when not given, and the call is in its ledger. Raises `InvalidInput` for
-    a text of only spaces, `ProviderError` when the provider does not do its part.
+    Uses `embedder`, else the embedder of the collection a tenant's question would ask, else the default for new
+    collections. The tenant defaults to RAG_TENANT, and the call is in its ledger. Raises `InvalidInput` for a text with
+    only spaces, `ProviderError` if the provider fails.
     """
     vectors = generate_embeddings_batch(
         [text], embedder=embedder, tenant_id=tenant_id, collection=collection, purpose=purpose
@@ -258,9 +258,9 @@ def generate_embeddings_batch(
     batch_size: int = 100,
     purpose: Literal["document", "query"] = "document",
 ) -> FloatMatrix:
-    """Embed many texts in their order: float32, shape (texts, dimensions), rows of length 1.
+    """Embed many texts in order: float32, shape (texts, dimensions), rows with length 1.
 
-    As `generate_embedding`; `batch_size` texts travel in one request.
+    Like `generate_embedding`; `batch_size` texts travel in a request.
     """
     from rag.providers.embeddings import generate_embeddings_batch as embed
 
@@ -286,13 +286,12 @@ def chunk_text(
     tenant_id: str | None = None,
     collection: str | None = None,
 ) -> list[Chunk]:
-    """Split a text into chunks of at most `chunk_size` characters; without sizes, the sizes of the method's source.
+    """Split a text into chunks with at most `chunk_size` characters; by default, the sizes from the method's source.
 
-    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes, `sentences` where
-    one ends, `recursive` as LangChain does, `paged` within pages, `generic` by paragraphs; `professional`,
-    `narrative` and `markdown` fit résumés, stories and READMEs, and `auto` chooses by text and `file_name`.
-    `semantic` embeds the sentences, as `generate_embedding` would, and is billed. Raises `InvalidInput` for sizes that
-    do not fit together.
+    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes, `sentences` after
+    sentences, `recursive` like LangChain, `paged` within pages, `generic` by paragraphs; `professional`, `narrative`
+    and `markdown` fit résumés, stories and READMEs, and `auto` chooses by text and `file_name`. `semantic` embeds the
+    sentences like `generate_embedding`, and is billed. Raises `InvalidInput` for contradictory sizes.
     """
     from rag.types import Page
 
@@ -324,7 +323,7 @@ def chunk_document(
     tenant_id: str | None = None,
     collection: str | None = None,
 ) -> list[Chunk]:
-    """Split a document into chunks that know their pages, character span and section. As `chunk_text`."""
+    """Split a document into chunks with their pages, character span and section. Otherwise like `chunk_text`."""
     from rag.ingestion.chunking import DEFAULT_LIMITS
     from rag.ingestion.chunking import chunk_document as cut
 
@@ -367,8 +366,8 @@ def rerank_results(
 
     `documents` are search results, such as `retrieve_context(…).results`. The reranker reads each as `template`, with
     `{title}`, `{section}` and `{content}` filled in. The call is recorded in the tenant's ledger. Raises `InvalidInput`
-    for anything else, `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError` when the reranker
-    does not answer.
+    for other values, `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError` if the reranker does
+    not answer.
     """
     from collections.abc import Iterable
 
@@ -401,10 +400,10 @@ def translate_query_if_needed(
     model: ChatModel | None = None,
     tenant_id: str | None = None,
 ) -> str:
-    """Return a question in `target_language`; as it is where it is in that language already.
+    """Translate a question into `target_language`, unless it is in this language already.
 
     `language` is the question's ISO 639-1 code. The call is in the tenant's ledger; a question translated before costs
-    nothing. Raises `SettingsError` where no language model is configured, `ProviderError` when it sends nothing usable.
+    nothing. Raises `SettingsError` without a language model, `ProviderError` for an unusable answer.
     """
     from rag.errors import SettingsError
     from rag.profiles import DEFAULT
@@ -425,9 +424,9 @@ def translate_query_if_needed(
 
 
 def detect_language_heuristic(text: str) -> str:
-    """Return the language of a text as an ISO 639-1 code by script and function words alone; "" when these do not tell.
+    """Return a text's language as an ISO 639-1 code by script and function words alone; "" if unclear.
 
-    Raises `InvalidInput` for anything but a text.
+    Raises `InvalidInput` for values other than text.
     """
     from rag.text.language_detection import detect_language_heuristic as detect
 
@@ -435,7 +434,7 @@ def detect_language_heuristic(text: str) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    """Return a text without the characters that Postgres refuses. Raises `InvalidInput` for anything else."""
+    """Return a text without characters Postgres refuses. Raises `InvalidInput` for other values."""
     from rag.errors import InvalidInput
     from rag.types import storable
 
@@ -467,7 +466,7 @@ def _read(file: bytes | str | Path | BinaryIO) -> tuple[bytes, str]:
 
 
 def _at_work(tenant_id: str | None) -> tuple[Services, str]:
-    """Return the services of this process, and the tenant a call is for."""
+    """Return this process's services, and the call's tenant."""
     from rag.services import services
 
     parts = services()
@@ -491,7 +490,7 @@ def _embedder(parts: Services, tenant_id: str, collection: str | None) -> Embedd
 def _billed(
     parts: Services, tenant_id: str, operation: Operation, *, is_paid: bool = True
 ) -> AbstractContextManager[Callable[[Sequence[Usage]], None]]:
-    """Return a writer of bills to the tenant's ledger; lost requests are billed too."""
+    """Return a function for writing bills to the tenant's ledger; lost requests are billed too."""
     from contextlib import contextmanager
 
     from rag.money.price_list import charge

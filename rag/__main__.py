@@ -21,8 +21,8 @@ from rag.integrations import registry
 from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
-#: Thresholds of the garbage collector. With Python's 700, a fifth of the start goes into scanning what imports create,
-#: and none of it is garbage. The server sets its own (`rag.server`).
+#: Garbage collector thresholds. With Python's 700, a fifth of the startup time is spent scanning objects created by
+#: imports, without finding garbage. The server sets different values (`rag.server`).
 COLLECT_AFTER = (50_000, 10, 10)
 EPILOG = "COMMAND --help says more of each. Settings come from the environment; docs/configuration.md lists them."
 
@@ -41,7 +41,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 class ShowVersion(argparse.Action):
-    """Print the version. Only then is the list of changes read."""
+    """Print the version; reads the changelog only when used."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from rag.launch import newest_release
@@ -56,7 +56,7 @@ def main() -> int:
     for handler in logging.getLogger().handlers:
         handler.addFilter(name_request)
     logging.getLogger("rag.api.requests").setLevel(logging.INFO)
-    # Beside the output, which may be read by another program.
+    # Separate from the output, which may be read by another program.
     progress = logging.StreamHandler(sys.stderr)
     progress.setFormatter(logging.Formatter("• %(message)s"))
     log.addHandler(progress)
@@ -73,14 +73,14 @@ def main() -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader has gone, as after `| head`. Without this, Python prints an error when it closes the output.
+        # The reader has gone, for example after `| head`. Without this, Python prints an error when closing the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except RagError as exc:
         print(exc.message, file=sys.stderr)
         return 1
     except OSError as exc:
-        # A file or folder that was given: others become errors of ours where they arise.
+        # A file or folder from the command line; all other errors are converted to `RagError` at their origin.
         if exc.filename is None:
             raise
         print(f"{exc.filename}: {exc.strerror}.", file=sys.stderr)
@@ -90,7 +90,7 @@ def main() -> int:
 
 
 def write_json(progress: logging.Handler) -> None:
-    """Write every line of the log as a JSON object; it names the request and the trace that the line belongs to."""
+    """Write every log line as a JSON object naming its request and trace."""
     from pythonjsonlogger.json import JsonFormatter
 
     fields = ["levelname", "name", "message", "request_id", "trace_id"]
@@ -101,8 +101,8 @@ def write_json(progress: logging.Handler) -> None:
 
 
 def name_request(record: logging.LogRecord) -> bool:
-    """Give lines of the log `%(request)s`: the id of the request that a line belongs to, if it belongs to one."""
-    # At the first line of the log: most commands write none, and asking the server needs neither package.
+    """Set `%(request)s` in log lines: the line's request id, if any."""
+    # At the first log line: most commands write none, and asking the server needs neither package.
     from asgi_correlation_id import correlation_id
 
     from rag.monitoring.tracing import trace_id
@@ -115,7 +115,7 @@ def name_request(record: logging.LogRecord) -> bool:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """End in order: a command that receives SIGTERM still stops what it started, the built-in database included."""
+    """Exit cleanly: on SIGTERM, a command still stops everything it started, including the built-in database."""
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 

@@ -15,18 +15,18 @@ from rag.language import counted
 if TYPE_CHECKING:
     from rag.services import Services
 
-#: argparse has no other name for it.
+#: argparse has no public name for it.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add_command(commands: Commands, name: str, text: str, *, more: str = "") -> argparse.ArgumentParser:
-    """Add a command: its line in the list is also the first sentence of its own help."""
+    """Add a command: its line in the list is also the first sentence in its help."""
     description = f"{text[0].upper()}{text[1:]}. {more}".strip()
     return commands.add_parser(name, help=text, description=description)
 
 
 def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False) -> None:
-    """Add the options that choose a tenant and a collection."""
+    """Add the options for a tenant and a collection."""
     also = "" if needs_collection else "; the oldest for HR with documents, else with any, when not given"
     parser.add_argument(
         "--collection", required=needs_collection, default=None, help=f"the collection's name or id{also}"
@@ -35,7 +35,7 @@ def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False
 
 
 def no_documents(tenant_id: str, collection: str) -> InvalidInput:
-    """Return the error of a collection without documents, with the command that adds some to it."""
+    """Return the error for a collection without documents, with the command for adding some."""
     place = f"--tenant {shlex.quote(tenant_id)} --collection {shlex.quote(collection)}"
     return InvalidInput(
         f"{collection} has no documents that can be searched yet. Add some: python -m rag ingest PATH {place}"
@@ -52,7 +52,7 @@ def agreed() -> bool:
 
 
 def processed_to_end(parts: Services, tenant: str, document_id: UUID) -> bool:
-    """Process a document to its end, print its state, and return whether it can be searched now."""
+    """Process a document to its end, print its state, and return whether it is searchable."""
     from rag.ingestion.document_jobs import JobTaken
     from rag.services import program_of
     from rag.types import DocumentStatus
@@ -64,7 +64,7 @@ def processed_to_end(parts: Services, tenant: str, document_id: UUID) -> bool:
             try:
                 parts.pipeline.run(tenant, document_id)
             except JobTaken:
-                time.sleep(0.5)  # a running application has taken it up
+                time.sleep(0.5)  # A running application has taken over.
             else:
                 break
     except RagError as exc:

@@ -1,20 +1,20 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as a tree.
 
 RagError
 ├── SettingsError            a setting is missing or unusable
 ├── PackagesMissing          an integration lacks its packages
-├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
-├── Saturated                more questions at once than can be answered or wait
+├── DatabaseUnavailable      Postgres does not answer, or lacks a requirement
+├── Saturated                too many concurrent questions, even to wait
 ├── StorageFull              an original cannot be stored
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
-│   ├── BudgetSpent          nor what is left of a month's budget
-│   ├── TenantSuspended      work of a tenant that has to wait
+│   ├── BudgetSpent          the month's budget is spent
+│   ├── TenantSuspended      the tenant's work has to wait
 │   ├── SignInAgain          a sensitive act, long after the last sign-in
 │   ├── OtherHost
 │   └── OtherSite
-├── AlreadyThere             something else has this name or address
-├── TextChanged              somebody else saved the text of a page meanwhile
+├── AlreadyThere             the name or address is taken
+├── TextChanged              someone else saved the page's text meanwhile
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
 │   └── RouteUnknown
 ├── InvalidInput             the caller's input cannot be used
@@ -22,7 +22,7 @@ RagError
 │   ├── QuestionTooLong
 │   ├── WeakPassword
 │   ├── PlaceTaken
-│   └── RequestInvalid       what an API call sends, and below it why it could not even be read
+│   └── RequestInvalid       an invalid API request; below, why it is unreadable
 │       ├── BodyUnreadable
 │       ├── PartMissing
 │       ├── BodyTooLarge
@@ -45,7 +45,7 @@ RagError
 │   ├── FileTooLarge
 │   ├── TooManyPages
 │   ├── FileProtected
-│   │   └── PasswordNeeded   which opens the file
+│   │   └── PasswordNeeded   a password opens the file
 │   │       └── PasswordWrong
 │   ├── PdfHasNoPages
 │   ├── NoTextInPdf
@@ -64,7 +64,7 @@ RagError
         ├── ProviderAnswerCut
         └── VectorUnusable
 
-The docstring of a class is the sentence its reader sees, unless the raiser knows a better one.
+A class's docstring is the sentence its reader sees, unless an error is raised with a better sentence.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ class RagError(Exception):
     status: ClassVar[int] = 500
 
     def __init__(self, message: str | None = None, **details: Any) -> None:
-        #: Facts for programs, such as the id of the document already stored.
+        #: Facts for programs, such as the stored document's id.
         self.details = details
         super().__init__(message or type(self).__doc__ or type(self).__name__)
 
     @property
     def message(self) -> str:
-        """The sentence in the language of the person who is served; `str()` is the English one, for the log."""
+        """The message in the reader's language; `str()` is the English message, for the log."""
         return translated(str(self))
 
     @property

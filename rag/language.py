@@ -1,8 +1,8 @@
-"""Speak the language of the person who is served: sentences from gettext catalogues, sentences of errors, formats.
+"""Show the reader's language: sentences from gettext catalogues, error sentences, formats.
 
-The catalogues are `rag/locales/LANGUAGE/LC_MESSAGES/hr_assistant.po`, read when their language is first asked for. Two
-people are served at once, so the language is never one of the process: a request carries it in its context, a page in
-its session (see `rag.ui.language`). What asks for no language, such as a command or a program, is answered in English.
+The catalogues are `rag/locales/LANGUAGE/LC_MESSAGES/hr_assistant.po`, loaded when their language is first used. Several
+people are served concurrently, so the language never belongs to the process: a request carries it in its context, a
+page in its session (see `rag.ui.language`). Without a language, as in a command or a program, it is English.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# Babel is imported where it is used: a command that speaks English and writes no number does without it.
+# Babel is imported on use: a command in English without formatted numbers does not need it.
 if TYPE_CHECKING:
     from babel import Locale
 
 FOLDER = Path(__file__).resolve().parent / "locales"
 DOMAIN = "hr_assistant"
 ENGLISH = "en"
-#: The languages of the interface by their own names, as people look for them.
+#: The interface languages, named in their language, because people look for these names.
 LANGUAGES = {
     "en": "English",
     "de": "Deutsch",
@@ -45,17 +45,17 @@ LANGUAGES = {
     "zh": "中文",
 }
 RIGHT_TO_LEFT = frozenset({"ar"})
-#: English dates have the day first, which nobody reads as another day.
+#: English dates start with the day, which nobody misreads.
 LOCALES = {"en": "en_GB", "zh": "zh_Hans_CN"}
-#: Between a context and its word, as gettext keeps them.
+#: gettext's separator between a context and its word.
 CONTEXT = "\x04"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 #: After a shortened list.
 MORE = " and more"
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-#: Longest text to compare with a sentence that has placeholders.
+#: Longest text to compare with a sentence containing placeholders.
 LONGEST_SENTENCE = 2000
-#: Fewest words to recognise a sentence by, besides its placeholders.
+#: Fewest words needed to recognise a sentence, besides its placeholders.
 FEWEST_WORDS = 3
 #: Answers have several notices in a row, and documents several remarks.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -71,7 +71,7 @@ _reading = threading.Lock()
 
 
 def current() -> str:
-    """Return the language of the person who is served here and now."""
+    """Return the current reader's language."""
     if chosen := _chosen.get():
         return chosen
     for find in _finders:
@@ -82,7 +82,7 @@ def current() -> str:
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Speak this language within the block, and in what the block calls."""
+    """Use this language within the block, including calls from it."""
     token = _chosen.set(language if language in LANGUAGES else ENGLISH)
     try:
         yield
@@ -91,18 +91,18 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def speak(language: str) -> None:
-    """Speak this language in the rest of this context."""
+    """Use this language in the rest of this context."""
     _chosen.set(language if language in LANGUAGES else ENGLISH)
 
 
 def ask_also(find: Callable[[], str]) -> None:
-    """Ask `find` for the language where no context carries one."""
+    """Use `find` for the language if no context carries it."""
     if find not in _finders:
         _finders.append(find)
 
 
 def accepted(header: str) -> list[str]:
-    """Return the languages of a header Accept-Language as two letters each, the preferred first."""
+    """Return the languages in an Accept-Language header, two letters each, preferred first."""
     weighed: dict[str, float] = {}
     for part in header[:1000].split(","):
         tag, _, weight = part.partition(";")
@@ -117,7 +117,7 @@ def accepted(header: str) -> list[str]:
 
 
 def choose(*wishes: str | Iterable[str]) -> str:
-    """Return the first language wished for that the interface speaks, else English."""
+    """Return the first wish the interface supports, else English."""
     for wish in wishes:
         for name in [wish] if isinstance(wish, str) else wish:
             if name in LANGUAGES:
@@ -126,7 +126,7 @@ def choose(*wishes: str | Iterable[str]) -> str:
 
 
 def direction(language: str | None = None) -> str:
-    """Return `rtl` for a language that is written from the right, else `ltr`."""
+    """Return `rtl` for a right-to-left language, else `ltr`."""
     return "rtl" if (language or current()) in RIGHT_TO_LEFT else "ltr"
 
 
@@ -134,31 +134,31 @@ def direction(language: str | None = None) -> str:
 
 
 def N_(message: str) -> str:
-    """Mark a sentence for the catalogues that is translated where it is used."""
+    """Mark a sentence for the catalogues; it is translated on use."""
     return message
 
 
 def NP_(context: str, message: str) -> str:
-    """Mark a word that means several things for the catalogues, with what it means here; `_` translates it."""
+    """Mark an ambiguous word for the catalogues, with its meaning here; `_` translates it."""
     return f"{context}{CONTEXT}{message}"
 
 
 def _(message: str, /, **values: Any) -> str:
     """Return a sentence in the reader's language, with `{name}` filled in from `values`."""
     if not message:
-        return ""  # gettext answers the empty text with the head of the catalogue
+        return ""  # For the empty text, gettext returns the catalogue's header.
     english = message.rpartition(CONTEXT)[2]
     text = _catalogue(current()).gettext(message)
     return _filled(english if text == message else text, english, values)
 
 
 def pgettext(context: str, message: str, /, **values: Any) -> str:
-    """Return a word that means several things, in the reader's language; `context` says what it means here."""
+    """Translate an ambiguous word into the reader's language; `context` gives its meaning here."""
     return _(NP_(context, message), **values)
 
 
 def ngettext(one: str, many: str, count: int, /, **values: Any) -> str:
-    """Return the sentence for a number of things; `{count}` in it is the number as the reader writes it."""
+    """Return the singular or plural sentence; `{count}` is the number in the reader's format."""
     language = current()
     values = {"count": number(count), **values}
     return _filled(_catalogue(language).ngettext(one, many, count), one if count == 1 else many, values)
@@ -170,10 +170,11 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def translated(sentence: str) -> str:
-    """Return a sentence that was made in English, such as an error that was stored, in the reader's language.
+    """Translate an English sentence created earlier, such as a stored error, into the reader's language.
 
-    Where something was filled in, the sentence of the catalogue that fits is filled in again. Several in a row, such as
-    the notices of an answer, are translated one by one. One that no catalogue has stays as it is.
+    A sentence with filled-in values is matched with the catalogue, and its translation is filled again. Several
+    consecutive sentences, such as an answer's notices, are translated separately. A sentence without a translation
+    stays unchanged.
     """
     language = current()
     if language == ENGLISH or not sentence.strip():
@@ -184,7 +185,7 @@ def translated(sentence: str) -> str:
 
 
 def meant_by(text: str, messages: Iterable[str]) -> str:
-    """Return the English message with `text` as its translation into any language of the interface, or ""."""
+    """Return the English message with `text` as its translation into any interface language, or ""."""
     known = list(messages)
     for language in LANGUAGES:
         for message in known:
@@ -365,7 +366,7 @@ def _filled(text: str, english: str, values: dict[str, Any]) -> str:
         return text
     try:
         return text.format(**values)
-    except (KeyError, IndexError, ValueError):  # a slip of a translator's must not cost the page
+    except (KeyError, IndexError, ValueError):  # A translator's error must not break the page.
         return english.format(**values)
 
 
@@ -407,7 +408,7 @@ def locale() -> Locale:
 
 
 def number(value: float | Decimal, decimals: int | None = None) -> str:
-    """Write `1,200` or `3.2` as the reader does."""
+    """Format `1,200` or `3.2` for the reader."""
     from babel import numbers
 
     if decimals is None:
@@ -427,7 +428,7 @@ def percentage(share: float, decimals: int = 1) -> str:
 
 
 def numbers_pattern(where: Locale) -> str:
-    """Return the pattern of shares, which says where the sign is put."""
+    """Return the pattern for percentages, which shows where the sign goes."""
     return str(where.percent_formats[None].pattern)
 
 
@@ -439,7 +440,7 @@ def dollars(amount: Decimal, decimals: int) -> str:
     pattern = str(where.currency_formats["standard"].pattern).partition(";")[0]
     pattern = re.sub(r"#,##0\.00", "#,##0." + "0" * decimals, pattern)
     symbol = "$" if current() != "zh" else "US$"
-    # English speakers of all countries read dollars as “$”.
+    # English speakers in all countries read dollars as “$”.
     written = numbers.format_decimal(abs(amount), format=pattern.replace("¤", "\ue000"), locale=where)
     return ("-" if amount < 0 else "") + str(written).replace("\ue000", symbol)
 
@@ -474,14 +475,14 @@ def day(moment: date | datetime) -> str:
 
 
 def short_day(moment: date) -> str:
-    """Write `21 Nov`, where the year is known."""
+    """Format `21 Nov`, for use with a known year."""
     from babel import dates
 
     return str(dates.format_skeleton("MMMd", moment, locale=locale()))
 
 
 def table_date(*, with_year: bool = True, with_time: bool = False) -> str:
-    """Return how a table writes a date in the reader's language, by the letters of Moment.js, which draws it."""
+    """Return the date format for tables in the reader's language, in Moment.js letters."""
     if current() == ENGLISH:
         written = "D MMM YYYY" if with_year else "D MMM"
     else:
@@ -489,7 +490,7 @@ def table_date(*, with_year: bool = True, with_time: bool = False) -> str:
         written = pattern.replace("d", "D").replace("y", "YYYY")
     if with_time:
         written += ", HH:mm"
-    # A table draws from the left: without an isolate, the marks of a pattern from the right mix up its numbers.
+    # A table draws from the left: without an isolate, the marks in a right-to-left pattern mix up its numbers.
     return f"\u2067{written}\u2069" if "\u200f" in written else written
 
 

@@ -1,8 +1,8 @@
-"""From a fresh machine to the running product: makes `.venv`, installs the locked packages, continues inside it.
+"""Turn a fresh machine into the running product: create `.venv`, install the locked packages, continue inside.
 
-Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `install` stops before that, `test`
-runs the checks and the tests, `translations` updates the catalogues, `lock`, `audit` and `sbom` look after the
-packages, `release` writes what is published. Anything else is a command of `python -m rag`.
+Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `install` stops before, `test` runs the
+checks and the tests, `translations` updates the catalogues, `lock`, `audit` and `sbom` manage the packages, `release`
+writes the published files. Any other argument is a command for `python -m rag`.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
-#: The tools that look after the packages have an environment of their own and stay out of the product's.
+#: The tools for managing packages have a separate environment, outside the product's.
 TOOLS = PROJECT / ".tools"
-#: Lists of packages that people write, in the order in which they are locked: each keeps to the versions before it.
+#: Hand-written package lists, in locking order: each keeps the versions locked before it.
 LISTS = ("requirements.in", "requirements-integrations.in", "tests/requirements.in", "benchmarks/requirements.in")
 #: The product's lock files.
 PRODUCT = ("requirements.txt", "requirements-integrations.txt")
 TOOL_LIST = "tests/tools.in"
 #: uv, which installs the locked packages in a tenth of pip's time.
 INSTALLER = "deploy/installer.in"
-#: `make audit` looks at their locks: everything that is installed anywhere.
+#: `make audit` checks these locks: every package installed anywhere.
 AUDITED = (*LISTS, TOOL_LIST, INSTALLER)
 #: Every locked package has files for these.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-#: Findings of the secret scan that are no secrets. The scan exits with 3 if only their line numbers moved.
+#: The secret scan's false positives. The scan exits with 3 if only their line numbers changed.
 SECRETS_KNOWN, LINES_MOVED = ".secrets.baseline", 3
 NOT_SCANNED = 4
 BINARIES = "bin"
 PYTHON = ENVIRONMENT / BINARIES / "python"
-#: The packages take 1.4 GB, those of the tests 0.7 more; a download and the data folder need room beside them.
+#: The packages take 1.4 GB, the tests' 0.7 more; a download and the data folder need room beside them.
 DISK_BYTES, TEST_DISK_BYTES = 3_000_000_000, 4_500_000_000
-#: Application and database of a small company use about 1 GB.
+#: A small company's application and database use about 1 GB.
 MEMORY_BYTES = 1_800_000_000
-#: pip's settings that uv knows by other names. uv ignores pip.conf and PIP_*.
+#: pip's settings by uv's names. uv ignores pip.conf and PIP_*.
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX",
     "proxy": "ALL_PROXY",
     "cert": "SSL_CERT_FILE",
     "trusted-host": "UV_INSECURE_HOST",
 }
-#: Sections of pip's settings, the stronger later.
+#: Sections in pip's settings; later sections win.
 PIP_SECTIONS = ("global", "install", ":env:")
 NO_VENV = "Python's venv module is incomplete (Debian, Ubuntu: `sudo apt install python3-venv`)."
 
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
             install([(PROJECT / TOOL_LIST).with_suffix(".txt")], TOOLS)
             os.chdir(PROJECT)
             return KEEPING[command]()
-        # A deployment that has no integrations may delete their list.
+        # A deployment without integrations may delete their list.
         requirements = [path for name in PRODUCT if (path := PROJECT / name).is_file()]
         if command == "test":
             requirements.append(PROJECT / "tests" / "requirements.txt")
@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         return run_checks(arguments[1:])
     module = "rag.locales.catalogues" if command == "translations" else "rag"
-    # In place of this process: signals reach the server itself.
+    # Replaces this process, so signals reach the server itself.
     return os.execv(PYTHON, [str(PYTHON), "-m", module, *(arguments or ["serve"])])  # noqa: S606
 
 
@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> int:
 
 
 def check_machine(command: str) -> None:
-    """Raise SetUpFailed with everything that this machine lacks. Low memory is only a warning."""
+    """Raise SetUpFailed listing everything this machine lacks. Low memory is only a warning."""
     problems = []
     try:
         with tempfile.TemporaryFile(dir=PROJECT):
@@ -129,7 +129,7 @@ def check_machine(command: str) -> None:
 
 
 def taken_address() -> str:
-    """Return the address that the product would listen on if another program uses it, else an empty string."""
+    """Return the product's listening address if another program uses it, else ""."""
     address, port = setting("RAG_ADDRESS", "127.0.0.1"), setting("PORT", "8501")
     if not port.isdecimal():
         return ""  # the product reports the port
@@ -144,7 +144,7 @@ def taken_address() -> str:
 
 
 def setting(name: str, default: str) -> str:
-    """Read a setting as the product does: the environment, else `.streamlit/secrets.toml`, else the default."""
+    """Read a setting like the product: the environment, else `.streamlit/secrets.toml`, else the default."""
     try:
         secrets = tomllib.loads((PROJECT / ".streamlit" / "secrets.toml").read_text("utf-8"))
     except (OSError, ValueError):
@@ -170,9 +170,9 @@ def digest(requirements: Path) -> str:
 
 
 def install(requirements: list[Path], environment: Path = ENVIRONMENT) -> None:
-    """Install the packages of these locks, checking each file's hash: with uv, else with pip.
+    """Install the packages in these locks, checking each file's hash: with uv, else with pip.
 
-    The locks are complete, so nothing is resolved here and no newer release of any package is looked at.
+    The locks are complete, so nothing is resolved here and newer releases are ignored.
     """
     missing = [path for path in requirements if not is_installed(path, environment)]
     if not missing:
@@ -194,13 +194,13 @@ def install(requirements: list[Path], environment: Path = ENVIRONMENT) -> None:
 
 
 def is_made_by_this_python(environment: Path) -> bool:
-    """Tell whether the environment exists and has this Python's version; an upgrade of Python makes it anew."""
+    """Whether the environment exists with this Python's version; after a Python upgrade it is rebuilt."""
     packages = environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     return packages.is_dir() and (environment / BINARIES / "python").exists()
 
 
 def install_with_uv(python: Path, requirements: list[Path]) -> bool:
-    """Install with uv, fetched by pip. Return whether that worked: pip's index may be closed to uv, or lack it."""
+    """Install with uv, fetched by pip. Return whether it worked: pip's index may be closed to uv, or lack it."""
     pinned = (PROJECT / INSTALLER).with_suffix(".txt")
     fetched = pip(python, pinned)
     if fetched.returncode != 0:
@@ -221,7 +221,7 @@ def install_with_uv(python: Path, requirements: list[Path]) -> bool:
             stderr=None if sys.stderr.isatty() else subprocess.PIPE,
         )
         failure = "" if done.returncode == 0 else last_line(done.stderr or "")
-    except OSError as exc:  # on a disk that may hold no programs, or the wrong kind of machine
+    except OSError as exc:  # On a disk which may hold no programs, or the wrong kind of machine.
         failure = str(exc)
     if failure:
         say(f"uv did not come through ({failure}); pip takes one to three minutes")
@@ -229,7 +229,7 @@ def install_with_uv(python: Path, requirements: list[Path]) -> bool:
 
 
 def uv_settings(python: Path) -> dict[str, str] | None:
-    """Return pip's index, proxy and certificates under uv's names; None if pip may use no index."""
+    """Return pip's index, proxy and certificates under uv's names; `None` if pip may use no index."""
     command = [str(python), "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
     lines = [line for line in re.findall(r"^([^.]+)\.([\w-]+)=(.+)$", listed, re.MULTILINE) if line[0] in PIP_SECTIONS]
@@ -290,9 +290,9 @@ def run_checks(arguments: list[str]) -> int:
         say(" ".join(check[:2]))
         results.append(subprocess.call([str(PYTHON), "-m", *check]))  # noqa: S603
     say("mypy, beside pytest")
-    # Tests wait for servers and processes of their own half of the time: a few more than there are processors.
+    # Tests wait for their servers and processes half the time: use a few more workers than processors.
     tests = ["pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", *arguments]
-    # Their processes are many: without its compiled modules, each would compile the product again.
+    # They start many processes: without compiled modules, each would compile the product again.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     types = subprocess.Popen(  # noqa: S603
         [str(PYTHON), "-m", "mypy"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -308,7 +308,7 @@ def run_checks(arguments: list[str]) -> int:
 
 
 def lock() -> int:
-    """Write the lists again with everything they need in turn; a version that is locked stays unless a list says so."""
+    """Lock the lists with all their dependencies; a locked version stays unless a list requires a change."""
     locked: list[str] = []
     for source in (*LISTS, TOOL_LIST, INSTALLER):
         target = str(Path(source).with_suffix(".txt"))
@@ -326,7 +326,7 @@ def lock() -> int:
 
 
 def files_for_every_python() -> int:
-    """Return 0 if every package of the product has a wheel for each of `PYTHONS`, on this system."""
+    """Return 0 if every product package has a wheel for each of `PYTHONS`, on this system."""
     for version in PYTHONS:
         say(f"Looking for the files of Python {version}")
         with tempfile.TemporaryDirectory() as folder:
@@ -341,7 +341,7 @@ def files_for_every_python() -> int:
 
 
 def audit() -> int:
-    """Look for known vulnerabilities of locked packages and for secrets under version control."""
+    """Check locked packages for known vulnerabilities and the repository for secrets."""
     codes = []
     for source in AUDITED:
         target = str(Path(source).with_suffix(".txt"))
@@ -365,7 +365,7 @@ def scan_for_secrets() -> int:
 
 
 def newest_release() -> str:
-    """Return the version of the newest release in CHANGELOG.md; "unreleased" before the first."""
+    """Return the newest release's version from CHANGELOG.md; "unreleased" before the first."""
     changes = PROJECT / "CHANGELOG.md"
     text = changes.read_text("utf-8") if changes.is_file() else ""
     found = re.search(r"^## \[(\d[^\]]*)\]", text, re.MULTILINE)
@@ -373,7 +373,7 @@ def newest_release() -> str:
 
 
 def merged(*locks: str) -> str:
-    """Join locks; a package in several appears once."""
+    """Join locks; a package in several appears a single time."""
     entries: dict[str, str] = {}
     for lock in locks:
         for entry in re.findall(r"^[A-Za-z0-9].*\n(?:[ \t].*\n)*", lock, re.MULTILINE):
@@ -382,7 +382,7 @@ def merged(*locks: str) -> str:
 
 
 def write_sbom() -> int:
-    """Write which packages the newest release in CHANGELOG.md consists of, as CycloneDX, from the lock."""
+    """Write the packages in CHANGELOG.md's newest release as CycloneDX, from the lock."""
     path = PROJECT / "dist" / f"hr-assistant-{newest_release()}.cdx.json"
     path.parent.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as whole:
@@ -395,7 +395,7 @@ def write_sbom() -> int:
 
 
 def release() -> int:
-    """Write what is published of the newest version: source, SBOM, provenance and sums, into `dist/`."""
+    """Write the newest version's published files into `dist/`: source, SBOM, provenance and checksums."""
     # Nothing else needs it.
     from rag.release import NoReleaseError, write_release
 

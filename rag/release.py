@@ -1,7 +1,7 @@
-"""Write the files of a release: the source, where it came from, and a sum of each.
+"""Write a release's files: the source, its provenance, and checksums.
 
-The provenance is an in-toto statement with a SLSA 1.0 predicate (https://slsa.dev/spec/v1.0/provenance). Only Python's
-own modules are imported, since `rag.launch` runs before any package is installed.
+The provenance is an in-toto statement with a SLSA 1.0 predicate (https://slsa.dev/spec/v1.0/provenance). Only the
+standard library is imported, because `rag.launch` runs before any package is installed.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-#: Files that decide which packages are installed.
+#: Files which decide the installed packages.
 LOCKS = ("requirements.txt", "requirements-integrations.txt", "deploy/installer.txt", "Dockerfile")
 BUILD = "urn:hr-assistant:make-release:1"
 SUMS = "SHA256SUMS"
 
 
 class NoReleaseError(Exception):
-    """A release cannot be made of this folder; the message says why and what to do."""
+    """No release is possible from this folder; the message says why and what to do."""
 
 
 def write_release(project: Path, version: str, into: Path) -> list[Path]:
-    """Write archive, provenance and sums of the present commit beside the SBOM that `into` has of this version.
+    """Write archive, provenance and checksums for the present commit, beside this version's SBOM in `into`.
 
-    The same commit gives the same bytes. Raises `NoReleaseError` outside a git repository and with changes that are not
-    committed.
+    The same commit gives the same bytes. Raises `NoReleaseError` outside a git repository and with uncommitted changes.
     """
     if changed := _git(project, "status", "--porcelain"):
         raise NoReleaseError(f"Commit these changes first, or take them back:\n{changed}")
@@ -48,7 +47,7 @@ def write_release(project: Path, version: str, into: Path) -> list[Path]:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
+    """Return a file's SHA-256 in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

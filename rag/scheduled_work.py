@@ -1,9 +1,9 @@
-"""Do scheduled work: solve gaps whose documents are ready, forget old texts, run golden questions at night, write the
-weekly digest, warn of budgets.
+"""Run scheduled work: nightly golden questions, the weekly digest, retention, budget warnings, gaps with ready
+documents.
 
-Every process with workers looks once a minute. The first to write that a day is done does the work, so that each
-thing is done once, whichever process lives. Where it could not be done, such as while a mail server or a provider does
-not answer, that is taken back, and it is tried again an hour later.
+Every process with workers checks each minute. The first to mark a day as done does the work, so each job runs a single
+time, whichever process is alive. If a job fails, for example because a mail server or a provider does not answer, the
+mark is removed, and the job runs again an hour later.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.scheduled_work")
 
-#: Hours of the company's time zone from which work of a night, and the digest of a Monday, is done.
+#: Hours in the company's time zone from which nightly work, and Monday's digest, run.
 NIGHT_HOUR, MORNING_HOUR = 2, 6
 MONDAY = 0
 SENDER = "HR Assistant"
 #: After a mail server or a provider did not answer.
 AGAIN_SECONDS = 3600.0
-#: A figure has fallen when it is by so much worse than in the night before; times and costs by this share.
+#: A figure has fallen if it is worse than the previous night by this much; times and costs by this share.
 FALLEN, FALLEN_SHARE = 0.05, 0.5
 
 Tell = Callable[[str, str, Mapping[str, Any]], object]
@@ -51,7 +51,7 @@ Tell = Callable[[str, str, Mapping[str, Any]], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Letters:
-    """Who is written to: from which role on, None for nobody."""
+    """Recipients of e-mails: the lowest role, `None` for nobody."""
 
     digest_for: Role | None = None
     alerts_for: Role | None = Role.ADMIN
@@ -59,7 +59,7 @@ class Letters:
 
 @dataclass(frozen=True, kw_only=True)
 class Fallen:
-    """A figure that is worse than in the run before."""
+    """A figure which is worse than in the previous run."""
 
     figure: str
     before: float
@@ -96,7 +96,7 @@ class ScheduledWork:
         tell: Tell = lambda tenant_id, kind, data: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Put it together; `collections` lists a tenant's, `tell` passes an event on to other programs."""
+        """`collections` lists a tenant's collections, `tell` reports an event to other programs."""
         self._database = database
         self._settings = settings
         self._analytics = analytics
@@ -107,9 +107,9 @@ class ScheduledWork:
         self._collections = collections
         self._tell = tell
         self._clock = clock
-        #: Work that failed, with the time of the next try.
+        #: Failed work, with the time of its next try.
         self._later: dict[tuple[str, str], float] = {}
-        #: Failed work that the database still calls done.
+        #: Failed work still marked as done in the database.
         self._not_done: set[tuple[str, str]] = set()
 
     # What a company wants
@@ -134,12 +134,12 @@ class ScheduledWork:
         self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"letters": kept}))
 
     def is_nightly(self, who: Who, collection_id: UUID) -> bool:
-        """Return whether the golden questions of a collection are asked every night."""
+        """Whether a collection's golden questions are asked every night."""
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         return str(collection_id) in (self._database.fetch_value(tenant_id, "nightly_collections") or [])
 
     def set_nightly(self, identity: Identity, collection_id: UUID, is_nightly: bool) -> None:
-        """Ask the golden questions of a collection every night, or no longer. For administrators."""
+        """Ask a collection's golden questions every night, or stop. For administrators."""
         require_admin(identity)
         kept = set(self._database.fetch_value(identity.tenant_id, "nightly_collections") or [])
         kept = kept | {str(collection_id)} if is_nightly else kept - {str(collection_id)}
@@ -149,7 +149,7 @@ class ScheduledWork:
     # Due work
 
     def run(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
-        """Do the short work due for these tenants; a failure for one does not hold up the others."""
+        """Do the short work due for these tenants; a failure for a tenant does not hold up the others."""
         self._do((self._solve_gaps, self._forget, self._warn, self._write_digest), tenants, now)
 
     def run_all_golden(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
@@ -170,14 +170,14 @@ class ScheduledWork:
                     log.exception("%s of %s was not done", work.__name__.strip("_"), tenant_id)
 
     def _is_mine(self, tenant_id: str, work: str, day: date) -> bool:
-        """Return whether this process is the one to do it: nobody did since that day began."""
+        """Whether this process should do the work: nobody did since the day began."""
         if self._clock() < self._later.get((tenant_id, work), -math.inf):
             return False
         self._take_back(tenant_id, work)
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Mark work as not done; this process or another does it later."""
+        """Mark work as not done; this or another process does it later."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)
@@ -199,7 +199,7 @@ class ScheduledWork:
         for budget in self._budgets.list(tenant_id):
             level = "spent" if budget.is_spent else "near" if budget.is_near else ""
             work = f"budget {budget.id} {level}"
-            # Of a spent one the database tells other programs.
+            # The database itself reports a spent budget to other programs.
             if level == "near" and self._is_mine(tenant_id, f"{work} told", first):
                 self._tell(
                     tenant_id,
@@ -212,7 +212,7 @@ class ScheduledWork:
                 self._note_not_done(tenant_id, work)
 
     def warn_of(self, tenant_id: str, budget: Budget) -> bool:
-        """Write that a budget is nearly or wholly spent; as `_send`."""
+        """Warn that a budget is nearly or fully spent; return value like `_send`."""
 
         def write() -> _Letter:
             whose = {"company": _("the company"), "group": budget.user_group, "person": budget.person}[budget.scope]
@@ -244,16 +244,16 @@ class ScheduledWork:
             self._note_not_done(tenant_id, "digest")
 
     def digest(self, who: Who, period: Period, filters: Filters | None = None, *, chosen: Sequence[str] = ()) -> Digest:
-        """Return the digest of a period: of what this person may read, or of everything for a tenant's id.
+        """Return a period's digest: the parts this person may read, or everything for a tenant's id.
 
-        `chosen` names what the filters keep.
+        `chosen` lists the filters' names.
         """
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         name = str(self._database.fetch_value(tenant_id, "tenant_name") or tenant_id)
         return make_digest(self._analytics, self._gaps, who, tenant_id, name, period, filters, chosen=chosen)
 
     def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
-        """Send the digest of a week to each in their language; as `_send`."""
+        """Send a week's digest to each recipient in their language; return value like `_send`."""
 
         def write() -> _Letter:
             digest = self.digest(tenant_id, Period.of_days(7, until=until))
@@ -278,15 +278,15 @@ class ScheduledWork:
                     self._note_not_done(tenant_id, work, again_seconds=0)
 
     def run_golden(self, tenant_id: str, collection: Collection, *, since: datetime) -> Run | None:
-        """Ask the golden questions of a collection, and tell of figures that fell. None where there are none.
+        """Ask a collection's golden questions, and report fallen figures. `None` without golden questions.
 
-        A run of the same that was begun after `since` and interrupted is continued.
+        An interrupted run with the same questions and settings, begun after `since`, is continued.
         """
         golden = list(self._evaluations.golden(tenant_id, collection.id).values())
         if not golden:
             return None
         program = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
-        # Runs by day may be trials of other settings, over other questions.
+        # Runs by day may test other settings, with other questions.
         runs = self._evaluations.runs(tenant_id, collection.id)
         before = next((run for run in runs if run.is_nightly and run.finished_at), None)
         profile = profile_of(collection)
@@ -324,9 +324,9 @@ class ScheduledWork:
             return ()
 
     def _send(self, tenant_id: str, role: Role | None, write: Callable[[], _Letter]) -> bool:
-        """Send what `write` writes to each person of a role, in the language they chose for the interface.
+        """Send the e-mail from `write` to each person with the role, in their interface language.
 
-        Return False where none of the letters was taken.
+        Return False if no e-mail was accepted.
         """
         if role is None or not self.can_send:
             return True
@@ -352,9 +352,9 @@ class ScheduledWork:
 
 
 def fallen_figures(compared: Sequence[Comparison]) -> list[Fallen]:
-    """Return the figures that are clearly worse over the same questions; of few questions none.
+    """Return figures clearly worse over the same questions; empty with few questions.
 
-    Times and costs vary by themselves: they have to be worse beyond chance as well.
+    Times and costs fluctuate: they must also be worse beyond chance.
     """
     found = []
     for row in compared:

@@ -1,4 +1,4 @@
-"""What the launcher hangs into `st.App`: routes, the guard before everything, start and stop, errors as sentences."""
+"""The launcher's parts for `st.App`: routes, the guard in front, start and stop, errors as sentences."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ from rag.ui.text import plain
 log = logging.getLogger("rag")
 
 
-#: How long the end waits for chat programs to take what is said last.
+#: How long shutdown waits for chat programs to accept the last messages.
 LAST_WORDS_SECONDS = 2.0
 
 
 @asynccontextmanager
 async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
-    """Warm up before the first visitor, and stop in order whatever signal ended the server."""
+    """Warm up before the first visitor, and stop cleanly whatever signal ended the server."""
     running = services()
-    # Where no other process used the built-in database when this one began to, answers older than that are nobody's.
-    # Another may have come since, and its answers are newer.
+    # If this process was the built-in database's only user when it began, answers older than this belong to nobody.
+    # Another process may have come since, but its answers are newer.
     quiet_seconds = None if running.alone_at is None else time.monotonic() - running.alone_at
     running.answers.close_abandoned(running.settings.tenant, quiet_seconds=quiet_seconds)
     if running.settings.worker:
         running.queue.start_worker()
-    language.number(1)  # reads what Babel knows of numbers, a tenth of a second
+    language.number(1)  # Load Babel's number formats, a tenth of a second.
     write_theme_once()
     gc.set_threshold(*COLLECT_AFTER)
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     for notice in retirement_notices(running):
         log.warning(notice)
     if running.providers.meaning is not None:
-        # Beside the start, and not before it: the first question may wait for it, no page has to.
+        # In parallel with the start: the first question may wait for it, but no page has to.
         threading.Thread(target=running.providers.meaning.warm_up, name="meaning", daemon=True).start()
-    # Not of the settings here: they may hold keys that were pasted in a page, which commands adopt as well.
+    # Reloaded, because the settings here may hold keys pasted on a page, which commands adopt as well.
     commands = CommandListener(running, digest_of(load_settings()))
     commands.start()
     try:
@@ -72,7 +72,7 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
             yield None
     finally:
         await to_thread.run_sync(commands.stop)
-        # Chat programs are told how answers ended, while there is a loop for it.
+        # Tell chat programs how answers ended, while there is an event loop.
         await to_thread.run_sync(running.answers.stop_all)
         await registry.finish(LAST_WORDS_SECONDS)
         running.close()
@@ -81,9 +81,10 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
 
 @contextmanager
 def _stopped_by_signals(running: Services) -> Iterator[None]:
-    """End answers as soon as the server receives a signal to stop.
+    """End answers as soon as the server receives a stop signal.
 
-    It waits for open streams before it stops the rest, so they would be cut off without a last event, or never end.
+    The server waits for open streams before it stops the rest, so they would be cut off without a last event, or never
+    end.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are another's
@@ -106,16 +107,17 @@ def _stopped_by_signals(running: Services) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-#: How many more objects there are before the youngest are collected, and how many collections of each age make one of
-#: the next. At Python's 700 fifty people who asked at once waited three or four times for one of everything, which
-#: holds all threads for a tenth of a second; here it comes with a million objects more, or where memory was freed late.
+#: How many new objects trigger collecting the youngest generation, and how many collections trigger the next
+#: generation. At Python's 700, fifty people asking at the same time waited three or four times for a full collection,
+#: which holds all threads for a tenth of a second. Here it happens after a million new objects, or when memory was
+#: freed late.
 COLLECT_AFTER = (10_000, 10, 10)
 
 
 def _warm_up() -> None:
-    """Import what the first page and the first request of a program would wait for, beside the sign-in page.
+    """Import modules the first page and a program's first request would wait for, in parallel with the sign-in page.
 
-    All of it is left out of garbage collection from then on.
+    Their objects are then excluded from garbage collection.
     """
     import pandas  # noqa: F401, I001 - in the order in which it is needed
     import plotly.graph_objects  # noqa: F401
@@ -128,10 +130,10 @@ def _warm_up() -> None:
 
 
 def write_theme_once() -> None:
-    """Have Streamlit write the theme into a message once, and not at each run of a page.
+    """Let Streamlit write the theme into a message a single time instead of in each page run.
 
-    The configuration does not change while we serve, and writing it again was a tenth of what the event loop did while
-    a hundred people read.
+    The configuration never changes while serving, and rewriting it was a tenth of the event loop's work with a hundred
+    readers.
     """
     write = app_session._populate_theme_msg  # noqa: SLF001
     if not isinstance(write, ThemeWriter):
@@ -139,7 +141,7 @@ def write_theme_once() -> None:
 
 
 class ThemeWriter:
-    """Writes a section of the theme into a message, and keeps what it wrote."""
+    """Write a theme section into a message, and cache it."""
 
     def __init__(self, write: Callable[..., None]) -> None:
         self._write = write
@@ -150,18 +152,18 @@ class ThemeWriter:
             written = CustomThemeConfig()
             self._write(written, section)
             self._kept[section] = written
-        if self._kept[section].ListFields():  # merging nothing would say that there is a section
+        if self._kept[section].ListFields():  # Merging an empty section would add the section.
             message.MergeFrom(self._kept[section])
 
 
 def on_error(request: Request, exc: Exception) -> Response:
-    """Answer each of our errors with one sentence and a code."""
+    """Turn each `RagError` into a response with a sentence and a code."""
     assert isinstance(exc, RagError)  # noqa: S101
     return problem(exc, headers=SECURITY_HEADERS)
 
 
 def on_unexpected(request: Request, exc: Exception) -> Response:
-    """Also what fails before the guard, which would add its headers."""
+    """Also handle failures before the guard, which would add its headers."""
     if isinstance(exc, RagError):
         return on_error(request, exc)
     answer = unexpected(request.scope, exc)
@@ -170,7 +172,7 @@ def on_unexpected(request: Request, exc: Exception) -> Response:
 
 
 def on_script_error(exc: Exception) -> bool:
-    """Show a sentence where Streamlit would show a traceback."""
+    """Show a sentence instead of Streamlit's traceback."""
     if isinstance(exc, NotAllowed):
         st.warning(plain(exc.message), icon=":material/lock:")
     elif isinstance(exc, RagError):

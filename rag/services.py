@@ -1,4 +1,4 @@
-"""The composition root: every part is made here once and handed what it needs.
+"""The composition root: every part is created here and receives its dependencies.
 
 Pages and routes call `services()`.
 """
@@ -73,11 +73,11 @@ from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
-#: Finds the integrations, whose jobs the queue does. The core imports none of them.
+#: Finds the integrations, whose jobs the queue runs. The core imports no integration.
 INTEGRATIONS = "rag.integrations.registry"
 #: The account behind calls made by programs on this machine.
 PROGRAM = UUID(int=0)
-#: What somebody reads whose question is answered without a model, by whose budget is spent.
+#: Shown to a person whose question is answered without a model, by whose budget is spent.
 BUDGET_OF = {
     "company": N_("The company's budget for this month is spent: searching works, models are not called."),
     "group": N_("Your group's budget for this month is spent: searching works, models are not called."),
@@ -86,7 +86,7 @@ BUDGET_OF = {
 }
 
 
-#: What they read whose budget asks before more is spent.
+#: Shown to a person whose budget requires agreement before more is spent.
 ASKS = N_("Most of this month's budget is spent. Until you say that it goes on, models are not called for you.")
 
 
@@ -98,9 +98,9 @@ class Services:
     database: Database
     files: Originals
     providers: Providers
-    #: Keys of providers that an administrator gave in a page.
+    #: Provider keys an administrator entered on a page.
     pasted_keys: PastedKeys
-    #: Models that an administrator chose in a page.
+    #: Models an administrator chose on a page.
     chosen_models: ChosenModels
     model_trials: ModelTrials
     ledger: Ledger
@@ -141,12 +141,12 @@ class Services:
     connected_apps: ConnectedApps
     vector_indexes: VectorIndexes
     limits: Limits
-    #: Reaches the database as the owner of its tables; for an operator's commands.
+    #: Connects to the database as the tables' owner; for an operator's commands.
     owner_conninfo: str = field(default="", repr=False)
     single_sign_on: SingleSignOn | None = None
     #: When this process began to use the built-in database and no other did, by the monotonic clock.
     alone_at: float | None = None
-    #: What to close at the end, in this order.
+    #: Closed at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
     def choose_collection(self, tenant_id: str, wanted: str | None) -> Collection:
@@ -166,7 +166,7 @@ class Services:
         return found
 
     def require_tenant(self, tenant_id: str) -> None:
-        """Check whether a tenant exists; make the application's own tenant if it is missing.
+        """Check whether a tenant exists; create the application's tenant if it is missing.
 
         Raises `NotFound`.
         """
@@ -178,7 +178,7 @@ class Services:
             self.documents.ensure_first_collection(tenant_id)
 
     def close(self) -> None:
-        """Stop what runs: answers first, then the worker, the pool and the embedded server. Idempotent."""
+        """Stop everything running: answers first, then the worker, the pool and the embedded server. Idempotent."""
         for closer in self.closers:
             with contextlib.suppress(Exception):
                 closer()
@@ -219,7 +219,7 @@ def assemble(
             spent = budgets.spent_for(identity)
             is_spent = spent is None and budgets.is_widget_spent(identity)
         except DatabaseUnavailable:
-            return ""  # an answer that is under way is worth more than its cost
+            return ""  # An answer in progress is worth more than its cost.
         if is_spent:
             return BUDGET_OF["widget"]
         if spent is None:
@@ -339,11 +339,11 @@ def assemble(
 
 
 def question_embedder(providers: Providers, embedding_model: str) -> QuestionEmbedder:
-    """Return what compares questions: the built-in model of meaning, else their words."""
+    """Return the embedder for comparing questions: the built-in meaning model, else the word embedder."""
     meaning = providers.meaning
     if meaning is not None:
-        # Without what their language adds, questions that ask the same are at 0.2 to 0.3, also in two languages; one of
-        # a hundred others is at 0.14 or more.
+        # Without their language's contribution, questions asking the same are at 0.2 to 0.3, also across two languages;
+        # 1 in 100 other questions is at 0.14 or more.
         return QuestionEmbedder(
             meaning.id, 0.15, lambda texts: meaning.embed(texts, purpose="query").vectors, question_means()
         )
@@ -354,7 +354,7 @@ def question_embedder(providers: Providers, embedding_model: str) -> QuestionEmb
 def _at_supabase(
     settings: Settings, database: Database, sessions: Sessions
 ) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
-    """Return what a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
+    """Connect to a Supabase project: originals in its Storage and, if configured, passwords in its Auth."""
     # Imported here, because this takes half a second.
     from rag.access.supabase import SupabaseAccounts
     from rag.providers.supabase import SupabaseFiles, SupabaseProject
@@ -366,9 +366,9 @@ def _at_supabase(
 
 
 def connect_services(settings: Settings) -> Services:
-    """Start or reach the database, bring its tables up to date, and put the parts together.
+    """Start or reach the database, migrate its tables, and assemble the parts.
 
-    Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
+    Raises `SettingsError` or `DatabaseUnavailable` with a sentence saying what to do.
     """
     registry = import_module(INTEGRATIONS)
     registry.check(settings)
@@ -388,13 +388,13 @@ def connect_services(settings: Settings) -> Services:
         erase_again(owner, read_register(settings.data_dir / REGISTER))
         database.key = sealing_key(owner)
         database.open()
-        database.fetch_value(None, "drop_unused_indexes")  # those that a search kept from being dropped
+        database.fetch_value(None, "drop_unused_indexes")  # Indexes a running search kept from being dropped.
         database.standbys = registry.standbys(settings, database)
     except DatabaseUnavailable as exc:
         if embedded is None:
             raise
         embedded.stop()
-        # Of the sentences about DATABASE_URL none fits here; those about tables and rows do.
+        # Sentences about DATABASE_URL do not fit here; sentences about tables and rows do.
         raise (database.unavailable() if isinstance(exc.__cause__, psycopg.OperationalError) else exc) from exc
     except BaseException:
         if embedded is not None:
@@ -405,8 +405,9 @@ def connect_services(settings: Settings) -> Services:
 
 
 class ServicesOfProcess:
-    """Makes the services at the first call and returns them at each. Not a cache of Streamlit's: a command and a worker
-    do without it, and start a sixth faster.
+    """Create the services at the first call and return them at each call.
+
+    Not a Streamlit cache: commands and workers do not need Streamlit, and start a sixth faster without it.
     """
 
     def __init__(self) -> None:
@@ -422,7 +423,7 @@ class ServicesOfProcess:
             return self._made
 
     def clear(self) -> None:
-        """Forget them, once they are closed: the next call makes others."""
+        """Forget closed services: the next call creates new ones."""
         self._made = None
 
 
@@ -441,7 +442,7 @@ def current_identity() -> Identity:
 
 
 def require(role: Role) -> Identity:
-    """Return the identity of this page's user, if their role includes `role`. The first line of every page.
+    """Return this page's user if their role includes `role`. The first line on every page.
 
     Raises `NotAllowed`, `AccessError`.
     """
