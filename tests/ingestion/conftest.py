@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -76,6 +76,20 @@ def library(
     database: Database, files: FileStore, settings: Settings, queue: Queue, sandbox: Sandbox
 ) -> DocumentLibrary:
     return DocumentLibrary(database, files, Providers(settings), settings, queue, sandbox=sandbox)
+
+
+@pytest.fixture
+def connected() -> Iterator[Callable[[Settings], Providers]]:
+    """Makes providers of settings, whose connections are closed after the test."""
+    made: list[Providers] = []
+
+    def connect(settings: Settings) -> Providers:
+        made.append(Providers(settings))
+        return made[-1]
+
+    yield connect
+    for providers in made:
+        providers.close()
 
 
 class Worker:

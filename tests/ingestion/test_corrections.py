@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
@@ -254,6 +254,7 @@ def test_only_changed_passages_are_embedded_and_paid_as_announced(
     database: Database,
     files: FileStore,
     settings: Settings,
+    connected: Callable[[Settings], Providers],
     sandbox: Sandbox,
     provider_standin: ProviderStandin,
     library: DocumentLibrary,
@@ -261,8 +262,8 @@ def test_only_changed_passages_are_embedded_and_paid_as_announced(
     queue: object,
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-    shelf = DocumentLibrary(database, files, Providers(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
+    pipeline = IngestionPipeline(database, files, connected(keyed), Ledger(database), keyed, sandbox=sandbox)
+    shelf = DocumentLibrary(database, files, connected(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
     model = "openai/text-embedding-3-small@1536"
     collection = library.ensure_collection("demo", "Paid", "hr", model, "en")
     made = pipeline.process_document(
@@ -305,6 +306,7 @@ def test_tags_of_passages_that_stay_are_kept(
     database: Database,
     files: FileStore,
     settings: Settings,
+    connected: Callable[[Settings], Providers],
     sandbox: Sandbox,
     provider_standin: ProviderStandin,
     library: DocumentLibrary,
@@ -312,8 +314,8 @@ def test_tags_of_passages_that_stay_are_kept(
     queue: object,
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-    shelf = DocumentLibrary(database, files, Providers(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
+    pipeline = IngestionPipeline(database, files, connected(keyed), Ledger(database), keyed, sandbox=sandbox)
+    shelf = DocumentLibrary(database, files, connected(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
     collection = library.ensure_collection("demo", "Legal", "legal", "builtin/lexical@1536", "en")
 
     def reply(messages: list[dict[str, object]]) -> str:
@@ -405,6 +407,7 @@ def test_a_move_to_another_model_embeds_the_corrected_text_and_keeps_the_correct
     database: Database,
     files: FileStore,
     settings: Settings,
+    connected: Callable[[Settings], Providers],
     sandbox: Sandbox,
     provider_standin: ProviderStandin,
     library: DocumentLibrary,
@@ -414,8 +417,8 @@ def test_a_move_to_another_model_embeds_the_corrected_text_and_keeps_the_correct
     document: Document,
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-    moves = Reembeddings(database, Providers(keyed))
+    pipeline = IngestionPipeline(database, files, connected(keyed), Ledger(database), keyed, sandbox=sandbox)
+    moves = Reembeddings(database, connected(keyed))
     latest = correct(library, work, admin, document, "301 days", "30 days")
     move = moves.estimate(admin, collection.id, SMALL)
     moves.confirm(admin, move.id)
