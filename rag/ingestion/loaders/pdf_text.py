@@ -44,6 +44,7 @@ from rag.ingestion.loaders.pdf_columns import (
 )
 from rag.ingestion.loaders.pdf_composed import SYMBOL_FONT, composed_text
 from rag.ingestion.loaders.pdf_direction import has_words_from_the_right, is_from_the_right, ordered_words, put_phrases
+from rag.ingestion.loaders.pdf_fixed import fixed_width_tables
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
     SmallRun,
@@ -286,6 +287,7 @@ def read_page(
         additions = place_additions(annotations.additions, words, objects.page_box, is_turned=is_turned)
         places += [("note", placed.addition.box) for placed in additions]
         as_tables: list[Box] = []
+        in_lists = set() if turned else _put_lists(text_page, text, letters, objects, as_tables)
         if may_have_tables or is_crossed:
             paths = [item for item in objects.paths if item not in struck.paths] if struck.paths else objects.paths
             rules = rules_of(paths)
@@ -298,6 +300,7 @@ def read_page(
                 )
             else:
                 listed = _listings(text_page, text, objects.texts, rules)
+                listed |= in_lists
                 words = [placed for placed in words if placed.start not in listed] if listed else words
                 fitting = [] if is_turned else additions
                 boxed = boxes_apart(words, rules)
@@ -535,6 +538,26 @@ def _listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: Ru
         if all(item is not None and item.is_fixed for item in owners):
             found.update(shown)
     return found
+
+
+def _put_lists(text_page: Any, text: str, letters: list[str], objects: PageObjects, as_tables: list[Box]) -> set[int]:
+    """Put lists in a fixed-width font as rows in their places; return the indexes of their letters."""
+
+    def is_fixed(index: int) -> bool:
+        item = objects.texts.get(_owner(text_page, index))
+        return item is not None and item.is_fixed
+
+    if not any(item.is_fixed for item in objects.texts.values()):
+        return set()
+    spans = [(start, end) for start, end, _ in _line_spans(text)]
+    taken: set[int] = set()
+    for indexes, rows, box in fixed_width_tables(text_page, spans, letters, is_fixed, rules_of(objects.paths)):
+        for index in indexes:
+            letters[index] = ""
+        letters[min(indexes)] = "\n".join(rows) + "\n\n"
+        taken.update(indexes)
+        as_tables.append(box)
+    return taken
 
 
 def _is_within(placed: PlacedAddition, table: PageTable) -> bool:

@@ -13,8 +13,10 @@ import re
 from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.decoding import decoded
+from rag.ingestion.loaders.fixed_width import with_tables
 from rag.types import Page
 
+LINE_END = re.compile(r"\r\n|\r|\n")
 BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -39,6 +41,7 @@ def load_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def _cleaned(text: str) -> str:
+    text = "\n".join(with_tables(LINE_END.split(text)))
     return BLANK_LINES.sub("\n\n", normalise_characters(text)).strip("\n ")
 
 
