@@ -14,8 +14,8 @@ from rag.access.accounts import Accounts
 from rag.access.sessions import Sessions
 from rag.answering.events import CitationsEvent, DoneEvent, TextEvent
 from rag.answering.pipeline import Answerer
-from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.collections import CollectionLibrary
 from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder

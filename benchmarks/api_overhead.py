@@ -22,12 +22,12 @@ import uvicorn
 from starlette.applications import Starlette
 
 import rag.services
-from rag.ingestion.collections import find_collections
 from rag.profiles import profile_by_name
 from rag.profiles.profile import Options
 from rag.samples.load import prepare_tenant
 from rag.services import connect_services
 from rag.settings import Settings
+from rag.storage.collections import find_collections
 from rag.types import Identity, Question, Role
 
 QUESTIONS = (

@@ -21,7 +21,7 @@ from pathlib import Path
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TESSERACT_SCALE, run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.isolation.confinement import READING, AccessRules
+from rag.sandbox.confinement import READING, AccessRules
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "rag" / "samples").glob("*.pdf"))
 FREE = replace(READING, without=frozenset({"landlock", "seccomp", "account", "network"}))

@@ -20,8 +20,8 @@ from pathlib import Path
 from benchmarks.answering import SHOWN, Reply, ask, product
 from benchmarks.natural import EMBEDDER, TENANT, embed_meaning, read_documents, read_samples
 from rag.answering.pipeline import Answerer
-from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.collections import CollectionLibrary
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.samples.vectors import read_vectors

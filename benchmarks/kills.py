@@ -18,11 +18,11 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings

@@ -31,9 +31,9 @@ from uuid import UUID, uuid4
 from pgvector import HalfVector
 
 from benchmarks.natural import data_folder
-from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob
+from rag.library.collections import CollectionLibrary
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from rag.answering.extractive import best_quotes, likeness_by, meant_parts
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.meaning import MeaningJob, meaning_progress
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.collections import CollectionLibrary
 from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers import Embedder

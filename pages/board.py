@@ -11,8 +11,8 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import RagError
-from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.language import N_, _, translated
+from rag.library.documents import DOCUMENTS_PER_PAGE
 from rag.profiles import holds_posts
 from rag.profiles.notices.posts import PostsMapping
 from rag.profiles.notices.sample import SampleBoard

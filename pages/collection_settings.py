@@ -13,10 +13,10 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import InvalidInput, RagError
-from rag.ingestion.bin import BIN_DAYS, BinnedCollection
-from rag.ingestion.collections import LANGUAGES
 from rag.integrations.registry import draw_outside, source_forms
 from rag.language import _, day, ngettext
+from rag.library.bin import BIN_DAYS, BinnedCollection
+from rag.library.collections import LANGUAGES
 from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role

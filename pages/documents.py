@@ -17,10 +17,10 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
-from rag.ingestion.bin import BIN_DAYS
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.particulars import SavedView
 from rag.language import N_, _, ngettext
+from rag.library.bin import BIN_DAYS
+from rag.library.particulars import SavedView
 from rag.samples.load import empty_sample_boards, find_samples
 from rag.services import require, services
 from rag.storage.database import one_act

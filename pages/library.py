@@ -11,8 +11,8 @@ import streamlit as st
 
 from rag import language
 from rag.errors import NotFound
-from rag.ingestion.text_search import Finding, find_in_pages, page_with_words
 from rag.language import _
+from rag.library.text_search import Finding, find_in_pages, page_with_words
 from rag.profiles import holds_posts
 from rag.services import require, services
 from rag.types import Document, DocumentFilters, DocumentStatus, Role

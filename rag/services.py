@@ -32,12 +32,12 @@ from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowe
 from rag.evaluation.judging import Judge
 from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
 from rag.language import N_
+from rag.library.documents import DocumentLibrary
 from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices

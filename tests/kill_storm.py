@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag.ingestion.documents import DocumentLibrary
+from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity
 from tests.forked import forked_python, kill

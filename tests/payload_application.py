@@ -19,8 +19,8 @@ from pathlib import Path
 from rag.ingestion.loaders import ExtractionLimits, sandbox
 from rag.ingestion.loaders.ocr import confined_output
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.isolation.child_process import ENVIRONMENT
-from rag.isolation.confinement import READING, close_own_memory
+from rag.sandbox.child_process import ENVIRONMENT
+from rag.sandbox.confinement import READING, close_own_memory
 from rag.storage.embedded_postgres import start_server
 from rag.storage.files import FileStore
 from tests import payload_worker

@@ -9,7 +9,7 @@ import zipfile
 from typing import Any
 
 from rag.ingestion.loaders import ExtractionLimits, archive, sandbox_worker
-from rag.isolation.child_process import Reply
+from rag.sandbox.child_process import Reply
 from tests import payload
 
 #: Starts it from the project's folder.

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.isolation.service_account import hand_over, let_pass, service_account
+from rag.sandbox.service_account import hand_over, let_pass, service_account
 from rag.storage.embedded_postgres import BINARIES
 
 ACCOUNT = service_account() if os.geteuid() == 0 else None

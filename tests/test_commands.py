@@ -19,12 +19,12 @@ import pytest
 
 from rag.answering.writing import TOO_LONG
 from rag.errors import ProviderStreamCut
-from rag.ingestion.collections import find_collections
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.settings import Settings
+from rag.storage.collections import find_collections
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection

@@ -10,8 +10,8 @@ import pytest
 
 from rag.api import health
 from rag.api.health import check_rag_health
-from rag.isolation import confinement
 from rag.monitoring.checks import Check
+from rag.sandbox import confinement
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database

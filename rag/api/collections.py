@@ -19,8 +19,8 @@ from rag.api.documents import DocumentShape
 from rag.api.questions import chosen_collection
 from rag.api.routing import PUBLIC, ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import InvalidInput, NotAllowed, SettingsError, SignedOut
-from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.sources.runs import SCHEDULE_MINUTES, SyncRun
+from rag.library.collections import LANGUAGES
 from rag.profiles import DEFAULT, PROFILES
 from rag.services import Services, services
 from rag.settings import Settings

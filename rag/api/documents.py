@@ -16,9 +16,9 @@ from rag.access.problems import problems
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import NotFound
 from rag.ingestion.corrections import fingerprint, of_page
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.decoding import decode
+from rag.library.documents import DocumentLibrary
 from rag.services import services
 from rag.types import Document, DocumentStatus, Identity
 

@@ -10,12 +10,12 @@ from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.loaders.ocr import RAPIDOCR, TESSERACT, engine_title
 from rag.ingestion.meaning import meaning_progress
-from rag.isolation.confinement import bounds_programs
 from rag.language import N_, _, number, translated
 from rag.money.price_list import retirement_notice
 from rag.monitoring.checks import Check
 from rag.profiles import DEFAULT, profile_of
 from rag.providers import ChatModel, Reranker
+from rag.sandbox.confinement import bounds_programs
 from rag.services import Services, services
 from rag.settings.providers import provider_name, titles_for
 

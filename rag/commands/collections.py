@@ -16,9 +16,9 @@ from rag.language import counted
 from rag.settings import Settings
 
 if TYPE_CHECKING:
-    from rag.ingestion.bin import BinnedCollection
     from rag.ingestion.reembedding import Reembedding
     from rag.ingestion.sources.sync import SyncReport
+    from rag.library.bin import BinnedCollection
     from rag.retrieval.vector_index import VectorIndex
     from rag.services import Services
     from rag.types import Collection, Identity
@@ -186,7 +186,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) -> int:
     """Move a collection to the bin, or delete it for good, whether in the bin or not."""
-    from rag.ingestion.bin import BIN_DAYS
+    from rag.library.bin import BIN_DAYS
 
     library, wanted = parts.documents, arguments.collection
     if arguments.for_good:

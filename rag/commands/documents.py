@@ -20,9 +20,9 @@ from rag.language import counted
 from rag.settings import Settings
 
 if TYPE_CHECKING:
-    from rag.ingestion.bin import BinnedDocument
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import FoundFile
+    from rag.library.bin import BinnedDocument
     from rag.services import Services
     from rag.types import ChunkingMethod, Document, Identity, PdfType, ProcessingResult
 
@@ -193,7 +193,7 @@ def _shown(paths: list[Path], path: Path, place: str) -> str:
 
 def documents(arguments: argparse.Namespace, settings: Settings) -> int:
     """List documents, correct pages, move documents to the bin, take them back or delete them for good."""
-    from rag.ingestion.bin import BIN_DAYS
+    from rag.library.bin import BIN_DAYS
     from rag.services import connect_services, program_of
 
     parts = connect_services(settings)

@@ -32,6 +32,7 @@ from rag.ingestion.document_jobs import JobControl
 from rag.profiles import DEFAULT, profile_by_name, profile_of
 from rag.profiles.profile import Profile
 from rag.retrieval.retriever import Retriever
+from rag.storage.collections import find_collections
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Outcome, Question, Role, Who
@@ -190,12 +191,10 @@ class Evaluations:
         ]  # fmt: skip
         if source != "documents":
             return proposed
-        collection = self._database.fetch_one(
-            who, "find_collections", Collection, collection_id=collection_id, collection_name=None
-        )
-        if collection is None:
+        collections = find_collections(self._database, who, collection_id=collection_id)
+        if not collections:
             return []
-        checked = [self._with_pages(collection, golden) for golden in proposed[:MAXIMUM_CHECKED]]
+        checked = [self._with_pages(collections[0], golden) for golden in proposed[:MAXIMUM_CHECKED]]
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:

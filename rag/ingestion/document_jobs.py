@@ -24,6 +24,7 @@ from rag.money.price_list import read_prices
 from rag.monitoring.tracing import ms_since
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
+from rag.storage.collections import find_collections
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
@@ -146,8 +147,7 @@ class JobControl:
 
 def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
     """Return a collection that existed a moment ago. Raises `DocumentGone` when it has been deleted since."""
-    parameters = {"collection_id": collection_id, "collection_name": None}
-    found = database.fetch_all(tenant_id, "find_collections", Collection, **parameters)
+    found = find_collections(database, tenant_id, collection_id=collection_id)
     if not found:
         raise DocumentGone
     return found[0]

@@ -25,7 +25,7 @@ from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 PROJECT = Path(__file__).resolve().parent.parent.parent
 #: Only programs and terminals read these; they stay English.
 NOT_TRANSLATED = (
-    "rag/command_line.py", "rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/",
+    "rag/command_line.py", "rag/commands/", "rag/launch.py", "rag/samples/", "rag/sandbox/", "rag/storage/",
     "rag/settings/",
 )  # fmt: skip
 #: Errors raised here are read by programs or by operators.

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import InvalidInput, ProviderUnavailable
-from rag.isolation.child_process import MalformedMessage, end_child, read_message, start_child, write_message
+from rag.sandbox.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.types import Embeddings, FloatMatrix
 
 LEXICAL_DIMENSIONS = 1536

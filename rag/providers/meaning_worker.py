@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rag.isolation.child_process import (
+from rag.sandbox.child_process import (
     answers_to_parent,
     bound_child,
     lift_time_limit,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.ingestion.collections import FIRST_COLLECTION
 from rag.ingestion.sources.sync import sync_collection
+from rag.library.collections import FIRST_COLLECTION
 from rag.profiles import BOARD_PROFILES, profile_by_name
 from rag.profiles.notices.sample import SampleBoard
 from rag.samples import SAMPLES, Sample

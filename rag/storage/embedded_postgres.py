@@ -33,7 +33,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import SettingsError
-from rag.isolation.service_account import hand_over, let_pass, service_account
+from rag.sandbox.service_account import hand_over, let_pass, service_account
 from rag.storage.data_folder import is_full, leave, left_folders, move_restored, starting, use, write_private
 
 log = logging.getLogger("rag.storage.database")

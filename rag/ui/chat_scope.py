@@ -17,8 +17,8 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.ingestion.documents import DocumentLibrary
 from rag.language import _
+from rag.library.documents import DocumentLibrary
 from rag.profiles import holds_posts, profile_of
 from rag.profiles.profile import Options, Profile
 from rag.types import (

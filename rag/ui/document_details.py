@@ -11,8 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from rag import language
-from rag.ingestion.documents import DocumentLibrary
 from rag.language import N_, _
+from rag.library.documents import DocumentLibrary
 from rag.types import Document, DocumentStatus
 from rag.ui.document_pages import draw_chunks, draw_pages
 from rag.ui.formats import (

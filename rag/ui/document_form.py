@@ -16,9 +16,9 @@ import streamlit as st
 from rag.answering.events import CitationsEvent, DoneEvent, TextEvent
 from rag.answering.pipeline import Answerer
 from rag.errors import RagError
-from rag.ingestion.collections import LANGUAGES
-from rag.ingestion.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
 from rag.language import N_, _, day, listed, ngettext
+from rag.library.collections import LANGUAGES
+from rag.library.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
 from rag.profiles import profile_of
 from rag.types import AnsweredQuestion, Collection, Document, DocumentName, DocumentStatus, Identity, Question
 from rag.ui.document_library import all_folders

@@ -13,9 +13,9 @@ import pandas as pd
 import streamlit as st
 
 from rag.answering.labels import Labels, distinct_labels
-from rag.ingestion.bin import BIN_DAYS, SHOWN, BinnedDocument
-from rag.ingestion.particulars import SavedView, Shelves
 from rag.language import N_, _, day, ngettext
+from rag.library.bin import BIN_DAYS, SHOWN, BinnedDocument
+from rag.library.particulars import SavedView, Shelves
 from rag.types import (
     Document,
     DocumentFigures,

@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from rag import language
-from rag.ingestion.documents import DocumentLibrary
 from rag.language import N_, _
+from rag.library.documents import DocumentLibrary
 from rag.types import Document, DocumentChunk, DocumentPage
 from rag.ui.formats import count, language_name, pages, thousands
 from rag.ui.page_corrections import (

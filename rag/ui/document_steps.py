@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from rag import language
-from rag.ingestion.documents import QueueState
 from rag.ingestion.loaders.ocr import LOCAL, engine_title
 from rag.language import N_, _
+from rag.library.documents import QueueState
 from rag.profiles.legal.references import ReferenceDocument
 from rag.types import ChunkingMethod, Document, DocumentStatus, PdfType, Step
 from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, status_badge, thousands

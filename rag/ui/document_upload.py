@@ -15,10 +15,10 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag import language
 from rag.errors import InvalidInput
-from rag.ingestion.documents import MOST_UNASKED, DocumentLibrary, RefusedFile
 from rag.ingestion.loaders import ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
 from rag.language import N_, _, ngettext
+from rag.library.documents import MOST_UNASKED, DocumentLibrary, RefusedFile
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step

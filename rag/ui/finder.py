@@ -8,8 +8,8 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.ingestion.text_search import page_with_words
 from rag.language import N_, _, pgettext
+from rag.library.text_search import page_with_words
 from rag.services import Services
 from rag.types import DocumentFilters, DocumentName, DocumentStatus, Identity
 from rag.ui.page_view import turn_to

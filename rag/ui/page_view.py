@@ -16,9 +16,9 @@ import streamlit as st
 from rag import language
 from rag.answering.citations import telling_span, terms_held
 from rag.errors import NotFound
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import LOADERS
 from rag.language import _
+from rag.library.documents import DocumentLibrary
 from rag.text.spans import join_pages, page_starts
 from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who, page_path
 from rag.ui.board import draw_post, is_post

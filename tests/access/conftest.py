@@ -15,7 +15,7 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.guard import AuthGuard
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
-from rag.ingestion.collections import CollectionLibrary
+from rag.library.collections import CollectionLibrary
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -23,8 +23,8 @@ from rag.access.sessions import Sessions
 from rag.api import service
 from rag.api.app import routes_to
 from rag.api.sign_in import routes
-from rag.ingestion.collections import CollectionLibrary
 from rag.integrations import registry
+from rag.library.collections import CollectionLibrary
 from rag.server import API
 from rag.settings import Settings
 from rag.types import Account, Identity

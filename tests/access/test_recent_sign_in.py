@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 from rag.access.second_factor import STEP_SECONDS
 from rag.access.sessions import CONFIRM, is_recent, token_hash
 from rag.errors import NotFound, SignInAgain
-from rag.ingestion.bin import Bin
-from rag.ingestion.documents import DocumentLibrary
+from rag.library.bin import Bin
+from rag.library.documents import DocumentLibrary
 from rag.money.price_list import TenantPrices
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog

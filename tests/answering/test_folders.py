@@ -19,7 +19,7 @@ from rag.api import questions
 from rag.api.app import Api
 from rag.commands.questions import add_parsers, ask_question, search_passages
 from rag.commands.running_server import Terminal
-from rag.ingestion.particulars import DocumentParticulars
+from rag.library.particulars import DocumentParticulars
 from rag.profiles import HR
 from rag.providers.builtin_embedders import is_installed
 from rag.retrieval.countries import countries_in

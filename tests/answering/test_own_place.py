@@ -18,7 +18,7 @@ from rag.api import questions
 from rag.api.app import Api
 from rag.commands.questions import add_parsers, ask_question
 from rag.commands.running_server import Terminal
-from rag.ingestion.particulars import DocumentParticulars
+from rag.library.particulars import DocumentParticulars
 from rag.profiles import AS_THE_SOURCE, HR
 from rag.retrieval.own_place import is_of_place, places_of
 from rag.services import Services

@@ -18,10 +18,10 @@ from pypdf.generic import (
 )
 
 from rag.ingestion.document_rows import find_documents
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import MOST_ATTACHED, ExtractionLimits, LoadOptions, attached
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
-from rag.ingestion import bin as bin_
-from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.particulars import Particulars
 from rag.ingestion.queue import Queue
+from rag.library import bin as bin_
+from rag.library.documents import DocumentLibrary
+from rag.library.particulars import Particulars
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.records.audit import AuditLog
 from rag.records.conversations import Conversations

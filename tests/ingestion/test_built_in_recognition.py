@@ -13,7 +13,6 @@ import pytest
 from PIL import Image, ImageFilter
 
 from rag.errors import DocumentError, SettingsError
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import (
     RAPIDOCR,
@@ -29,6 +28,7 @@ from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
 from rag.ingestion.loaders.sandbox import FoundText, Sandbox, recognition_sandbox_of
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings, load_settings

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.profiles import DEFAULT, profile_of
 from rag.storage.database import Database
 from rag.storage.files import FileStore

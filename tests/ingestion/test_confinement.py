@@ -24,10 +24,10 @@ from rag.errors import FileDamaged
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.isolation.child_process import HEADER
-from rag.isolation.confinement import READING, AccessRules, elf_loader, interpreter_files, program_rules
 from rag.monitoring.checks import Check
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
+from rag.sandbox.child_process import HEADER
+from rag.sandbox.confinement import READING, AccessRules, elf_loader, interpreter_files, program_rules
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -16,10 +16,10 @@ import pytest
 from rag.access.tenants import Tenants
 from rag.errors import BudgetSpent, InvalidInput, NotAllowed, NotFound, StepNotPossible, TextChanged
 from rag.ingestion.corrections import NOT_APPLIED, fingerprint, not_applied, read_hash
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.reembedding import Reembeddings
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.context_builder import read_section

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rag.api import documents
 from rag.api.app import Api
 from rag.api.documents import content_disposition
-from rag.ingestion.documents import DocumentLibrary
+from rag.library.documents import DocumentLibrary
 from rag.types import Collection, Document, Identity
 from tests import hostile
 

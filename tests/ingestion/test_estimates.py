@@ -8,10 +8,10 @@ from decimal import Decimal
 
 import pytest
 
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.estimate import EstimateCorrection, tokens_answered
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings

@@ -8,8 +8,8 @@ import docx
 import pytest
 
 from rag.errors import FileKindUnknown
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection
 

@@ -14,11 +14,11 @@ import pytest
 
 from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.isolated_run import ATTEMPTS, COMMAND, DocumentTask, IsolatedRuns
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import STARTS_BEFORE_ISOLATION, IngestionPipeline
 from rag.ingestion.queue import Queue
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings

@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.uploads import TAGS_WAIT
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers import retry
 from rag.providers.registry import Providers

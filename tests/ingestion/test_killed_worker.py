@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.queue import Queue
+from rag.library.documents import DocumentLibrary
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity

@@ -15,8 +15,8 @@ from rag.errors import (
     PasswordNeeded,
     PasswordWrong,
 )
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.uploads import display_name
+from rag.library.documents import DocumentLibrary
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
 from tests import hostile

@@ -22,8 +22,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from rag.errors import RagError
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.library.documents import DocumentLibrary
 from rag.profiles import HR
 from rag.profiles.profile import Profile
 from rag.providers import openai_compatible, openai_embedder, retry

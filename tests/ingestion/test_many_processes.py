@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rag.ingestion.documents import DocumentLibrary
+from rag.library.documents import DocumentLibrary
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import DocumentStatus
@@ -31,11 +31,11 @@ from rag.storage.database import Database
 from rag.errors import DocumentAlreadyStored
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
-from rag.ingestion.documents import DocumentLibrary
+from rag.library.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
-from rag.ingestion.documents import DocumentLibrary
+from rag.library.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger

@@ -8,10 +8,10 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.pdf_structure import iso_date
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
 from rag.types import Collection
 from rag.ui.document_details import file_facts

@@ -17,7 +17,6 @@ import pytest
 from PIL import ExifTags, Image
 
 from rag.errors import FileDamaged, FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge, NotFound, TooManyPages
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import (
     PICTURES,
     ExtractionLimits,
@@ -33,9 +32,10 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.sources.folder import files_in_archive
-from rag.isolation.confinement import READING
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
+from rag.sandbox.confinement import READING
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

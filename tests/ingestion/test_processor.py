@@ -10,10 +10,10 @@ import pytest
 
 from rag.errors import DocumentAlreadyStored, NoTextInPdf, ProviderError, ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted, JobTaken
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.uploads import TAGS_WAIT, page_list, reading_message
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings

@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from rag.errors import DocumentError, FileDamaged, FileProtected, PasswordNeeded
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import BY_KIND, COMPOUND, LOADERS, PICTURES, ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile, payload_worker
 from tests.ingestion.book_files import epub_file

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import ProviderAnswerInvalid
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.reembedding import Reembeddings
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.profiles import profile_of
 from rag.providers.registry import Providers

@@ -10,13 +10,13 @@ import pytest
 from rag.answering.citations import title_with_place, with_rows
 from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected, FileTooLarge
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import COMPOUND, ExtractedDocument, ExtractionLimits, LoadOptions, check, kind_of, load
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.loaders.sheets.languages import LANGUAGES
 from rag.ingestion.loaders.sheets.numbers import shown, shown_text
 from rag.ingestion.loaders.sheets.sheet import column_name, column_number, span_of
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.records.chat_logs import ChatLogs, SheetPage
 from rag.storage.database import Database
 from rag.text.tables import tables_in

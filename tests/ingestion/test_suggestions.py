@@ -7,11 +7,11 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from rag.answering.suggested_questions import is_question
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.question_templates import DEFINITIONS, TEMPLATES, nobody_asks
 from rag.ingestion.suggestions import candidates_from, form_of, varied
 from rag.language import LANGUAGES
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.bm25.synonyms import said_in

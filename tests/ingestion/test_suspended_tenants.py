@@ -9,9 +9,9 @@ import pytest
 
 from rag.access.tenants import Tenants
 from rag.errors import TenantSuspended
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
+from rag.library.documents import DocumentLibrary
 from rag.records.audit import AuditLog
 from rag.storage.database import Database
 from rag.storage.files import FileStore

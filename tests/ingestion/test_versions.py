@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from rag.ingestion.documents import DocumentLibrary
+from rag.library.documents import DocumentLibrary
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType
 from tests.patience import patient
 

@@ -40,7 +40,7 @@ FIGURE_WORDS = {"text", "name", "title", "hovertemplate", "label", "customdata",
 OPEN, CLOSE = "⟦", "⟧"
 #: Whose words are in the language of an answer, of a program or of a document.
 WORDED = {
-    "answering", "retrieval", "samples", "commands", "providers", "question_templates", "storage", "isolation",
+    "answering", "retrieval", "samples", "commands", "providers", "question_templates", "storage", "sandbox",
     "evaluation", "openapi", "digest",
 }  # fmt: skip
 #: Names of products and languages, and what only looks like a sentence of ours.

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.ingestion.text_search import find_in_pages, page_with_words
+from rag.library.text_search import find_in_pages, page_with_words
 from rag.services import Services
 from rag.types import Collection, Document, DocumentPage, Identity, Role
 from rag.ui.text import plain

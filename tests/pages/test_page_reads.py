@@ -13,7 +13,7 @@ import pytest
 from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.testing.v1 import AppTest
 
-from rag.ingestion.documents import DOCUMENTS_PER_PAGE
+from rag.library.documents import DOCUMENTS_PER_PAGE
 from rag.services import Services
 from rag.storage.database import Database
 from rag.storage.pipeline import PendingResult, Pipeline, Session

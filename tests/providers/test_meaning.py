@@ -132,7 +132,7 @@ def test_the_process_knows_no_keys_writes_no_files_and_works_beside_others(
 #: Works for ten times its limit, which is set again for each task; then says so and works on without an end.
 TASKS = """
 import time
-from rag.isolation.child_process import lift_time_limit, limit_time
+from rag.sandbox.child_process import lift_time_limit, limit_time
 
 def work(seconds):
     started = time.process_time()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob
+from rag.library.collections import CollectionLibrary
 from rag.profiles import HR
 from rag.profiles.profile import Options
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed

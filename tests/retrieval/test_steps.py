@@ -10,7 +10,6 @@ from decimal import Decimal
 import pytest
 
 from rag.errors import InvalidInput
-from rag.ingestion.collections import find_collections
 from rag.profiles import HR, NOTICES
 from rag.profiles.profile import Options
 from rag.providers.registry import Providers
@@ -20,6 +19,7 @@ from rag.retrieval.query_understanding import NO_REPHRASING, split_question
 from rag.retrieval.reranker import text_to_rerank
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
+from rag.storage.collections import find_collections
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf

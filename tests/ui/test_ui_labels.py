@@ -17,8 +17,8 @@ from streamlit.testing.v1 import AppTest
 
 from rag.answering.citations import quoted, telling_sentence
 from rag.answering.labels import distinct_labels
-from rag.ingestion.collections import LANGUAGES as LANGUAGES_OF_DOCUMENTS
 from rag.language import LANGUAGES, _, speaking
+from rag.library.collections import LANGUAGES as LANGUAGES_OF_DOCUMENTS
 from rag.types import Citation
 from rag.ui.formats import language_name
 from rag.ui.sources import source_lines, sources_html

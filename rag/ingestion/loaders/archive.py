@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from rag.errors import InvalidInput
 from rag.ingestion.loaders import ExtractionLimits, is_readable
-from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 from rag.language import N_
+from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
 #: An archive with more files is refused as a whole.
 MOST_FILES = 10_000

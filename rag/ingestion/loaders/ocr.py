@@ -25,9 +25,9 @@ from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tabl
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
 from rag.language import N_
 from rag.providers import TextRecogniser
+from rag.sandbox.confinement import confined_program, confinement, program_environment, program_rules
 from rag.settings import Settings
 from rag.settings.providers import BY_NAME, provider_name, titles_for
 from rag.text.spans import page_starts

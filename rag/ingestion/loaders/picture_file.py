@@ -16,7 +16,7 @@ from rag.errors import FileDamaged, FileKindUnknown, FileTooLarge, TooManyPages
 from rag.ingestion.loaders import PHONE_PICTURE, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.pictures import MOST_PIXELS
-from rag.isolation.child_process import threads_allowed
+from rag.sandbox.child_process import threads_allowed
 from rag.types import Page
 
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "HEIF")

@@ -27,7 +27,7 @@ from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.reading_order import arranged, with_spaces
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
-from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
+from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, write_message
 
 #: The files of the package, given by name: RapidOCR would download others.
 MODELS = Path(rapidocr.__file__).parent / "models"

@@ -1,7 +1,7 @@
 """Work on untrusted files in processes of their own, so that no file can take the application down.
 
 A few processes are kept warm; each reads files of one tenant, writes its answers and reaches nothing else
-(`rag.isolation`), is killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a
+(`rag.sandbox`), is killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a
 file makes them say is executed.
 """
 
@@ -48,9 +48,9 @@ from rag.ingestion.loaders import (
     marks_from_json,
     page_from_json,
 )
-from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
-from rag.isolation.confinement import READING, AccessRules
 from rag.language import N_
+from rag.sandbox.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
+from rag.sandbox.confinement import READING, AccessRules
 from rag.settings import Settings
 from rag.types import PageMark, storable
 

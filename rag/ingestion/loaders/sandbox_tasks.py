@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from rag.errors import DocumentError, FileDamaged, ReadingTookTooLong
 from rag.ingestion.loaders import ExtractionLimits
-from rag.isolation.child_process import Reply, limit_time, read_message, write_message
+from rag.sandbox.child_process import Reply, limit_time, read_message, write_message
 
 #: Takes a task, its limits and the stream of answers; gives values and bytes.
 Perform = Callable[[Reply, ExtractionLimits, BinaryIO], tuple[dict[str, Any], bytes]]

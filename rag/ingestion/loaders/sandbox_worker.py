@@ -28,7 +28,7 @@ from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.picture_file import drawn_picture, pictures_as_pdf
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
-from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
+from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, write_message
 
 #: What reads files, and what functions of these and of Python import when they are called.
 LIBRARIES = (

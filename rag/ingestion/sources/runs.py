@@ -23,11 +23,11 @@ from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, ProviderUnavailable, RagError
-from rag.ingestion.collections import find_collections
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
 from rag.ingestion.sources.permissions import readers_meanwhile
 from rag.ingestion.sources.sync import Source, SourceWithReaders, SyncReport, sync_collection
 from rag.language import N_
+from rag.storage.collections import find_collections
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import Collection, Identity, Who

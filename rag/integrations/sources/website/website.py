@@ -37,8 +37,8 @@ from rag.integrations.sources.remote import (
     send_patiently,
     web_address_of,
 )
-from rag.isolation.child_process import Reply
 from rag.language import N_
+from rag.sandbox.child_process import Reply
 from rag.settings import Settings
 from rag.types import Collection, storable
 

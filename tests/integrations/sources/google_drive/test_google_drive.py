@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderQuotaExhausted, RagError
-from rag.ingestion.collections import find_collections
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits
 from rag.integrations.sources.google_drive.google_drive import DriveFolder, GoogleDriveSource
 from rag.services import Services, program_of
 from rag.settings import Settings
+from rag.storage.collections import find_collections
 from rag.types import Collection
 from tests.ingestion.sheet_files import rows_of, xlsx_file
 from tests.integrations.sources.google_drive.drive_standin import DOCUMENT, FOLDER, ROOT, DriveStandin

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, RagError
-from rag.ingestion.collections import find_collections
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.permissions import NOBODY
 from rag.integrations.sources.sharepoint.sharepoint import Library, SharePointSource
 from rag.services import Services, program_of
 from rag.settings import Settings
+from rag.storage.collections import find_collections
 from rag.types import Collection
 from tests.integrations.sources.sharepoint.graph_standin import CLIENT, ROOT, SECRET, TENANT, GraphStandin
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from rag.errors import InvalidInput
-from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.passages import chunks_from_bytes, pages_and_chunks
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.integrations.sources.vectors.export import documents_from, read_export
 from rag.integrations.sources.vectors.imports import VectorImport
+from rag.library.documents import DocumentLibrary
 from rag.providers.registry import Providers
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.settings import Settings

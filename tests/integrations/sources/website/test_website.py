@@ -18,8 +18,8 @@ from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox, TenantReader, sandbox_of
 from rag.ingestion.sources.sync import SourceItem
 from rag.integrations.sources.website.website import Website, WebsiteSource
-from rag.isolation.child_process import Reply
 from rag.profiles import profile_of
+from rag.sandbox.child_process import Reply
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection, Question

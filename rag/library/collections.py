@@ -1,4 +1,4 @@
-"""Manage collections: each has one profile and one embedding model; administrators may change single settings."""
+"""Manage collections. Each has one profile and one embedding model; administrators may override single settings."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from rag.profiles.profile import Profile
 from rag.providers.registry import Providers
 from rag.retrieval.query_understanding import require_linear_patterns
 from rag.settings.providers import provider_name, variable_of
+from rag.storage.collections import find_collections
 from rag.storage.database import Database, queries
 from rag.types import Collection, CollectionContents, Identity, Who
 
-#: The name of a tenant's first collection.
+#: The name for a tenant's first collection.
 FIRST_COLLECTION = "HR documents"
 LONGEST_NAME = 80
 LONGEST_METADATA = 120
-#: The languages of the HR document, with Polish and Turkish; what documents and questions are analysed in.
+#: The languages in the HR document, plus Polish and Turkish. Documents and questions are analysed in them.
 LANGUAGES: Mapping[str, str] = {
     "en": "English",
     "ko": "Korean",
@@ -44,15 +45,8 @@ LANGUAGES: Mapping[str, str] = {
 }
 
 
-def find_collections(
-    database: Database, who: Who, *, collection_id: UUID | None = None, name: str | None = None
-) -> list[Collection]:
-    """Find a tenant's collections that meet the conditions given, oldest first."""
-    return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)
-
-
 class CollectionLibrary:
-    """Reads and changes collections of all tenants. Changes need an administrator; callers check who may read."""
+    """Reads and changes collections in all tenants. Changes need an administrator; callers check who may read."""
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
@@ -72,11 +66,11 @@ class CollectionLibrary:
     def choose(
         self, who: Who, wanted: str | None = None, *, profile: str | None = None, in_chat: bool = False
     ) -> Collection | None:
-        """Choose the collection of that id or name, else the one that is asked by default.
+        """Choose the collection with this id or name, else the default one; None without a readable collection.
 
-        The default is the key's own, else the oldest searchable collection of the profile `hr`, else the oldest
-        searchable one of any profile, else the oldest, `hr` first. `in_chat` prefers what the person asked last.
-        With `profile`, only its collections count. Returns None when there is none that `who` may read.
+        The default is the key's own collection, else the oldest searchable one with profile `hr`, else the oldest
+        searchable one, else the oldest, `hr` first. `in_chat` prefers the collection last asked by this person. With
+        `profile`, only its collections count.
         """
         return self._database.fetch_one(
             who,
@@ -89,18 +83,18 @@ class CollectionLibrary:
         )
 
     def note_last(self, who: Who, collection: Collection) -> None:
-        """Make the collection the one that this person's next chat asks."""
+        """Make the collection the default for this person's next chat."""
         self._database.execute(who, "note_last_collection", collection_id=collection.id)
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:
-        """Count the contents of each collection, by its id."""
+        """Count the contents per collection, by id."""
         found = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
         return {contents.collection_id: contents for contents in found}
 
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
     ) -> Collection:
-        """Return the collection with the name, or make it. An existing collection keeps all settings."""
+        """Return the collection with this name; create it if missing. An existing collection keeps all settings."""
         profile_by_name(profile)
         self._database.execute(
             tenant_id,
@@ -113,9 +107,9 @@ class CollectionLibrary:
         return find_collections(self._database, tenant_id, name=name)[0]
 
     def ensure_first_collection(self, tenant_id: str) -> Collection:
-        """Return the tenant's default collection; make it, and the tenant itself, when there is none yet.
+        """Return the tenant's default collection; create it, and the tenant, if missing.
 
-        No other collection is ever made without somebody asking for it.
+        Every other collection is created by a person.
         """
         name = tenant_id.replace("-", " ").title()
         self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=name)
@@ -135,13 +129,12 @@ class CollectionLibrary:
         language: str = "",
         is_as_source: bool = False,
     ) -> Collection:
-        """Make a collection; the embedder defaults to the one that its profile gets here, and the language to the one
-        that the profile answers in, else English.
+        """Create a collection.
 
-        `is_as_source` sets all by which it does exactly as the profile's document says.
+        The embedder defaults to the profile's embedder here, the language to the profile's answer language, else
+        English. `is_as_source` overrides settings to follow the profile's source to the letter.
 
-        Raises `InvalidInput` for a name that is taken, an unknown profile or language, and an embedder that is not
-        there.
+        Raises `InvalidInput` for a name in use, an unknown profile or language, and a missing embedder.
         """
         require_admin(identity)
         shown = collection_name(name)
@@ -174,9 +167,9 @@ class CollectionLibrary:
         language: str | None = None,
         groups: Sequence[str] | None = None,
     ) -> Collection:
-        """Give a collection another name, language, or groups that may read it (none: everybody).
+        """Change a collection's name, language, or reader groups (none: everybody may read it).
 
-        Raises `InvalidInput` for a taken name, and `NotFound`.
+        Raises `InvalidInput` for a name in use, and `NotFound`.
         """
         require_admin(identity)
         shown = None if name is None else collection_name(name)
@@ -202,10 +195,10 @@ class CollectionLibrary:
         *,
         resets: Several[str] = (),
     ) -> Collection:
-        """Override settings of the collection's profile, and reset those named in `resets`.
+        """Override settings in the collection's profile, and reset the settings in `resets`.
 
-        A value equal to the profile's is not stored. Raises `InvalidInput` when the result is inconsistent, and
-        `NotFound`; then nothing changes.
+        A value equal to the profile's is not stored. Raises `NotFound`, and `InvalidInput` for contradicting settings;
+        then nothing changes.
         """
         require_admin(identity)
         with (
@@ -238,9 +231,9 @@ def collection_name(name: str) -> str:
 
 
 def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the metadata that searches can filter a document by, without empty values.
+    """Return the metadata for a document's filters, without empty values.
 
-    Raises `InvalidInput` for fields that the profile has no filter for.
+    Raises `InvalidInput` for fields without a filter in the profile.
     """
     kept = {}
     for name, value in given.items():

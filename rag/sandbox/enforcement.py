@@ -1,7 +1,7 @@
 """Give up every right this process does not need. Run as a program, it does so and becomes another program.
 
 Runs in the process itself, after it has loaded its libraries and before it sees a byte of a file. The application
-prepares the rules (`rag.isolation.confinement`); this module only enforces them, so it starts quickly. A failed step
+prepares the rules (`rag.sandbox.confinement`); this module only enforces them, so it starts quickly. A failed step
 ends the process: it never continues with more rights than intended.
 """
 

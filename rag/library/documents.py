@@ -1,6 +1,6 @@
 """Manage the document library for pages and API: upload, confirm, view, retry, delete.
 
-Nothing here does long work: what takes time is queued in the same transaction that asks for it.
+Long work is queued in the transaction of the request.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound, RagError
-from rag.ingestion.bin import Bin
-from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.corrections import Corrections
 from rag.ingestion.document_jobs import DocumentGone, JobQueue
 from rag.ingestion.document_rows import (
@@ -32,14 +30,16 @@ from rag.ingestion.document_rows import (
 from rag.ingestion.estimate import costs_money
 from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
-from rag.ingestion.page_images import PageImages, readable_document
-from rag.ingestion.particulars import DocumentParticulars
 from rag.ingestion.question_templates import nobody_asks
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.suggestions import SuggestStep, form_of, varied
-from rag.ingestion.text_search import documents_with_words
 from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, add_document, add_with_attached
-from rag.ingestion.versions import Versions
+from rag.library.bin import Bin
+from rag.library.collections import CollectionLibrary, narrowing_metadata
+from rag.library.page_images import PageImages, readable_document
+from rag.library.particulars import DocumentParticulars
+from rag.library.text_search import documents_with_words
+from rag.library.versions import Versions
 from rag.profiles import BOARD_PROFILES, profile_of
 from rag.providers.registry import Providers
 from rag.settings import Settings
@@ -70,7 +70,7 @@ from rag.types import (
 
 log = logging.getLogger("rag.ingestion")
 
-# The library has a method called list; within the class that name means the method.
+# The library has a method called `list`, which hides the built-in type within the class.
 Documents = list[Document]
 Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
@@ -82,15 +82,15 @@ Answered = list[AnsweredQuestion]
 PageNumbers = list[int]
 Figures = list[DocumentFigures]
 Board = list[BoardFigures]
-#: The most rows in a table of documents, for people to look through and for a page to read.
+#: The most rows in a table of documents, for readers and for the page.
 DOCUMENTS_PER_PAGE = 50
-#: The highest limit, in US dollars, up to which nobody is asked about a file.
+#: The highest limit, in US dollars, for estimates without confirmation.
 MOST_UNASKED = 100
 
 
 @dataclass(frozen=True)
 class QueueState:
-    """Numbers of a tenant's jobs. `later` counts jobs that wait for a retry, the first at `next_try_at`."""
+    """A tenant's jobs. `later` counts jobs waiting for a retry, the first at `next_try_at`."""
 
     waiting: int
     later: int
@@ -100,7 +100,7 @@ class QueueState:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedFile:
-    """A file that was not accepted."""
+    """A refused file."""
 
     id: UUID
     file_name: str
@@ -120,19 +120,20 @@ class MeaningTotals:
 Refusals = list[RefusedFile]
 
 
-#: Documents that are asked about in a reader's language while the page is drawn; the next reader has them at once.
+#: Documents for which questions in a reader's language are made while the page is drawn. They are stored for the next
+#: reader.
 MADE_FOR_A_READER = 4
 
 
 def _turn_by_turn(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Return the first question of each list, then the second of each; skip entries that are no questions."""
+    """Return the first question in each list, then each second one; skip entries without a question."""
     asked = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     turns = max((len(questions) for questions in asked), default=0)
     return [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
 
 
 class DocumentLibrary(CollectionLibrary):
-    """Reads and changes documents and collections of all tenants.
+    """Reads and changes documents and collections in all tenants.
 
     Changes need an administrator; callers check who may read.
     """
@@ -151,7 +152,7 @@ class DocumentLibrary(CollectionLibrary):
         self._files = files
         self._settings = settings
         self._queue = queue
-        #: Raises where nothing may be spent on documents this month.
+        #: Raises an error if nothing may be spent on documents this month.
         self.check_spending: Callable[[Who], None] = lambda who: None
         self._sandbox = sandbox or sandbox_for(settings)
         self._images = PageImages(database, files, self._sandbox)
@@ -179,18 +180,18 @@ class DocumentLibrary(CollectionLibrary):
         confirmed_up_to: Decimal | None = None,
         replaces: UUID | None = None,
     ) -> Document:
-        """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
+        """Store a file and queue its reading. The password unlocks the file here and is not stored.
 
-        The chunking method and the kind of PDF default to the collection's. Different bytes under a known name become
-        the next version, those of an earlier version too. `metadata` fills the collection's own fields, by
-        which searches can be narrowed; other fields raise `InvalidInput`. With `confirmed_up_to`, in US dollars, an
-        estimate within it needs no confirmation, unless the file replaces another. With `replaces`, the file becomes
-        the next version of that document, whatever its name. Files attached to a mail or a PDF become documents, too,
-        in a folder with the file's name.
+        The chunking method and the PDF type default to the collection's. Other bytes under a known name become the next
+        version, also if an earlier version had the same bytes. `metadata` fills the collection's own filter fields;
+        other fields raise `InvalidInput`. With `confirmed_up_to`, in US dollars, an estimate within it needs no
+        confirmation, unless the file replaces another. With `replaces`, the file becomes the next version of that
+        document, whatever its name. Files attached to a mail or a PDF become documents, too, in a folder with the
+        file's name.
 
-        Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
-        `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content; one that failed
-        is tried again instead.
+        Raises a `DocumentError` for an unusable file: `PasswordNeeded` and `PasswordWrong` ask for a password,
+        `DocumentAlreadyStored` has the `document_id` and `title` of the document with the same content. A failed
+        document with the same content is tried again instead.
         """
         require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
@@ -233,11 +234,11 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, added[0])
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
-        """Confirm the estimate: the document is processed. Does nothing when it was confirmed already.
+        """Confirm the estimate, and process the document. Repeated calls have no effect.
 
-        It replaces the published version, even a later one.
+        The document will replace the published version, even a later one.
 
-        Raises `BudgetSpent` where it costs something and the company's budget for this month is spent.
+        Raises `BudgetSpent` for a paid document if the company's budget for this month is spent.
         """
         require_admin(identity)
         if costs_money(self.get(identity, document_id).estimate):
@@ -250,7 +251,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def confirm_all(self, identity: Identity, *, until: datetime) -> int:
-        """Confirm every estimate made by `until`, whose total was shown then. Returns the number of documents."""
+        """Confirm all estimates made by `until`, whose total the person saw. Returns the number of documents."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             found = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
@@ -259,9 +260,9 @@ class DocumentLibrary(CollectionLibrary):
         return len(found)
 
     def discard(self, identity: Identity, document_id: UUID) -> None:
-        """Decline the estimate: the document and its file are removed.
+        """Decline the estimate, and remove the document with its file.
 
-        Raises `InvalidInput` when another administrator confirmed it meanwhile.
+        Raises `InvalidInput` if another administrator confirmed it meanwhile.
         """
         if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
             self.get(identity, document_id)
@@ -278,10 +279,10 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def delete(self, identity: Identity, document_id: UUID) -> None:
-        """Remove a document with all its versions, or one version that does not answer now.
+        """Delete a document with all its versions, or a single version that is not published.
 
-        Pages, chunks, vectors and keywords go in one transaction, which also asks for the file to be removed. Raises
-        `NotFound`, `SignInAgain`. When this returns, nothing of it can be found or opened.
+        One transaction deletes pages, chunks, vectors and keywords, and queues the removal of the file. Afterwards
+        nothing of the document can be found or opened. Raises `NotFound`, `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -289,7 +290,7 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
 
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
-        """Delete a document in one of these states, or in any. Returns whether there was one."""
+        """Delete a document if it has one of these states; without states, always. Tell whether it was there."""
         require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
@@ -301,7 +302,7 @@ class DocumentLibrary(CollectionLibrary):
         return bool(removed)
 
     def _forget(self, tenant_id: str, removed: Iterable[UUID]) -> None:
-        """Remove the pictures of deleted documents, and the files that wait to be removed."""
+        """Remove the pictures of deleted documents, and their waiting files."""
         removed = list(removed)
         for document_id in removed:
             self._images.forget(document_id)
@@ -310,9 +311,9 @@ class DocumentLibrary(CollectionLibrary):
             self._removals.run(tenant_id)
 
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
-        """Delete a collection with its documents and conversations, given its name as confirmation.
+        """Delete a collection with its documents and conversations, given its name for confirmation.
 
-        Its questions and costs stay in the analytics. Raises `InvalidInput` for another name, `NotFound`,
+        Its questions and costs stay in the analytics. Raises `InvalidInput` for a wrong name, `NotFound`,
         `SignInAgain`.
         """
         require_admin(identity)
@@ -341,11 +342,11 @@ class DocumentLibrary(CollectionLibrary):
 
     @property
     def confinement(self) -> Mapping[str, str] | None:
-        """How the processes that read files are confined; None before one has started."""
+        """The confinement of the reading processes; None before the first one started."""
         return self._sandbox.known_means
 
     def start_reader(self) -> None:
-        """Have a process that reads files started and confined. Raises `DocumentError`s."""
+        """Start and confine a reading process. Raises `DocumentError`."""
         self._sandbox.means()
 
     @property
@@ -378,7 +379,7 @@ class DocumentLibrary(CollectionLibrary):
         found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
         return int(found)
 
-    # What the pages show, a part at a time
+    # Parts shown on pages
 
     def find(
         self,
@@ -389,29 +390,29 @@ class DocumentLibrary(CollectionLibrary):
         limit: int = DOCUMENTS_PER_PAGE,
         offset: int = 0,
     ) -> Documents:
-        """Find a page of the documents that meet the filters; posts of notice boards come last."""
+        """Return a page of filtered documents; posts on notice boards come last."""
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
         rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def rows(self, who: Who, filters: DocumentFilters, *, limit: int, sort: DocumentSort = "newest") -> Rows:
-        """List the documents that meet the filters as rows of a table; posts of notice boards come last."""
+        """Return filtered documents as table rows; posts on notice boards come last."""
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort, "limit": limit}
         rows = self._database.fetch_all(who, "library_rows", DocumentRow, **parameters)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
     def questions_of(self, who: Who, document: Document, *, limit: int = 50) -> Answered:
-        """List the questions that were answered from a document or a version of it, the latest first."""
+        """List the questions answered from a document in any version, the latest first."""
         where = {"original_id": document.original_id, "limit": limit}
         return self._database.fetch_all(who, "questions_of_document", AnsweredQuestion, **where)
 
     def replaced_by(self, who: Who, document: Document) -> Document | None:
-        """Return the version to be replaced: the published one, else the latest that is still waiting."""
+        """Return the version to be replaced: the published one, else the latest waiting one."""
         found = self._database.fetch_value(who, "replaced_document", document_id=document.id)
         return self.get(who, found) if found is not None else None
 
     def differing_pages(self, who: Who, document: Document, other: Document) -> PageNumbers:
-        """Return the numbers of the pages whose text is not the same in both, spaces aside."""
+        """Return the numbers of the pages with different text, ignoring spaces."""
         ours = {page.number: page.text.split() for page in self.pages(who, document.id)}
         theirs = {page.number: page.text.split() for page in self.pages(who, other.id)}
         return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))
@@ -419,7 +420,7 @@ class DocumentLibrary(CollectionLibrary):
     def keep_both(self, identity: Identity, document_id: UUID) -> Document:
         """Process a waiting version as a separate document beside the current one.
 
-        Raises `InvalidInput` when it does not wait any more, or replaces nothing.
+        Raises `InvalidInput` if it no longer waits, or replaces nothing.
         """
         require_admin(identity)
         title = f"{self.get(identity, document_id).title} (2)"
@@ -445,7 +446,7 @@ class DocumentLibrary(CollectionLibrary):
     # Files that were not accepted
 
     def note_refused(self, identity: Identity, file_name: str, file_size: int, reason: str) -> None:
-        """Keep a file's name and the reason it was refused for, until the person has seen it."""
+        """Store a refused file's name and the reason until the person has seen it."""
         values = {"file_name": file_name[:300], "file_size": file_size, "reason": reason}
         self._database.execute(identity, "note_refused_file", account_id=identity.account_id, **values)
 
@@ -454,21 +455,21 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(identity, "find_refused_files", RefusedFile, account_id=identity.account_id)
 
     def dismiss_refused(self, identity: Identity, file_id: UUID | None = None) -> None:
-        """Remove one of them from the list, or all."""
+        """Remove a refused file from the list, or all."""
         self._database.execute(identity, "drop_refused_files", account_id=identity.account_id, file_id=file_id)
 
     def with_words(self, who: Who, text: str) -> tuple[UUID, ...]:
-        """Return the searchable documents whose text holds all these words."""
+        """Return the searchable documents with all these words."""
         return tuple(documents_with_words(self._database, who, [c.id for c in self.collections(who)], text))
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
-        """Count the documents that meet the filters, and tell when the newest of them came."""
+        """Count the filtered documents, and return the newest one's time."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_count"], filters.parameters()).fetchone()
         return row or (0, None)
 
     def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
-        """Count the documents that meet the filters and can be tried again, and those that lack tags."""
+        """Count the filtered documents that can be tried again, and those without tags."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
         return row or (0, 0)
@@ -482,12 +483,12 @@ class DocumentLibrary(CollectionLibrary):
         until: datetime | None = None,
         is_untagged: bool = False,
     ) -> Names:
-        """List the names of documents that meet the filters and came by `until`, newest first."""
+        """List the names of filtered documents added by `until`, newest first."""
         parameters = {**filters.parameters(), "limit": limit, "until": until, "is_untagged": is_untagged}
         return self._database.fetch_all(who, "library_names", DocumentName, **parameters)
 
     def figures(self, who: Who) -> Figures:
-        """Count the library's documents by each value it can be filtered by."""
+        """Count the library's documents by each value of its filters."""
         rows = self._database.fetch_all(who, "library_figures", DocumentFigures)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
@@ -501,22 +502,22 @@ class DocumentLibrary(CollectionLibrary):
         return {document_id: DocumentStatus(status) for document_id, status in rows}, total
 
     def searchable_collections(self, who: Who) -> set[UUID]:
-        """List the collections that have a searchable document."""
+        """List the collections with a searchable document."""
         with self._database.transaction(who) as connection:
             return {row[0] for row in connection.execute(queries["searchable_collections"])}
 
     def others_to_ask(self, who: Who, first: Collection) -> tuple[Collection, ...]:
-        """Return all other collections that `who` may read and that have a searchable document, oldest first."""
+        """Return the other collections with a searchable document that `who` may read, oldest first."""
         ready = self.searchable_collections(who)
         return tuple(c for c in self.collections(who) if c.id in ready and c.id != first.id)
 
     def categories(self, who: Who, collection_id: UUID) -> dict[str, str]:
-        """Return the names of a notice board's categories by their slugs."""
+        """Return a notice board's categories: slug → name."""
         with self._database.transaction(who) as connection:
             return dict(connection.execute(queries["board_categories"], {"collection_id": collection_id}).fetchall())
 
     def years(self, who: Who, collection_id: UUID) -> tuple[int, ...]:
-        """Return the years that the documents of a collection are about, the latest first."""
+        """Return the years covered by a collection's documents, the latest first."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["document_years"], {"collection_id": collection_id}).fetchall()
         return tuple(row[0] for row in rows)
@@ -527,13 +528,13 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(who, "board_figures", BoardFigures, **where)
 
     def posts(self, who: Who, filters: PostFilters, *, limit: int = DOCUMENTS_PER_PAGE, offset: int = 0) -> Documents:
-        """List a page of a board's posts, pinned and important ones first, then the latest."""
+        """List a page of a board's posts: pinned and important ones first, then the latest."""
         parameters = {**filters.parameters(), "limit": limit, "offset": offset}
         rows = self._database.fetch_all(who, "board_page", Document, **parameters)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def count_posts(self, who: Who, filters: PostFilters) -> int:
-        """Count the posts of a board that meet the filters."""
+        """Count a board's filtered posts."""
         return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
 
     def get(self, who: Who, document_id: UUID) -> Document:
@@ -564,7 +565,7 @@ class DocumentLibrary(CollectionLibrary):
         return int(self._database.fetch_value(who, "count_chunks", document_id=document_id))
 
     def original(self, who: Who, document_id: UUID) -> bytes:
-        """Return the file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""
+        """Return the file, without a password: the upload unlocked it. Raises `NotFound`."""
         document = self.get(who, document_id)
         if not document.file_path:
             raise NotFound("This document was registered without a file; its text is on its pages.")
@@ -573,7 +574,7 @@ class DocumentLibrary(CollectionLibrary):
     def page_image(
         self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
     ) -> bytes:
-        """Draw a page as PNG for somebody who may read the document; see `PageImages.draw`."""
+        """Draw a page as PNG for a person who may read the document; see `PageImages.draw`."""
         return self._images.draw(who, document_id, page, highlight=highlight, sentence=sentence, scale=scale)
 
     def suggested_questions(
@@ -586,13 +587,11 @@ class DocumentLibrary(CollectionLibrary):
         languages: Sequence[str] = (),
         limit: int = 4,
     ) -> Questions:
-        """Suggest questions the collection's documents answer, from as many different documents as possible.
+        """Suggest questions answered in the collection, from as many documents as possible.
 
-        `others` are collections asked beside it; `document_ids` are the only documents asked, if any are named.
-
-        `languages` are the reader's, the preferred first (ISO 639-1, "ko-KR" is read as "ko"). Questions in them come
-        first, from documents in that language before others; then questions in the collection's language; then the
-        rest.
+        `others` are collections asked too; `document_ids`, if given, limits the documents. `languages` are the reader's
+        languages, the preferred first (ISO 639-1; "ko-KR" counts as "ko"). Questions in them come first, from documents
+        in the same language before others; then questions in the collection's language; then the rest.
         """
         rows = self._database.fetch_all(
             who,
@@ -612,7 +611,7 @@ class DocumentLibrary(CollectionLibrary):
                 for row in rows
                 if (row.language == group if group is not None else row.language not in wanted)
             ]
-            # Only the first few: the second form of a question comes before the sixth document's first.
+            # Limit the documents: a document's second question comes before the sixth document's first.
             found += varied(_turn_by_turn(own)[: 3 * limit], form_of, limit)
             if group in readers and len(found) < limit:
                 rest = [row for row in rows if row.language != group]
@@ -624,7 +623,7 @@ class DocumentLibrary(CollectionLibrary):
         return SuggestStep(self._database, self._settings)
 
     def _elsewhere(self, who: Who, rows: Sequence[SuggestedQuestions], language: str, limit: int) -> QuestionLists:
-        """Return questions in a reader's language about documents in others, made where they have none yet."""
+        """Return questions in a reader's language about documents in other languages; make missing ones."""
         found: QuestionLists = []
         made = count = 0
         for row in rows:
@@ -640,19 +639,19 @@ class DocumentLibrary(CollectionLibrary):
         return found
 
     def queue_state(self, tenant_id: str) -> QueueState:
-        """Count the tenant's jobs that wait and that run, in all processes."""
+        """Count the tenant's waiting and running jobs in all processes."""
         state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     def meaning_totals(self, tenant_id: str) -> MeaningTotals:
-        """Count passages and vectors of meaning; zero and zero for collections without meaning."""
+        """Count passages and vectors of meaning; both 0 without a model of meaning."""
         if self._providers.meaning is None:
             return MeaningTotals(passages=0, done=0)
         totals = self._database.fetch_one(tenant_id, "meaning_totals", MeaningTotals)
         return totals or MeaningTotals(passages=0, done=0)
 
     def metadata_values(self, who: Who, collection_id: UUID, field: str) -> Questions:
-        """List the values that a metadata field has in a collection's documents and their chunks."""
+        """List a metadata field's values in a collection's documents and chunks."""
         with self._database.transaction(who) as connection:
             parameters = {"collection_id": collection_id, "field": field}
             return [row[0] for row in connection.execute(queries["metadata_values"], parameters).fetchall()]

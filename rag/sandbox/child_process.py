@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rag.isolation.confinement import READING, AccessRules, confinement
-from rag.isolation.enforcement import confine
+from rag.sandbox.confinement import READING, AccessRules, confinement
+from rag.sandbox.enforcement import confine
 
 try:
     import resource

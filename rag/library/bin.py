@@ -23,10 +23,10 @@ from rag.types import Identity, Who
 
 #: How long a document stays in the bin.
 BIN_DAYS = 30
-#: Documents in one transaction: publishing in their collections waits that long.
+#: Documents per transaction: publishing in their collections waits for it.
 DOCUMENTS_AT_ONCE = 100
 NO_LONGER_HERE = "This document is no longer in the bin."
-#: The most rows on the page of the bin.
+#: The most rows on the bin's page.
 SHOWN = 20_000
 
 #: Estimates a restored document whose vectors have to be made again.
@@ -35,20 +35,20 @@ Estimate = Callable[[Connection, DocumentJob], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Binned:
-    """What is in the bin, and since when."""
+    """An entry in the bin, with the time it was put there."""
 
     id: UUID
     binned_at: datetime
 
     @property
     def kept_until(self) -> datetime:
-        """When it is deleted for good."""
+        """The time of final deletion."""
         return self.binned_at + timedelta(days=BIN_DAYS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BinnedDocument(Binned):
-    """A document in the bin, with all versions that came there with it."""
+    """A document in the bin, with the versions deleted together with it."""
 
     title: str
     file_name: str
@@ -60,7 +60,7 @@ class BinnedDocument(Binned):
 
 @dataclass(frozen=True, kw_only=True)
 class BinnedCollection(Binned):
-    """A collection in the bin, with the documents that came there with it and what was asked in it."""
+    """A collection in the bin, with the documents and conversations deleted together with it."""
 
     name: str
     documents: int
@@ -85,11 +85,11 @@ class Bin:
         self._forget = forget
 
     def put(self, identity: Identity, document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> int:
-        """Put documents into the bin: of one that answers all versions, else that version.
+        """Put documents into the bin: a published document with all versions, an unpublished version alone.
 
-        When this returns, no question finds them, and their pages and files cannot be opened. Returns the number of
-        documents given that were not there before. Raises `SignInAgain`; with `is_unconfirmed`, `InvalidInput` when
-        none of them waits for a decision any more.
+        Afterwards no question finds them, and their pages and files cannot be opened. Returns the number of given
+        documents put there now. Raises `SignInAgain`; with `is_unconfirmed`, `InvalidInput` if none waits for a
+        decision any more.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -113,9 +113,9 @@ class Bin:
         return binned
 
     def put_collection(self, identity: Identity, collection_id: UUID) -> None:
-        """Put a collection into the bin with its documents; its conversations are hidden meanwhile.
+        """Put a collection into the bin with its documents, and hide its conversations.
 
-        When this returns, nobody can choose it, and no question finds what it holds. Raises `NotFound`, `SignInAgain`.
+        Afterwards nobody can choose it, and no question finds its documents. Raises `NotFound`, `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -129,13 +129,13 @@ class Bin:
             connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
 
     def collections(self, who: Who) -> builtins.list[BinnedCollection]:
-        """List the collections in the bin, what came last first."""
+        """List the collections in the bin, the last deleted first."""
         return self._database.fetch_all(who, "binned_collections", BinnedCollection)
 
     def take_collection_back(self, identity: Identity, collection_id: UUID) -> builtins.list[str]:
-        """Restore a collection with the documents deleted together with it; return the reasons for documents that stay.
+        """Restore a collection and the documents deleted together with it; return the reasons for documents left.
 
-        If its name is in use by now, the day of its deletion is added to the name. Raises `NotFound`.
+        If its name is in use now, the day of deletion is added to the name. Raises `NotFound`.
         """
         require_admin(identity)
         where = {"collection_id": collection_id}
@@ -157,7 +157,7 @@ class Bin:
         return int(self._database.fetch_value(who, "count_binned"))
 
     def take_back_all(self, identity: Identity, document_ids: Iterable[UUID]) -> builtins.list[str]:
-        """Take back documents as one act; return why some stay in the bin, each sentence once."""
+        """Restore documents together; return the reasons for documents left in the bin, each sentence once."""
         require_admin(identity)
         wanted, problems = [*dict.fromkeys(document_ids)], dict[str, None]()
         with one_act():
@@ -166,7 +166,7 @@ class Bin:
                 try:
                     missing = self._take_back(identity, part)
                 except errors.UniqueViolation:
-                    # A document whose content was added again meanwhile stays; the others are taken back.
+                    # A document stays if its content was added again meanwhile; the others are restored.
                     for document_id in part:
                         try:
                             self.take_back(identity, document_id)
@@ -178,10 +178,10 @@ class Bin:
         return [*problems]
 
     def take_back(self, identity: Identity, document_id: UUID) -> None:
-        """Return a document with its versions to where they were; it answers again at once where it did.
+        """Restore a document with its versions; a document that answered before answers again at once.
 
-        Where the collection's vectors are of another model by now, it is estimated first and waits for a yes. Raises
-        `NotFound`, and `InvalidInput` when the same content was added again meanwhile.
+        If the collection has another embedding model now, the document is estimated and waits for confirmation. Raises
+        `NotFound`, and `InvalidInput` if the same content was added again meanwhile.
         """
         require_admin(identity)
         try:
@@ -195,7 +195,7 @@ class Bin:
             raise NotFound(NO_LONGER_HERE)
 
     def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
-        """Take documents back together. Return the ids that are not in the bin."""
+        """Restore documents together. Return the ids missing from the bin."""
         with self._database.transaction(identity) as connection:
             wanted = {"document_ids": [*document_ids]}
             connection.execute(queries["take_collections_back"], {**wanted, "collection_id": None})
@@ -225,7 +225,7 @@ class Bin:
         return self._delete(identity, document_ids)
 
     def empty(self, tenant_id: str) -> int:
-        """Delete what has been in the bin for thirty days, and ask for the next time."""
+        """Delete entries after thirty days in the bin, and queue the next run."""
         return self._delete(tenant_id, ())
 
     def _delete(self, who: Identity | str, document_ids: Sequence[UUID]) -> int:

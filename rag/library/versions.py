@@ -1,6 +1,6 @@
-"""Restore versions of a document, and run its steps again by hand.
+"""Restore a document's versions, and run its steps again by hand.
 
-The published version goes on answering until the next one is complete.
+The published version answers until the next one is complete.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Versions:
         self._control = JobControl(database)
 
     def of(self, who: Who, document: Document) -> list[Document]:
-        """List all versions of a document, the latest first."""
+        """List a document's versions, the latest first."""
         found = find_documents(self._database, who, original_id=document.original_id)
         return sorted(found, key=lambda version: -version.version)
 
     def restore(self, identity: Identity, document_id: UUID) -> Document:
-        """Let an earlier version answer again, at once and free of charge.
+        """Publish an earlier version again, at once and free.
 
-        When the collection has another embedding model since, it is estimated first and waits for a yes. Raises
-        `NotFound`, and `InvalidInput` for a version that has not been superseded.
+        If the collection has another embedding model now, the version is estimated and waits for confirmation. Raises
+        `NotFound`, and `InvalidInput` for a version that was not superseded.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -69,11 +69,11 @@ class Versions:
         only_missing: bool = True,
         chunking_method: ChunkingMethod | None = None,
     ) -> Document:
-        """Run a step of a searchable document again. Returns the document being processed for it.
+        """Run a step again for a searchable document. Returns the document being processed.
 
-        Chunking and embedding make a new version of the same file, which is estimated and waits for a yes; its vectors
-        are all new. Tags are written while the document goes on answering: where they are missing, or all. Raises
-        `InvalidInput` where there is nothing to do.
+        Chunking and embedding make a new version from the same file, which is estimated, waits for confirmation and
+        gets new vectors. Tags are written while the document answers: missing ones, or all. Raises `InvalidInput` if
+        there is nothing to do.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -84,7 +84,7 @@ class Versions:
         if step is Step.TAG:
             return self._tag_again(identity, job, only_missing=only_missing)
         if only_missing and chunking_method in (None, document.chunking_method):
-            # Publishing needs every chunk to have its vector.
+            # Publishing needs a vector for every chunk.
             raise InvalidInput("Nothing is missing: every passage of this document has its vector.")
         if document.mime_type == EXPORT_TYPE and chunking_method not in (None, document.chunking_method):
             raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it again.")
@@ -111,11 +111,11 @@ class Versions:
         pdf_type: PdfType = "auto",
         confirmed_up_to: Decimal | None = None,
     ) -> Document:
-        """Read the file of a document again, with text recognition where needed. Returns the document made for it.
+        """Read a document's file again, with text recognition if needed. Returns the document made for it.
 
-        One that answers goes on answering: the new version is estimated, and waits for a yes where it costs more than
-        `confirmed_up_to`, in US dollars. One that failed, or waits for recognition, is read itself. Raises
-        `InvalidInput` while it is worked on.
+        A published document keeps answering: a new version is estimated, and waits for confirmation if it costs more
+        than `confirmed_up_to`, in US dollars. A failed document, or one waiting for recognition, is read itself. Raises
+        `InvalidInput` while it is being processed.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -158,7 +158,7 @@ class Versions:
         return self._job(identity, document.id).document
 
     def estimate(self, connection: Connection, job: DocumentJob) -> dict[str, Any]:
-        """Estimate what processing a document's stored pages would cost."""
+        """Estimate the cost of processing a document's stored pages."""
         key = {"document_id": job.document.id}
         found = connection.execute(queries["document_work"], key).fetchone()
         sections = sections_from_json(found[0]) if found else ()

@@ -1,4 +1,4 @@
-"""Find the documents with all of some words, and the places in a document. No paid calls."""
+"""Find the documents with all given words, and the places in a document. No paid calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rag.types import DocumentPage, Who
 
 
 def documents_with_words(database: Database, who: Who, collection_ids: Sequence[UUID], text: str) -> list[UUID]:
-    """Return the searchable documents that hold every word of `text`, in any of its forms.
+    """Return the searchable documents with every word in `text`, in any form.
 
-    The words are analysed as in each language of the collections; filler words do not count.
+    The words are analysed in each language of the collections; filler words do not count.
     """
     if not collection_ids or not text.strip():
         return []
@@ -44,7 +44,7 @@ def documents_with_words(database: Database, who: Who, collection_ids: Sequence[
     return [places[at][2] for at in sorted(found)]
 
 
-#: Not within a word, for scripts that part their words.
+#: Not within a word, in scripts with spaces between words.
 BEGINS = r"(?<![A-Za-z0-9\u00c0-\u052f])"
 #: Characters shown before and after a match.
 AROUND = 70
@@ -52,7 +52,7 @@ AROUND = 70
 
 @dataclass(frozen=True)
 class Finding:
-    """A place in a document: its page, the text around it, and the words found there as they are written."""
+    """A place in a document: page, surrounding text, and the words found there, as written."""
 
     page: int
     text: str
@@ -77,9 +77,9 @@ def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> li
 
 
 def page_with_words(pages: Sequence[DocumentPage], text: str) -> int:
-    """Return the number of the page to open for these words: where they are as written, else with most of their forms.
+    """Return the page to open for these words: the page with the words as written, else with most of their forms.
 
-    It is the first page where no page has any of them.
+    If no page has any word, the first page is returned.
     """
     if places := find_in_pages(pages, text, limit=1):
         return places[0].page
@@ -96,7 +96,7 @@ def _places(page: DocumentPage, pattern: re.Pattern[str]) -> list[Finding]:
     places, shown = [], 0
     for match in pattern.finditer(page.text):
         if match.start() < shown:
-            continue  # is in the text around the one before
+            continue  # already within the previous surrounding text
         start, shown = max(match.start() - AROUND, 0), match.end() + AROUND
         start = page.text.find(" ", start, match.start()) + 1 if start else 0
         end = page.text.rfind(" ", match.end(), shown)

@@ -1,7 +1,7 @@
-"""Show pages of PDFs and pictures, to those who may read the document and nobody else.
+"""Show pages of PDFs and pictures, only to people who may read the document.
 
-The database decides on every call, also for a picture that is kept: row-level security returns a document only within
-its tenant, and only to people whose group may read its collection. A picture is drawn in the sandbox, at first need.
+The database decides on every call, also for a cached picture: row-level security returns a document only within its
+tenant, and only to people whose group may read its collection. The sandbox draws a picture when it is first needed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rag.storage.database import Database
 from rag.storage.files import Originals
 from rag.types import Document, Who
 
-#: Pictures kept; one has some hundred kilobytes.
+#: Cached pictures, each with some hundred kilobytes.
 KEPT = 48
 SMALLEST_SCALE, LARGEST_SCALE = 0.2, 4.0
 
 
 class PageImages:
-    """Draws pages for people, and keeps the last ones. Thread-safe."""
+    """Draws pages, and caches the last ones. Thread-safe."""
 
     def __init__(self, database: Database, files: Originals, sandbox: Sandbox) -> None:
         self._database = database
@@ -36,10 +36,9 @@ class PageImages:
     def draw(
         self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
     ) -> bytes:
-        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked, and a sentence of it more strongly.
+        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked and a sentence in it marked more strongly.
 
-        Raises `NotFound` for a document that this person may not read and for a page that is not there, and a
-        `DocumentError` when the page cannot be drawn.
+        Raises `NotFound` for an unreadable document and a missing page, and `DocumentError` if drawing fails.
         """
         document = readable_document(self._database, who, document_id)
         if not may_be_pictures(document):
@@ -70,7 +69,7 @@ class PageImages:
 
 
 def readable_document(database: Database, who: Who, document_id: UUID) -> Document:
-    """Return a document that this person may read. Raises `NotFound` for any other, as for one that is not there."""
+    """Return a document that this person may read. Raises `NotFound` otherwise, also for a missing document."""
     found = find_documents(database, who, document_id=document_id)
     if not found:
         raise NotFound("This document does not exist, or no longer.")

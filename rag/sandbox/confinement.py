@@ -2,7 +2,7 @@
 
 On Linux: a separate account if the application is root, Landlock for files, a seccomp filter allowing only harmless
 system calls, an empty network, limits. On macOS a sandbox-exec profile. If a means is missing the others still hold,
-and `python -m rag doctor` lists the active ones. `rag.isolation.enforcement` applies them in the process.
+and `python -m rag doctor` lists the active ones. `rag.sandbox.enforcement` applies them in the process.
 
 System calls go through ctypes: the Landlock packages on PyPI are versions 0.x and development releases, and pyseccomp's
 last release is from 2021.
@@ -24,8 +24,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rag.isolation import enforcement as confined
-from rag.isolation.service_account import NOBODY, READER_ACCOUNT, reader_account
+from rag.sandbox import enforcement as confined
+from rag.sandbox.service_account import NOBODY, READER_ACCOUNT, reader_account
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: PDFium looks here for fonts a PDF names without embedding them.

@@ -1,4 +1,4 @@
-"""Keep what people write about documents: title, folder, tags, owner, dates, language. It applies to all versions."""
+"""Store a document's particulars: title, folder, tags, owner, dates, language. They apply to all its versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
-from rag.ingestion.collections import LANGUAGES
+from rag.library.collections import LANGUAGES
 from rag.retrieval.bm25.index import index_documents
 from rag.storage.database import Database, queries
 from rag.types import DocumentFilters, DocumentStatus, Identity, Who
@@ -28,7 +28,7 @@ LONGEST_VIEW_NAME = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Particulars:
-    """Changes to a document; None leaves a field as it is. Owner and dates are given together with their fellows."""
+    """Changes to a document; None leaves a field unchanged. Owner and dates are given together, each with its flag."""
 
     title: str | None = None
     folder: str | None = None
@@ -45,7 +45,7 @@ class Particulars:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedView:
-    """Filters of the library under a name that a person gave them."""
+    """A person's named filters for the library."""
 
     id: UUID
     name: str
@@ -62,7 +62,7 @@ class Reminders:
 
 @dataclass(frozen=True, kw_only=True)
 class Shelves:
-    """The folders and tags in use, each with how many documents it holds itself."""
+    """The folders and tags in use, with their numbers of documents; subfolders count separately."""
 
     folders: dict[str, int]
     tags: dict[str, int]
@@ -75,10 +75,10 @@ class DocumentParticulars:
         self._database = database
 
     def change(self, identity: Identity, document_ids: Sequence[UUID], changes: Particulars) -> None:
-        """Write the changes for all versions of these documents; a title is for one document only.
+        """Write the changes to all versions of these documents; a title is for a single document.
 
-        With another title, folder or language a document's words are indexed again. With another title or language its
-        meaning is read again in the background. Raises `InvalidInput`, and `NotFound` when none of them is there.
+        A new title, folder or language indexes a document's words again. A new title or language also reads its meaning
+        again, in the background. Raises `InvalidInput`, and `NotFound` if no document exists.
         """
         require_admin(identity)
         if changes.title is not None and len(document_ids) != 1:
@@ -113,7 +113,7 @@ class DocumentParticulars:
     def tag(
         self, identity: Identity, document_ids: Sequence[UUID], *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> None:
-        """Give documents tags and take others from them. Raises `InvalidInput`, `NotFound`."""
+        """Add tags to documents and remove others. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
         nothing = dict.fromkeys(("title", "folder", "tags", "language", "owner_id"))
         dates = dict.fromkeys(("valid_from", "valid_until", "review_on"))
@@ -129,7 +129,7 @@ class DocumentParticulars:
         self._note(identity, parameters)
 
     def move(self, identity: Identity, document_ids: Sequence[UUID], folder: str) -> None:
-        """Put documents into a folder; into none with an empty name. Raises `InvalidInput`, `NotFound`."""
+        """Move documents into a folder; "" is the top level. Raises `InvalidInput`, `NotFound`."""
         self.change(identity, document_ids, Particulars(folder=folder))
 
     def _note(
@@ -168,18 +168,18 @@ class DocumentParticulars:
         return Shelves(folders=found["folder"], tags=found["tag"])
 
     def reminders(self, who: Who, *, owner_id: UUID | None = None) -> Reminders:
-        """Count the searchable documents that need their owner; of all owners without one."""
+        """Count the searchable documents that need their owner's attention; without `owner_id`, for all owners."""
         found = self._database.fetch_one(who, "library_reminders", Reminders, owner_id=owner_id)
         return found or Reminders(expired=0, to_review=0)
 
     # Views
 
     def views(self, identity: Identity) -> list[SavedView]:
-        """List a person's views of the library by name."""
+        """List a person's saved views by name."""
         return self._database.fetch_all(identity, "find_views", SavedView, account_id=identity.account_id)
 
     def save_view(self, identity: Identity, name: str, filters: DocumentFilters) -> None:
-        """Keep filters under a name; the same name again takes the new ones. Raises `InvalidInput`."""
+        """Save filters under a name; a known name gets the new filters. Raises `InvalidInput`."""
         name = " ".join(name.split())
         if not 1 <= len(name) <= LONGEST_VIEW_NAME:
             raise InvalidInput(f"Give the view a name of at most {LONGEST_VIEW_NAME} characters.")
@@ -197,7 +197,7 @@ class DocumentParticulars:
 
 
 def filters_to_json(filters: DocumentFilters) -> dict[str, Any]:
-    """Return the filters a view keeps: all but ids that were found by text, which is searched again."""
+    """Return a view's filters without ids found by text: the text is searched again."""
     values = {
         "text": filters.text,
         "statuses": [status.value for status in filters.statuses],
@@ -213,7 +213,7 @@ def filters_to_json(filters: DocumentFilters) -> dict[str, Any]:
 
 
 def title_given(title: str) -> str:
-    """Return a title as it is kept. Raises `InvalidInput`."""
+    """Normalise a title. Raises `InvalidInput`."""
     name = _plain_line(title)
     if not 1 <= len(name) <= LONGEST_TITLE:
         raise InvalidInput(f"Give the document a title of at most {LONGEST_TITLE} characters.")
@@ -221,7 +221,7 @@ def title_given(title: str) -> str:
 
 
 def folder_given(folder: str) -> str:
-    """Return a folder's name with one slash between a folder and those within it. Raises `InvalidInput`."""
+    """Normalise a folder's name, with single slashes between folders. Raises `InvalidInput`."""
     name = "/".join(filter(None, (part.strip() for part in re.split(r"[/\\]", _plain_line(folder)))))
     if len(name) > LONGEST_FOLDER:
         raise InvalidInput(f"The name of a folder has at most {LONGEST_FOLDER} characters.")
@@ -229,7 +229,7 @@ def folder_given(folder: str) -> str:
 
 
 def tags_given(tags: Sequence[str]) -> list[str]:
-    """Return tags as they are kept: each once, without a comma. Raises `InvalidInput`."""
+    """Normalise tags: unique, without commas. Raises `InvalidInput`."""
     found = list(dict.fromkeys(filter(None, (_plain_line(tag.replace(",", " ")) for tag in tags))))
     if any(len(tag) > LONGEST_TAG for tag in found):
         raise InvalidInput(f"A tag has at most {LONGEST_TAG} characters.")

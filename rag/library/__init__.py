@@ -1,0 +1,1 @@
+"""The administrator's library: collections, documents, versions and the bin."""

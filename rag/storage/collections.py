@@ -1,0 +1,15 @@
+"""Read collections."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from rag.storage.database import Database
+from rag.types import Collection, Who
+
+
+def find_collections(
+    database: Database, who: Who, *, collection_id: UUID | None = None, name: str | None = None
+) -> list[Collection]:
+    """Return a tenant's collections, oldest first; `collection_id` and `name` narrow the search."""
+    return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)
