@@ -84,6 +84,9 @@ def visual(line: str) -> bytes:
         "KLM-24 NSO APC",
         "ABGD HVS 24 TIK",
         "ABGD travel HVS",
+        "ABGD: travel expense claim form HVS human resources portal.",
+        "ABG TIK global mobility services department extension 4415.",
+        "HVS form w8ben part 2 TIK LMN hr example.com ABG 31.12.2026.",
     ],
 )
 def test_latin_words_brackets_and_numbers_within_a_line_from_right_to_left_keep_their_order(line: str) -> None:
@@ -96,6 +99,15 @@ def test_brackets_and_words_of_a_line_from_left_to_right_stay_as_they_are() -> N
         b"BT /F 10 Tf 1 0 0 1 60 700 Tm (the word \\(in brackets\\) is ) Tj (CBA) Tj ( and no more \\)a\\( of it) Tj ET"
     )
     assert read(drawn, {**SAME, **HEBREW}) == "the word (in brackets) is אבג and no more )a( of it"
+
+
+def test_a_word_from_right_to_left_at_the_end_of_a_latin_line_stays_there() -> None:
+    lines = [b"(the leave is called ) Tj (CBA) Tj", b"(ask the office for it) Tj", b"(before the end of june) Tj"]
+    drawn = b"\n".join(
+        b"BT /F 10 Tf 1 0 0 1 60 %d Tm %s ET" % (700 - 14 * place, line) for place, line in enumerate(lines)
+    )
+    text = read(drawn, {**SAME, **HEBREW})
+    assert text == "the leave is called אבג\nask the office for it\nbefore the end of june"
 
 
 def test_figures_that_a_font_draws_raised_make_no_other_number() -> None:

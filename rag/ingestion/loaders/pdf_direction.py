@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import bidirectional
 
 import pypdfium2.raw as pdfium
 
 #: Hebrew and Arabic letters with their marks, without figures.
-WORD = re.compile("[\u0590-\u05ff\u0610-\u065f\u066e-\u06d5\u06e5-\u06ef\u06fa-\u06ff\u0750-\u077f\u08a0-\u08ff]{2,}")
+FROM_RIGHT = "\u0590-\u05ff\u0610-\u065f\u066e-\u06d5\u06e5-\u06ef\u06fa-\u06ff\u0750-\u077f\u08a0-\u08ff"
+WORD = re.compile(f"[{FROM_RIGHT}]{{2,}}")
 #: A Latin word, several of them with what is around them in a line from right to left, and a number behind a hyphen.
 LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][\w&'’.@-]*")
 PHRASE = re.compile(
@@ -27,6 +28,9 @@ TURNED_BRACKETS = re.compile(r"(?P<before> ?)\)(?P<inner>[^()A-Za-z]{1,80})\((?P
 STOPPED = re.compile(r"(?<=\s)(?P<stop>[.,:;])(?P<number>\d[\d.,/]{0,20})(?=\s*\Z)")
 LATIN_LETTER, CLOSERS = re.compile(r"[A-Za-z\u00c0-\u024f]"), ")]"
 OPENING, CLOSING = {")": "(", "]": "["}, {"(": ")", "[": "]"}
+#: A word from right to left, or all between two such words.
+PIECE = re.compile(f"[{FROM_RIGHT}]+|[^{FROM_RIGHT}]+")
+RUN_WITH_LINE = " \u00a0.,:;!?،؛؟-–"
 LAM, ALEFS = "\u0644", frozenset("\u0622\u0623\u0625\u0627\u0671")
 #: Places nearer than this are one, in points.
 SAME_PLACE = 0.05
@@ -59,6 +63,47 @@ def ordered_words(text_page: Any, text: str) -> str:
         pieces += [text[end : word.start()], "".join(letters)]
         end = word.end()
     return "".join([*pieces, text[end:]])
+
+
+def is_page_from_the_right(lines: Iterable[str]) -> bool:
+    """Tell whether most lines of a page begin on the right, also where most of their letters are Latin."""
+    count = 0
+    for line in lines:
+        strong = [letter for letter in line if letter.isalpha()]
+        if strong:
+            count += 1 if is_from_the_right(strong[0]) or is_from_the_right(strong[-1]) else -1
+    return count > 0
+
+
+def put_line(text_page: Any, letters: list[str], start: int, end: int) -> None:
+    """Put the words of a line from right to left in their order where pdfium took it for one from left to right.
+
+    It does so with more Latin letters than others.
+    """
+    line, indexes = _line_of(letters, start, end)
+    strong = [letter for letter in line if letter.isalpha()]
+    if "\n" in line or not strong or not is_from_the_right(strong[-1]):
+        return
+    pieces = list(PIECE.finditer(line))
+    places = [
+        min(_place(text_page, indexes[piece.start()]), _place(text_page, indexes[piece.end() - 1]))
+        for piece in pieces
+        if not piece[0].isspace()
+    ]
+    if len(places) < 2 or places != sorted(places):
+        return
+    said: list[str] = []
+    for piece in reversed(pieces):
+        if is_from_the_right(piece[0][0]):
+            said.append(piece[0])
+            continue
+        # Signs at the ends of Latin words and figures run with the line.
+        inner = piece[0].strip(RUN_WITH_LINE)
+        before, _, after = piece[0].partition(inner) if inner else (piece[0], "", "")
+        said += [after[::-1], inner, before[::-1]]
+    for index in range(start, end):
+        letters[index] = ""
+    letters[indexes[0]] = "".join(said)
 
 
 def put_phrases(text_page: Any, letters: list[str], start: int, end: int) -> None:

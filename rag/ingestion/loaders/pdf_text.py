@@ -43,7 +43,14 @@ from rag.ingestion.loaders.pdf_columns import (
     ordered_spans,
 )
 from rag.ingestion.loaders.pdf_composed import SYMBOL_FONT, composed_text
-from rag.ingestion.loaders.pdf_direction import has_words_from_the_right, is_from_the_right, ordered_words, put_phrases
+from rag.ingestion.loaders.pdf_direction import (
+    has_words_from_the_right,
+    is_from_the_right,
+    is_page_from_the_right,
+    ordered_words,
+    put_line,
+    put_phrases,
+)
 from rag.ingestion.loaders.pdf_fixed import fixed_width_tables
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
@@ -331,7 +338,10 @@ def read_page(
         below = put_additions(letters, text, additions)
         spans = ordered_spans(list(_line_spans(text)), columns)
         if is_from_right:
+            has_lines = is_page_from_the_right(text[start:end] for start, end, _ in spans)
             for start, end, _ in spans:
+                if has_lines:
+                    put_line(text_page, letters, start, end)
                 put_phrases(text_page, letters, start, end)
         lines, styles, gaps, boxes_of_lines = _styled_lines(text_page, spans, text, letters, objects.texts)
         if has_paragraphs_by_gaps:
