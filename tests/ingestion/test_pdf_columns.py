@@ -321,3 +321,22 @@ def test_stretched_columns_drawn_one_after_the_other_are_no_table() -> None:
     page = page_of(buffer.getvalue())
     assert " ".join(page.text.split("Absence")[0].split()) == " ".join(clause for column in texts for clause in column)
     assert page.text.split("\n")[-3:] == [" | ".join(row) for row in rows]
+
+
+def test_columns_on_a_part_of_a_page_drawn_at_once_over_both_are_read_one_after_the_other() -> None:
+    width = 216
+    columns = [simpleSplit(text, FONT, SIZE, width)[:5] for text in (PROBATION, TRAVEL)]
+    prose: list[str] = simpleSplit(CHILDREN * 4, FONT, SIZE, 480)
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, invariant=1)
+    canvas.setFont(FONT, SIZE)
+    across = [
+        left + " " * round((240 - stringWidth(left, FONT, SIZE)) / stringWidth(" ", FONT, SIZE)) + right
+        for left, right in zip(*columns, strict=True)
+    ]
+    for place, line in enumerate([*prose, *across, *prose]):
+        gap = 8 * ((place >= len(prose)) + (place >= len(prose) + len(across)))
+        canvas.drawString(50, 800 - 12 * place - gap, line)
+    canvas.save()
+    text = page_of(buffer.getvalue()).text
+    assert " ".join([*columns[0], *columns[1]]) in " ".join(text.split())

@@ -37,8 +37,8 @@ class Drawing(Protocol):
 #: The least gap between columns, in heights of the letters, on lines that show where a column begins, and how many of
 #: them a page needs.
 GAP, FEWEST_GAPS = 0.45, 4
-#: Lines that may run over two columns, how many of a page are looked at, and how many of them first.
-LONG, LOOKED_AT, LOOKED_AT_FIRST = re.compile(r"[^\r\n]{30,}"), 24, 2
+#: Lines that may run over two columns, how many of a page are looked at first, and how many around each with a gap.
+LONG, LOOKED_AT_FIRST, LOOKED_AROUND = re.compile(r"[^\r\n]{30,}"), 16, 12
 SPACE = re.compile(r"(?<=\S)[ \xa0]+(?=\S)")
 #: How far the lines of a column may begin from each other, in points.
 SAME_EDGE = 2.0
@@ -89,15 +89,22 @@ def may_have_columns(texts: Iterable[TextObject]) -> bool:
 def lines_have_gaps(text_page: Any, text: str) -> bool:
     """Tell whether wide gaps are at the same place in several lines of a page, however these are drawn.
 
-    A few lines are looked at first, for most pages have no such gaps.
+    Few lines are looked at first, and the lines around those with a wide gap: most pages have no such gaps.
     """
     lines = [line.span() for line in LONG.finditer(text)]
-    first = lines[len(lines) // (2 * LOOKED_AT_FIRST) :: max(len(lines) // LOOKED_AT_FIRST, 1)]
-    if not any(_wide_gaps(text_page, text, *line) for line in first):
-        return False
+    step = max(FEWEST_GAPS - 1, len(lines) // LOOKED_AT_FIRST)
+    seen: dict[int, list[tuple[float, float]]] = {}
+    for place in range(step // 2, len(lines), step):
+        start, end = lines[place]
+        quarter = (end - start) // 4
+        if not _wide_gaps(text_page, text, start + quarter, end - quarter):
+            continue
+        for near in range(max(0, place - LOOKED_AROUND), min(len(lines), place + LOOKED_AROUND + 1)):
+            if near not in seen:
+                seen[near] = _wide_gaps(text_page, text, *lines[near])
     found: Counter[int] = Counter()
-    for line in lines[:: 1 + len(lines) // LOOKED_AT]:
-        for left, right in _wide_gaps(text_page, text, *line):
+    for gaps in seen.values():
+        for left, right in gaps:
             found[round(left / 4)] += 1
             found[-1 - round(right / 4)] += 1
     return any(count + found[place + 1] >= FEWEST_GAPS for place, count in list(found.items()))
