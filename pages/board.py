@@ -1,6 +1,6 @@
 """Show the notice board: its posts with their marks, the post behind a citation, and the sync to administrators.
 
-Everybody reads what can be asked about; state, costs and the source are administrators' business.
+Everyone may read the searchable posts; only administrators see their state, the costs and the source.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def open_conversation(conversation_id: UUID | None) -> None:
 
 def ask(text: str, *, is_again: bool = False) -> None:
     """Start an answer. An unfinished answer in this conversation is stopped and keeps its text."""
-    if state.get("chat_new"):  # Clicked so shortly before that both arrive together.
+    if state.get("chat_new"):  # Clicked shortly before; both arrive together.
         open_conversation(None)
     state.chat_problem = ""
     state.chat_source = None
@@ -312,7 +312,7 @@ wanted = wanted_conversation()
 live: LiveAnswer | None = running.answers.active_here(identity, wanted) if wanted is not None else None
 shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
 if live is None and shown.messages and shown.messages[-1].state is MessageState.STREAMING:
-    # Another process is writing it, or has died, or it has just ended.
+    # Another process is writing the answer or has died, or the answer has just ended.
     live = running.answers.active(identity, shown.messages[-1].conversation_id)
     shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
 conversation = shown.opened

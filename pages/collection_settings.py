@@ -86,7 +86,7 @@ def measure_threshold(collection: Collection) -> None:
 
 
 def attempt(done: str, action: Any) -> None:
-    """Run a change and confirm it; an error is shown on the page without ending it."""
+    """Run a change and confirm success; after an error the page continues and shows the error."""
     state.collections_done = done if actions.attempt("collections_error", action) else ""
 
 
@@ -405,7 +405,7 @@ def draw_opened(collection: Collection) -> None:
         st.markdown(
             _(":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.", readers=readers)
         )
-    if profile.is_personal:  # Such a collection is about the person who answers.
+    if profile.is_personal:  # The collection is about the answering person.
         outside = partial(draw_outside, services(), identity, collection)
         draw_persona(collection, changed, outside, on_save=save_setting, on_try=try_in_chat)
     with st.container(border=True, gap="small"):

@@ -153,7 +153,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
 
 
 def company_mark(identity: Identity) -> bytes:
-    """Return the company's logo, loaded a single time per session; empty without a logo."""
+    """Return the company's logo, loaded once per session; empty without a logo."""
     if "frame_mark" not in st.session_state:
         st.session_state.frame_mark = services().tenants.mark(identity)
     return bytes(st.session_state.frame_mark)
@@ -183,7 +183,7 @@ def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
         return
     missing = plain(asked[:60])
     if identity.may(Role.ADMIN):
-        # Every page there is is open to her.
+        # Administrators may open every existing page.
         sentence = _("There is no page “{page}” here. Choose one in the menu, or ask below.", page=missing)
     elif names := ", ".join(plain(name) for name in services().accounts.administrators(identity)):
         sentence = _(

@@ -56,7 +56,7 @@ def main() -> int:
     for handler in logging.getLogger().handlers:
         handler.addFilter(name_request)
     logging.getLogger("rag.api.requests").setLevel(logging.INFO)
-    # Separate from the output, which may be read by another program.
+    # Keep progress apart from the output, because other programs may read the output.
     progress = logging.StreamHandler(sys.stderr)
     progress.setFormatter(logging.Formatter("• %(message)s"))
     log.addHandler(progress)

@@ -1,4 +1,4 @@
-"""Help commands to describe their options and to ask."""
+"""Helpers for commands: describe options, ask for confirmation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag.language import counted
 if TYPE_CHECKING:
     from rag.services import Services
 
-#: argparse has no public name for it.
+#: argparse has no public name for this type.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 

@@ -17,7 +17,7 @@ TELLING = ("psycopg", "pydantic", "openai", "streamlit")
 
 
 def require_packages() -> None:
-    """Return where the packages are there, else begin again with `.venv`'s Python, or end with a sentence."""
+    """Return if the packages are installed; else restart with `.venv`'s Python, or exit with a sentence."""
     if sys.version_info >= (3, 11) and all(map(find_spec, TELLING)):
         return
     # If this is the environment's Python already, its packages are not installed yet.

@@ -185,7 +185,7 @@ def translated(sentence: str) -> str:
 
 
 def meant_by(text: str, messages: Iterable[str]) -> str:
-    """Return the English message with `text` as its translation into any interface language, or ""."""
+    """Return the English message translated as `text` into any interface language, or ""."""
     known = list(messages)
     for language in LANGUAGES:
         for message in known:
@@ -260,7 +260,7 @@ def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] 
 
 
 def _sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate the sentence at this place; also return its end."""
+    """Translate the sentence at this place; return the text and its end."""
     first = WORD.match(text, place)
     word, beginnings = first[0] if first else "", _beginnings(language)
     for known in beginnings.by_word.get(word, ()):
@@ -302,7 +302,7 @@ class _Known:
         return {**values, "": match[0]} if match else {}
 
     def said(self, text: str, place: int, language: str) -> tuple[str, int] | None:
-        """Translate the sentence at this place; also return its end."""
+        """Translate the sentence at this place; return the text and its end."""
         values = self.values(text, place)
         whole = values.pop("", "")
         return (_filled_again(self.message, whole, values, language), place + len(whole)) if whole else None

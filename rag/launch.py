@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         return run_checks(arguments[1:])
     module = "rag.locales.catalogues" if command == "translations" else "rag"
-    # Replaces this process, so signals reach the server itself.
+    # Replace this process: signals then reach the server directly.
     return os.execv(PYTHON, [str(PYTHON), "-m", module, *(arguments or ["serve"])])  # noqa: S606
 
 
@@ -200,7 +200,7 @@ def is_made_by_this_python(environment: Path) -> bool:
 
 
 def install_with_uv(python: Path, requirements: list[Path]) -> bool:
-    """Install with uv, fetched by pip. Return whether it worked: pip's index may be closed to uv, or lack it."""
+    """Install with uv, fetched by pip. Return whether this worked: pip's index may lack uv, or be closed to uv."""
     pinned = (PROJECT / INSTALLER).with_suffix(".txt")
     fetched = pip(python, pinned)
     if fetched.returncode != 0:
@@ -373,7 +373,7 @@ def newest_release() -> str:
 
 
 def merged(*locks: str) -> str:
-    """Join locks; a package in several appears a single time."""
+    """Join locks; a package in several appears once."""
     entries: dict[str, str] = {}
     for lock in locks:
         for entry in re.findall(r"^[A-Za-z0-9].*\n(?:[ \t].*\n)*", lock, re.MULTILINE):

@@ -1,8 +1,10 @@
-"""Run scheduled work: nightly golden questions, the weekly digest, retention, budget warnings, gaps with ready
-documents.
+"""Run scheduled work.
 
-Every process with workers checks each minute. The first to mark a day as done does the work, so each job runs a single
-time, whichever process is alive. If a job fails, for example because a mail server or a provider does not answer, the
+It asks golden questions at night, writes the weekly digest, forgets old texts, warns about budgets, and solves gaps
+whose documents are ready.
+
+Every process with workers checks each minute. The first to mark a day as done does the work, so each job runs once,
+whichever process is alive. If a job fails, for example because a mail server or a provider does not answer, the
 mark is removed, and the job runs again an hour later.
 """
 
@@ -177,7 +179,7 @@ class ScheduledWork:
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Mark work as not done; this or another process does it later."""
+        """Mark work as not done, for a later try by this or another process."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)

@@ -49,8 +49,8 @@ LAST_WORDS_SECONDS = 2.0
 async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     """Warm up before the first visitor, and stop cleanly whatever signal ended the server."""
     running = services()
-    # If this process was the built-in database's only user when it began, answers older than this belong to nobody.
-    # Another process may have come since, but its answers are newer.
+    # If this process was the built-in database's only user when it began, no process is still writing answers older
+    # than this. Other processes may have started since, but their answers are newer.
     quiet_seconds = None if running.alone_at is None else time.monotonic() - running.alone_at
     running.answers.close_abandoned(running.settings.tenant, quiet_seconds=quiet_seconds)
     if running.settings.worker:
@@ -130,7 +130,7 @@ def _warm_up() -> None:
 
 
 def write_theme_once() -> None:
-    """Let Streamlit write the theme into a message a single time instead of in each page run.
+    """Let Streamlit write the theme into a message once instead of in each page run.
 
     The configuration never changes while serving, and rewriting it was a tenth of the event loop's work with a hundred
     readers.

@@ -431,7 +431,7 @@ services = ServicesOfProcess()
 
 
 def current_identity() -> Identity:
-    """Who uses this page, verified again at each run. Ends the run where the session has ended."""
+    """Return the page's user, verified again at each run. Ends the run if the session has ended."""
     import streamlit as st
 
     session_id = st.user.get("sid", "")

@@ -55,7 +55,7 @@ from rag.types import Account, Identity, Role
 
 #: Used for unknown addresses, so both cases take the same steps.
 NOBODY = UUID(int=0)
-#: How long a browser is known after the last sign-in there, and how many of an account are.
+#: Days a browser stays known after the last sign-in there, and the most known browsers per account.
 KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20
 # The class has a method called list.
 Groups = list[str]
@@ -159,7 +159,7 @@ class Accounts:
         stored, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         if not self._passwords.matches(password, stored):
             raise WrongPassword("Your current password is not right.")
-        # It counted as wrong until here; a person who proves it often must not have to wait.
+        # The attempt counted as wrong until here. People who often confirm their password must not have to wait.
         self._database.fetch_value(identity, "record_sign_in", account_id=identity.account_id, browser=known)
 
     # Browsers that are known
@@ -206,8 +206,9 @@ class Accounts:
         open_link(self._database, token, "first_admin")
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
-        """Create the first administrator. Among concurrent attempts, the first wins and the others raise
-        `LinkExpired`.
+        """Create the first administrator.
+
+        Among concurrent attempts, the first wins and the others raise `LinkExpired`.
         """
         tenant_id, _ = open_link(self._database, token, "first_admin")
         address = normal_email(email)
@@ -252,16 +253,18 @@ class Accounts:
             self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
 
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
-        """Set the password after opening an e-mailed link. Always raises `LinkExpired`: these accounts send no such
-        e-mail.
+        """Set the password after opening an e-mailed link.
+
+        Always raises `LinkExpired`: these accounts send no such e-mail.
         """
         raise LinkExpired
 
     # What administrators do
 
     def administrators(self, identity: Identity) -> tuple[str, ...]:
-        """Return up to three administrators' names, for people who need to ask an administrator: they see no other
-        account.
+        """Return up to three administrators' names.
+
+        For people who need to ask an administrator, because they see no other account.
         """
         with self._database.transaction(identity.tenant_id) as connection:
             return tuple(row[0] for row in connection.execute(queries["names_of_administrators"]))
@@ -284,8 +287,9 @@ class Accounts:
     def invite(
         self, identity: Identity, email: str, name: str = "", role: Role | str = Role.EMPLOYEE, user_group: str = ""
     ) -> tuple[Account, str]:
-        """Add an account, and return it with a link path for setting its password, valid a single time within three
-        days.
+        """Add an account, and return it with a link path for setting its password.
+
+        The link is valid once, within three days.
 
         Raises `InvalidInput` if the address is invalid, already has an account, or is outside the tenant's domains.
         """

@@ -1,4 +1,4 @@
-"""API keys for programs. The secret is shown a single time; only its hash is stored.
+"""API keys for programs. The secret is shown once; only its hash is stored.
 
 Each request updates the key's row. This enforces the rate limit across processes and checks the key still works: a
 revoked key stops everywhere at its next request.
@@ -178,7 +178,7 @@ class ApiKeys:
     def find(self, secret: str) -> KeyUse:
         """Recognise a secret and count this request. Raises `KeyRejected`, `DatabaseUnavailable`.
 
-        The caller looks at `remaining`: below zero the request is one too many.
+        The caller checks `remaining`: below zero, the request exceeds the limit.
         """
         if not SECRET.fullmatch(secret):
             raise KeyRejected

@@ -1,9 +1,9 @@
 """Programs connected to people's accounts by OAuth 2.1: they act as the person, within the agreed scopes.
 
 A registered program is not stored: its id is its description with this database's seal, so nobody can fill a table.
-Codes and tokens are stored as hashes. A code and a refresh token work a single time. If a used token returns, it was
-stolen by either of its holders, and the program is disconnected, however many tokens it got since. A changed password,
-a changed role, and leaving disconnect all the person's programs.
+Codes and tokens are stored as hashes. A code and a refresh token work once. If a used token returns, either holder must
+have stolen it, and the program is disconnected, even after many newer tokens. A changed password, a changed role, and
+leaving disconnect all the person's programs.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ConnectedApps:
         return Program(client_id, found["n"], tuple(found["r"])) if found else None
 
     def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
-        """Sign a value, so only this database can have written it. Everyone can read it."""
+        """Sign a value: only this database can create the signature, but everyone can read the value."""
         body = _base64(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9))
         return f"{body}.{self._signature(purpose, body)}"
 

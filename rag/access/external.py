@@ -40,7 +40,7 @@ class ExternalPerson:
     name: str = ""
     #: `None` keeps the account's role; a new account is an employee's.
     role: Role | None = None
-    #: Whether a tenant that is not there is made: an operator's mapping may, a token may not.
+    #: Whether to create a missing tenant: an operator's mapping may, a token may not.
     makes_tenant: bool = False
 
     @property

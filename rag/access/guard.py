@@ -149,7 +149,7 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
 }
 #: Streamlit routes which show or run more than a page: server figures, and pages for programs.
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
-#: Asked by open pages, again and again, whether they are still signed in.
+#: Open pages call this path regularly, to check whether they are still signed in.
 ME_PATH = "/api/me"
 UPLOAD_PATH = "/_stcore/upload_file"
 FORM_TYPE = "application/x-www-form-urlencoded"

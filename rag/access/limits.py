@@ -5,7 +5,7 @@ its load. Wrong passwords and requests with API keys are counted in the database
 
 The first five wrong passwords cause no delay. Then the delay doubles up to five minutes, long enough to make guessing
 hopeless. A day without a wrong password resets the count. A browser in which the account has signed in before has a
-separate count. Unknown browsers share a count, and each may try a single time before earlier browsers have had their
+separate count. Unknown browsers share a count, and each may try once before earlier browsers have had their
 turn: a stranger guessing all night delays the owner but does not lock them out.
 """
 
@@ -27,7 +27,7 @@ from rag.types import Identity
 
 MINUTE = 60.0
 WRONG_WITHIN_SECONDS = 600.0
-#: How many people and addresses are remembered; the least recently seen are forgotten first.
+#: The most people and addresses to remember; the least recently seen are forgotten first.
 MOST_KEPT = 20_000
 QUESTIONS = "You may ask {most} questions a minute. Wait {wait} and ask again."
 REQUESTS = "You may send {most:,} requests a minute. Wait {wait} and try again."
@@ -210,7 +210,7 @@ class Attempts:
     def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
         """Return the state after an attempt and the seconds to wait: 0 counts it now, otherwise it is queued.
 
-        It counts as wrong until the password turns out to be right.
+        The attempt counts as wrong until the password turns out to be right.
         """
         me = Waiting(_hashed(browser.address, browser.mark), _hashed(browser.address), now)
         failed = 0 if now - self.last_at >= FORGOTTEN_AFTER_SECONDS else self.failed
@@ -255,7 +255,7 @@ def too_early(wait_seconds: float) -> TooManyAttempts:
 
 
 class UnknownSignIns:
-    """Counts attempts for addresses without an account: waiting does not show who has one. In memory, bounded."""
+    """Counts attempts for addresses without an account, so waiting times do not reveal accounts. In memory, bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock

@@ -116,7 +116,7 @@ def list_text(content: bytes) -> str:
 def people_from(text: str) -> list[Invitee]:
     """Read people from a CSV list with a header, or from addresses by line, comma or semicolon: `Name <address>`.
 
-    Each address counts a single time. Raises `InvalidInput` naming the unreadable line.
+    Each address counts once. Raises `InvalidInput` naming the unreadable line.
     """
     lines = [line for line in text.replace("\ufeff", "").splitlines() if line.strip()]
     if not lines:

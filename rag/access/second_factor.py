@@ -107,8 +107,9 @@ class SecondFactors:
         return NewSecret(secret=secret, address=address)
 
     def confirm(self, identity: Identity, code: str, browser: Browser | None = None) -> list[str]:
-        """Turn the second factor on and return the recovery codes, never shown again. Raises the same errors as
-        `check`.
+        """Turn the second factor on and return the recovery codes, never shown again.
+
+        Raises the same errors as `check`.
         """
         self.check(identity.tenant_id, identity.account_id, code, browser, is_first=True)
         with self._database.transaction(identity) as connection:

@@ -107,8 +107,9 @@ class SupabaseAccounts(Accounts):
         return self._enter(super().create_first_admin(token, email, name, password).email, password)
 
     def set_password_by_link(self, token: str, password: str) -> Account:
-        """Set the password at Supabase, signing up invited people there; otherwise like
-        `Accounts.set_password_by_link`.
+        """Set the password at Supabase, signing up invited people there.
+
+        Otherwise like `Accounts.set_password_by_link`.
         """
         return self._enter(super().set_password_by_link(token, password).email, password)
 
@@ -131,8 +132,9 @@ class SupabaseAccounts(Accounts):
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
-        """Check the password at Supabase, in a session which ends at once; otherwise like
-        `Accounts.require_password`.
+        """Check the password at Supabase, in a session which ends at once.
+
+        Otherwise like `Accounts.require_password`.
         """
         browser = browser or Browser(mark=identity.session_id)
         _, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)

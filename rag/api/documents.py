@@ -457,8 +457,9 @@ def _part(
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
-    """Decide how to serve an original: (inline or attachment, media type). Files able to act as a page are never
-    shown.
+    """Decide how to serve an original: (inline or attachment, media type).
+
+    Files able to act as a page are never shown.
     """
     loader = BY_MEDIA_TYPE.get(mime_type)
     if loader is not None and loader.served == "shown":

@@ -1,3 +1,4 @@
-"""The commands: each module adds some with `add_parsers` and carries them out. Imports wait until a command runs; help
-is there at once.
+"""The commands: each module adds some with `add_parsers` and runs them.
+
+Imports wait until a command runs, so help appears at once.
 """

@@ -345,7 +345,7 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
-    """Sync with the named source. RAG_SYNC_FOLDERS does not apply: who is at the terminal can read the folder."""
+    """Sync with the named source. RAG_SYNC_FOLDERS does not apply: people at the terminal can read the folder."""
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import FolderSource
     from rag.ingestion.sources.sync import sync_collection
@@ -359,7 +359,7 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
             parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
             is_kept = True
         _set_schedule(parts, identity, collection, arguments.every, FolderSource.kind)
-        if is_kept:  # With a run shown on its page.
+        if is_kept:  # Records a run, which the page shows.
             return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
         return sync_collection(
             parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty

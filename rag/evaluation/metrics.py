@@ -1,6 +1,6 @@
 """Measure an answer against its golden question, summarize a run, and compare two runs.
 
-Ranks refer to the passages given to the answer, in order. A page counts a single time, at its first place.
+Ranks refer to the passages given to the answer, in order. A page counts once, at its first place.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ log = logging.getLogger("rag.evaluation")
 MAXIMUM_LISTED = 50
 #: Proposals to check by search: some ten milliseconds each, while a person waits.
 MAXIMUM_CHECKED = 24
-#: After this many consecutive failures, the answering service counts as down.
+#: After this many consecutive failures, the answering service is considered down.
 MOST_FAILURES = 3
 #: Seconds a claim on a run is valid without renewal, and the share after which it is renewed.
 CLAIM_SECONDS, RENEWED_AFTER = 60.0, 0.25
@@ -130,7 +130,7 @@ class Evaluations:
         #: Why this process's runs were interrupted.
         self._troubles: dict[UUID, str] = {}
         self._lock = Lock()
-        #: Background runs take turns: each asks as fast as it gets answers.
+        #: Background runs take turns, because each run asks without pause.
         self._turn = Lock()
 
     # Golden questions
@@ -272,8 +272,8 @@ class Evaluations:
         """Ask a run's remaining questions, and return the run.
 
         It stops early when `cancel` is set, by default when the application stops; a question in progress is asked
-        again later. Raises `InvalidInput` while another process works on it, `ProviderUnavailable` if answers fail one
-        after the other, `TenantSuspended`.
+        again later. Raises `InvalidInput` while another process works on the run, `ProviderUnavailable` if answers fail
+        in a row, `TenantSuspended`.
         """
         self._control.stop_if_suspended(collection.tenant_id)
         with self._claimed(collection.tenant_id, run_id) as worker:

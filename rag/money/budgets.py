@@ -59,7 +59,7 @@ class Budget:
 
     @property
     def is_near(self) -> bool:
-        """Return whether the share is reached from which to warn."""
+        """Return whether spending has reached the share for a warning."""
         return self.spent >= self.amount * self.warn_share
 
     @property
@@ -81,7 +81,7 @@ class Budgets:
         self._database = database
         self._clock = clock
         self._zones = TimeZones(database)
-        #: People for whom no budget held when last looked, with when: most have none, and each question asks.
+        #: When a look-up last found no budget for a person. Most people have no budget, but each question asks.
         self._without: dict[tuple[str, UUID], float] = {}
 
     def list(self, who: Who) -> builtins.list[Budget]:
@@ -89,7 +89,7 @@ class Budgets:
         return self._states(_tenant_of(who), for_all=True)
 
     def may_hold(self, identity: Identity) -> bool:
-        """Return whether a budget may hold for this person: none did when last looked, seconds ago, is a no."""
+        """Return whether a budget may apply to this person; False if a look-up seconds ago found no budget."""
         looked = self._without.get((identity.tenant_id, identity.account_id), -math.inf)
         return self._clock() - looked >= LOOKED_AGAIN_SECONDS
 
@@ -108,7 +108,7 @@ class Budgets:
         return next((budget for budget in found if budget.is_spent or budget.asks), None)
 
     def is_widget_spent(self, identity: Identity) -> bool:
-        """Return whether the asker is a widget without money left this month."""
+        """Return whether the asker is a widget with this month's budget spent."""
         if not identity.is_widget:
             return False
         return bool(self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id))
@@ -133,7 +133,7 @@ class Budgets:
             )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
-        """Return the company's budget if this cost on top would go beyond it, documents being processed included."""
+        """Return the company's budget if this additional cost would exceed it, counting documents being processed."""
         found = self._states(_tenant_of(who))
         if not found:
             return None

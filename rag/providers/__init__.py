@@ -161,7 +161,7 @@ class TextRecogniser(Protocol):
 
 
 class Connection:
-    """A configured provider, which creates its models. Closing it closes all their connections.
+    """A configured provider, which creates its models. Closing a provider closes its models' connections.
 
     A subclass has the methods for its entry's capabilities: chat_model, embedder, reranker, recogniser.
     """
@@ -214,7 +214,7 @@ _INSTRUCTION_MARK = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 
 
 def as_data(name: str, text: str, *, title: str | None = None) -> str:
-    """Wrap foreign text in `<name>` and `</name>`, with its title, so it cannot end its part.
+    """Wrap foreign text in `<name>` and `</name>`, with its title. The text cannot end this part of the prompt.
 
     Our instructions are outside these marks. If the text imitates the marks, or chat template markers, these are
     written with other characters.

@@ -110,8 +110,9 @@ def _embed(text: str) -> FloatMatrix:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return positions and signed weights for a word and its parts, normalized so a long word does not outweigh the
-    others.
+    """Return positions and signed weights for a word and its parts.
+
+    Weights are normalized, so a long word does not outweigh the others.
     """
     if DENSE.match(word):
         parts = [word[i : i + 2] for i in range(len(word) - 1)]
@@ -131,7 +132,7 @@ log = logging.getLogger("rag.meaning")
 MEANING_DIMENSIONS = 384
 #: How many characters of a text are read; the model takes 512 tokens, which are fewer in every language.
 MAXIMUM_CHARACTERS = 4_000
-#: A process ended by a text is restarted a single time; if it ends again, the text is the cause.
+#: A process ended by a text is restarted once; if it ends again, the text is the cause.
 TRIES = 2
 #: How often a process ended from outside is restarted for a text.
 OTHER_ENDS = 5

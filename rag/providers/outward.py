@@ -12,7 +12,7 @@ from rag.providers.bounds import timed
 
 
 class OutwardTransport(httpx.BaseTransport):
-    """Connect only to public addresses, and only to the checked address: each request resolves a name a single time.
+    """Connect only to public addresses, and only to the checked address: each request resolves a name once.
 
     If the connection resolved it again, it could lead elsewhere by then (DNS rebinding). The connection is therefore
     made to the address itself, with the name in Host and in the certificate check. A numeric host, and localhost, are
@@ -34,7 +34,7 @@ class OutwardTransport(httpx.BaseTransport):
             try:
                 return self._transport.handle_request(_sent_to(address, request))
             except httpx.ConnectError:
-                continue  # Such as IPv6 on a machine with only IPv4.
+                continue  # For example IPv6 on a machine with only IPv4.
         return self._transport.handle_request(_sent_to(last, request))
 
     def close(self) -> None:

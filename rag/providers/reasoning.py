@@ -35,7 +35,7 @@ class ReasoningFilter:
             if self._is_inside:
                 closing = _CLOSING.search(text)
                 if closing is None:
-                    # While the opening tag was only supposed, all may be the answer after all.
+                    # While the opening tag is only assumed, all text may belong to the answer.
                     self._held = text if self._waits else text[-12:]
                     break
                 self._is_inside = self._waits = False

@@ -1,5 +1,6 @@
-"""Choose the provider and model of each task: keys decide which providers there are, settings and profile which
-model.
+"""Choose the provider and model for each task.
+
+Keys decide the available providers; settings and profile decide the model.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Probe:
 
     provider: str
     ms: int
-    #: Why it did not answer, as a sentence; "" after an answer.
+    #: The reason for a missing answer, in a sentence; "" after an answer.
     error: str = ""
 
 

@@ -112,7 +112,7 @@ class _Watcher:
         self._is_running = False
 
     def watch(self, cancel: Event, end: Callable[[], None]) -> object:
-        """Call `end` a single time when `cancel` is set. Pass the result to `forget`."""
+        """Call `end` once when `cancel` is set. Pass the result to `forget`."""
         key = object()
         with self._lock:
             self._watched[key] = (cancel, end)

@@ -174,7 +174,7 @@ class SupabaseFiles:
         self._is_ready = False
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store the content and return its key. The same content has the same key and is stored a single time."""
+        """Store the content and return its key. The same content has the same key and is stored once."""
         digest = hashlib.sha256(content).hexdigest()
         key = f"{digest[:2]}/{digest}"
         path = storage_key(tenant_id, key)
@@ -229,7 +229,7 @@ class SupabaseFiles:
 
     def require_private_bucket(self) -> None:
         """Create the bucket if missing. Raises `SettingsError` if its content is public."""
-        # No lock is needed: several threads may check concurrently, and the second to create it finds it.
+        # No lock is needed: threads may check concurrently, and a thread too late to create the bucket finds it.
         if self._is_ready:
             return
         bucket = self._find_bucket()

@@ -1,7 +1,7 @@
 """Metrics for the analytics page, each computed in SQL, within a tenant, by days in its time zone.
 
 Costs come from the ledger, counts and times from the question log. A call without a known price counts as unpriced,
-never as zero. Finished days are summed a single time (`AddedDays`). The view `question_outcomes` defines which
+never as zero. Finished days are summed once (`AddedDays`). The view `question_outcomes` defines which
 questions count as answered, and their base. Percentiles are computed from the questions. From `EXACT_BELOW` questions
 on, they come from daily sums, accurate within 1 %, and are marked (`is_about`).
 """
@@ -87,7 +87,7 @@ class Period:
         return "day" if self.days <= 92 else "week" if self.days <= 730 else "month"
 
     def parameters(self, zone: tzinfo) -> Mapping[str, Any]:
-        """Return the values for statements, with the moments at which the period begins and ends in a time zone."""
+        """Return parameters for statements, including when the period starts and ends in a time zone."""
         return {
             "first": self.first,
             "last": self.last,
@@ -407,7 +407,7 @@ class AddedDays:
                 return added
 
     def add_up_soon(self, tenant_id: str) -> None:
-        """Add up what takes half a second; a longer history is gone on with in the background."""
+        """Add up days for half a second, and continue with a longer history in the background."""
         until = clock.monotonic() + ADDING_SECONDS
         while self._add_some(tenant_id)[1]:
             if clock.monotonic() >= until:
@@ -415,7 +415,7 @@ class AddedDays:
                 return
 
     def _add_some(self, tenant_id: str) -> tuple[int, bool]:
-        """Add up some days, and weeks that are whole by now. Return how many days, and whether there may be more."""
+        """Add up some days, and completed weeks. Return the number of days, and whether more may be left."""
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["lock_days"]).fetchone()
             if row is None or not row[0]:
@@ -526,7 +526,7 @@ class Analytics:
         return self.times(who, period, filters, unit=period.unit, stages=list(STAGES))
 
     def time_histogram(self, who: Who, period: Period, filters: Filters, stage: str) -> list[TimeBucket]:
-        """Return how many questions a stage took how long, `WHOLE` and `FIRST` among the stages."""
+        """Return a histogram of a stage's durations; `WHOLE` and `FIRST` count as stages."""
         return self._all(who, "analytics_time_histogram", TimeBucket, period, filters, stage=stage)
 
     def by_part(self, who: Who, period: Period, filters: Filters, by: PartsBy) -> list[Breakdown]:
@@ -657,7 +657,7 @@ class Analytics:
         self._database.execute(identity, "change_tenant_settings", settings=settings)
 
     def shows_names(self, who: Who) -> bool:
-        """Return whether somebody may see who asked a question; programs may not."""
+        """Return whether a person may see who asked a question; programs may not."""
         if not isinstance(who, Identity):
             return False
         role = self.names_for(who.tenant_id)

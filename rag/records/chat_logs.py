@@ -272,7 +272,7 @@ class ChatLogs:
         return {document_id: metadata for document_id, metadata, _ in rows}
 
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
-        """Return the query used instead of the person's question; "" if it was unchanged."""
+        """Return the query used instead of the person's question; "" if the question was unchanged."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
         found = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
         return QueryDetails(

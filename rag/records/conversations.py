@@ -158,8 +158,9 @@ class Conversations:
         return _found(pinned)
 
     def share(self, identity: Identity, conversation_id: UUID, *, is_shared: bool) -> Conversation:
-        """Share a conversation's present content with everyone in the tenant who may read its collection, or stop
-        sharing.
+        """Share a conversation's present content, or stop sharing.
+
+        It is shared with everyone in the tenant who may read its collection.
 
         Raises `NotFound`.
         """
@@ -206,8 +207,9 @@ class Conversations:
         self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=kept)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
-        """Return a conversation's messages, oldest first; with `last`, only this many of the newest. Raises
-        `NotFound`.
+        """Return a conversation's messages, oldest first; with `last`, only this many of the newest.
+
+        Raises `NotFound`.
         """
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
 

@@ -22,7 +22,7 @@ MOST_GAPS, MOST_DOCUMENTS = 5, 5
 
 @dataclass(frozen=True)
 class Digest:
-    """Lines under headings; each line is a label and its text."""
+    """Lines under headings; each line has a label and a text."""
 
     title: str
     sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]

@@ -291,8 +291,9 @@ class Gaps:
         return [self._help_requests.get(identity, request_id) for request_id in found]
 
     def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
-        """Close a gap that needs no document. Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason or
-        when somebody else was first.
+        """Close a gap which needs no document.
+
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason or if someone else was first.
         """
         reason = _cleaned(reason)[:MAXIMUM_REASON_CHARACTERS]
         if not reason:

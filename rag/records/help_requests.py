@@ -62,7 +62,7 @@ class HelpRequests:
         self._on_gap = on_gap
 
     def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
-        """Pass on the question behind an answer to this person, a single time per answer.
+        """Pass on the question behind an answer to this person, once per answer.
 
         Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason.
         """

@@ -28,7 +28,7 @@ from rag.retrieval.trace import TenantPrices
 from rag.storage.database import Database, queries
 from rag.types import Collection, FloatMatrix, Usage
 
-#: Passages looked at; 100 put the fifth percentile within some .02.
+#: Passages to examine; with 100, the fifth percentile varies by about .02.
 WANTED_PASSAGES = 100
 LEAST_PASSAGES = 8
 LEAST_CHARACTERS = 300

@@ -327,7 +327,7 @@ class Neighbour:
 
 
 def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
-    """Read the passages next to the hits in a single statement, leaving out hits."""
+    """Read the passages next to the hits in one statement, leaving out hits."""
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
@@ -379,7 +379,7 @@ def stitched(
 ) -> list[ScoredHit]:
     """Extend hits by their neighbours' text while `fits` allows it.
 
-    Only neighbours in the hit's section count, each used a single time. The best hits come first, the following text
+    Only neighbours in the hit's section count, each used once. The best hits come first, the following text
     before the preceding. `fits(text)` is called for every addition and keeps count.
     """
     by_place: Mapping[tuple[UUID, int], Neighbour] = {(n.hit_id, n.step): n for n in neighbours}

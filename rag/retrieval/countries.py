@@ -46,7 +46,10 @@ def plain(text: str) -> str:
 
 
 def is_said(name: str, text: str) -> bool:
-    """Tell whether a text from `plain`, with a space on either side, says a name; endings may follow a Korean one."""
+    """Return whether a text contains a name; endings may follow a Korean name.
+
+    The text comes from `plain`, with a space on either side.
+    """
     if _IDEOGRAPHS.search(name):
         return name in text
     if _HANGUL.search(name):

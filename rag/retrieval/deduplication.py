@@ -120,9 +120,9 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
 
 
 def says_otherwise(one: str, other: str, *, is_cut: bool = False) -> bool:
-    """Tell whether two texts that are nearly the same have different words at a place: "may", "may not"; "Ann", "Bob".
+    """Return whether two nearly equal texts differ in words at a place: "may", "may not"; "Ann", "Bob".
 
-    With `is_cut` the texts may begin and end at different places. Where words are parted is no difference.
+    With `is_cut` the texts may begin and end at different places. Different word boundaries do not count.
     """
     words, others = tokens(one), tokens(other)
     for what, start, end, other_start, other_end in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():

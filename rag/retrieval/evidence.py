@@ -57,7 +57,7 @@ class Coverage:
     words: int
 
 
-#: The coverage for a wording in a language the passage is not compared in; less than any other.
+#: The coverage for a wording in a language not compared with the passage; lower than any other.
 NOTHING_COVERED = Coverage(share=-1.0, found=(), words=0)
 
 
@@ -173,7 +173,7 @@ CITED_SHARE = 0.1
 SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
 #: The reciprocal rank constant for choosing passages in other languages, by meaning and by words.
 OTHERS_CONSTANT = 20
-#: The score for all the question's words in this choice, equal to the first rank by meaning.
+#: In this choice, a passage with all the question's words scores as much as the first rank by meaning.
 OTHERS_WORDS = 0.2
 #: The reciprocal rank constant for joining the search order with the order by probability.
 RANK_CONSTANT = 10
@@ -208,7 +208,7 @@ class PassageSignals:
     nearness: float | None = None
     #: What the reranker gives it, 0 … 1.
     relevance: float | None = None
-    #: Whether the document never names whose rules the question asks for.
+    #: Whether the document never names the rule owner from the question.
     lacks_name: bool = False
     #: Whether the folder is for a country not named in the question.
     is_elsewhere: bool = False
@@ -377,7 +377,7 @@ def _meaning(result: SearchResult, language: str, asked_in: str, across: float) 
 
 
 def without_name(item: ScoredHit) -> ScoredHit:
-    """Mark a passage whose document never names whose rules the question asks for."""
+    """Mark a passage whose document never names the rule owner from the question."""
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
@@ -387,7 +387,7 @@ def of_elsewhere(item: ScoredHit) -> ScoredHit:
 
 
 def of_no_country(item: ScoredHit) -> ScoredHit:
-    """Mark a passage for no country, if others are for the named country; it may not apply there."""
+    """Mark a passage for no country, if other passages are for the named country: it may not apply there."""
     return replace(item, signals=replace(item.signals, is_general=True))
 
 

@@ -1,6 +1,6 @@
 """Search a wording by vector, by keyword and by meaning; filters are part of the search, not applied to its results.
 
-All searches travel in a single round trip, and Python scores terms while Postgres compares vectors. The next round trip
+All searches travel in one round trip, and Python scores terms while Postgres compares vectors. The next round trip
 reads the best passages with their text. In a `Database.pipeline`, statements wait only when their rows are fetched, and
 all see the same snapshot.
 """
@@ -32,7 +32,7 @@ from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult, Pipeline
 from rag.types import Scope, SearchFilters, SearchResult
 
-#: Fused candidates whose text decides the final order, by how near their words are and by the names they carry.
+#: Fused candidates whose text decides the final order, by the distance between words and by names.
 REFINED_CANDIDATES = 24
 #: Passages nearest by whole-passage meaning; their parts are compared next.
 MEANT_CANDIDATES = 40
@@ -109,8 +109,9 @@ class SearchHits:
 def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the passages nearest to the question's vector with at least the threshold's similarity, exactly, best
-    first.
+    """Return the passages nearest to the question's vector, best first.
+
+    Their similarity is at least the threshold.
     """
 
     def run(pipeline: Pipeline) -> list[SearchResult]:
@@ -124,9 +125,7 @@ def vector_search(
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the passages with the highest BM25 for the question's words and others for the same, exactly, best
-    first.
-    """
+    """Return the passages with the highest exact BM25 for the question's words and synonyms, best first."""
 
     def run(pipeline: Pipeline) -> list[SearchResult]:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_vector=False)
@@ -206,7 +205,7 @@ def find_hits(
     by_vector: bool = True,
     by_keyword: bool = True,
 ) -> Hits:
-    """Run the searches, in a single round trip if the scope's contents have not changed since the last search.
+    """Run the searches, in one round trip if the scope's contents have not changed since the last search.
 
     Raises `InvalidInput` if the query's vector has the wrong number of dimensions for its embedding model.
     """

@@ -82,7 +82,7 @@ WORDED_CHARACTERS = 2_000
 ODD = re.compile(
     r"[<>{}=*_|\\^~`]|//|/\w*/|[^\W_][;:][^\W_]|[^\W\d_]\((?![^\W\d_]{1,3}\))|[^\W\d_]{4}\.[^\W\d_]|\.\w+/"
 )
-#: Small letters and capitals by turns, or digits between letters: a key or a file in letters, and no word.
+#: Small letters alternating with capitals, or digits between letters: a key or a file in letters, not a word.
 JUMBLED = re.compile(r"[a-z][A-Z0-9]+[a-z]+[A-Z0-9]+[a-z]+[A-Z0-9]")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 #: A text with at least this share of normal pieces is worded.

@@ -226,7 +226,7 @@ def meaning_in_words_of(
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
-    """Embed texts, at most a single time per question, or return `None` if the meaning model does not answer.
+    """Embed texts, at most once per question, or return `None` if the meaning model does not answer.
 
     `words` is added to the step's detail.
     """

@@ -27,7 +27,7 @@ _PLACED = re.compile(
     rf"|(?P<verb>\b[Dd](?:oes|id|o)\s+(?:the\s+)?)(?P<subject>{_RUN})(?=\s+[a-z])"
     r"|(?P<attached>[A-Z][A-Za-z]{2,}(?:\s[A-Z][A-Za-z]+){0,3})(?P<particle>에서는|에서|의|에는|에|은|는|では|での|の|的)"
 )
-#: German writes every noun with a capital: there only these say a name.
+#: German writes every noun with a capital, so only these prepositions show a name.
 _GERMAN = re.compile(rf"(?P<before>\b(?:bei|von)\s+)(?P<placed>{_CAPITAL}(?:\s+{_CAPITAL}){{0,3}})")
 #: Capitalised words which are not names: months, weekdays and "I".
 NO_NAMES = re.compile(

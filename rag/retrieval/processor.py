@@ -44,7 +44,7 @@ class ProcessorSlots:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Give the place up while something outside this process is waited for."""
+        """Release the slot while waiting for something outside this process."""
         if not self._has_place:
             yield
             return

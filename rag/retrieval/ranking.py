@@ -103,7 +103,7 @@ class Facts:
 
 
 def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
-    """Read facts about the results' documents in a single statement."""
+    """Read facts about the results' documents in one statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
@@ -212,8 +212,9 @@ def _listed(value: Any) -> list[Any]:
 
 
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
-    """Return the factor for a post's age: the first matching step (days, factor), else `older` (source 000, "Recency
-    boost").
+    """Return the factor for a post's age (source 000, "Recency boost").
+
+    It is the factor in the first matching step (days, factor), else `older`.
     """
     age_days = (today - written_on).days
     return next((factor for days, factor in steps if age_days <= days), older)

@@ -26,7 +26,7 @@ from rag.types import RerankingDetails, SearchResult, Usage
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
 
-#: Said beside the answer when the reranker is down.
+#: Shown beside the answer when the reranker is down.
 NO_RERANKING = N_("The reranker did not answer, so the passages are in the order they were found.")
 
 _PLACE = re.compile(r"\{(?:title|section|content)\}")
@@ -79,7 +79,7 @@ def rerank(
 
 
 def _wanted(trace: RetrievalTrace) -> int | None:
-    """Return how many passages the reranker returns (source 000: topN 5); None for all, to find the evidence in."""
+    """Return the number of passages from the reranker (source 000: topN 5); `None` for all, to judge evidence."""
     ranking = trace.profile.ranking
     return trace.top_k if ranking.rerank_top_n and not ranking.only_evidence else None
 

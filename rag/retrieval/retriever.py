@@ -314,7 +314,7 @@ class Retriever:
         silent = {document for document in by_country.general if hits.languages[document] not in named}
         scored = [of_no_country(item) if item.result.document_id in silent else item for item in scored]
         scored = [of_elsewhere(item) if item.result.document_id in by_country.others else item for item in scored]
-        # The folder tells the country's documents, in any language.
+        # The folder shows which documents are the country's, in any language.
         named = frozenset() if by_country.own else named
         scored = rerank(trace, asked.translation, scored, self._providers)
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)

@@ -126,7 +126,7 @@ class ScopeReading:
         contents = replace(contents, breadth=self._breadth(contents))
         if self._key is not None:
             if len(_expected) >= REMEMBERED_SCOPES:
-                _expected.clear()  # Costs each scope another round trip.
+                _expected.clear()  # Costs each scope an extra round trip.
             _expected[self._key] = contents.expected
         return contents
 

@@ -20,7 +20,7 @@ from rag.retrieval.bm25.index import term_id
 from rag.retrieval.search_query import QuestionWord, SearchQuery, TermStatistics, asked_words
 from rag.text.analysers import analyse, without_particle
 
-#: Shorter words are a single letter away from too many others.
+#: A single changed letter turns shorter words into too many other words.
 SHORTEST = 4
 #: From this length on a letter may be replaced: "gold" is no slip for "good", nor "Mars" for "ears".
 SHORTEST_REPLACED = 5

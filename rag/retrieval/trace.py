@@ -48,7 +48,7 @@ class CallRecorder(Protocol):
     """Records the cost of a question: the calls about to be made, and the charges for them."""
 
     def send(self, operation: Operation, expected: Usage) -> None:
-        """Record a request before it is made; the next `record` or `drop` refers to it."""
+        """Record a request before it is made; the next `record` or `drop` belongs to this request."""
 
     def drop(self) -> None:
         """Forget a failed, unbilled request."""
@@ -137,7 +137,7 @@ class RetrievalTrace:
         self.notices.append(f"{notice} {reason}" if is_settings else notice)
 
     def _own_prices(self) -> Mapping[str, Any] | None:
-        """Read the tenant's prices a single time, when there is a call to pay."""
+        """Read the tenant's prices once, when there is a call to pay."""
         if self._prices is None and self.tenant_prices is not None:
             try:
                 self._prices = self.tenant_prices(self.tenant_id)

@@ -78,7 +78,7 @@ def translate_query_if_needed(
     """Translate a question unless it is in the documents' language already.
 
     Languages are ISO 639-1 codes. Nothing is translated from an unknown language ("") or without a model. Each process
-    translates a question a single time. Raises `ProviderError` if the model fails, reaches its length limit or sends an
+    translates a question once. Raises `ProviderError` if the model fails, reaches its length limit or sends an
     unusable answer.
     """
     source, target = _code(language), _code(target_language)

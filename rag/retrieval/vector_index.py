@@ -164,7 +164,7 @@ class VectorIndexes:
         dimensions = int(given)
         name = f"document_chunks_near_{collection.id.hex}"
         with self._owner(name) as owner:
-            # Add its row first: an index without a row belongs to nobody and is dropped.
+            # Add the row first: an index without a row has no owner and is dropped.
             row = {"dimensions": dimensions, "kind": kind, "embedding_model": collection.embedding_model}
             self._database.execute(identity, "add_vector_index", collection_id=collection.id, **row)
             _run(owner, "vector_index_drop", name=name)
@@ -274,7 +274,7 @@ class VectorIndexes:
         """Search with each question and passage in each way; a passage's search excludes the passage itself."""
         asked: list[tuple[UUID | None, HalfVector]] = []
         asked += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
-        # Alternate, so that a few searches are a fair sample too.
+        # Alternate: even a few searches are then a fair sample.
         searches = [each for pair in zip(asked, passages, strict=False) for each in pair]
         both = len(searches) // 2
         searches += [*asked[both:], *passages[both:]]

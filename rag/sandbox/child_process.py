@@ -122,7 +122,7 @@ def end_child(process: subprocess.Popen[bytes]) -> None:
 
 
 def answers_to_parent() -> BinaryIO:
-    """Return the stream to answer on. Libraries that print must not disturb the answers: stdout is handed to stderr."""
+    """Return the stream for answers, and hand stdout to stderr: printing libraries must not disturb the answers."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logging.disable(logging.CRITICAL)

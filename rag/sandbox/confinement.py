@@ -109,8 +109,9 @@ class Confinement:
 
 
 def interpreter_files() -> tuple[Path, ...]:
-    """List our code, Python's library and the installed packages, but no folder around them: `.data` may be beside
-    them.
+    """List our code, Python's library and the installed packages.
+
+    Leaves out the folders around them, because `.data` may be there.
     """
     paths = sysconfig.get_paths()
     installed = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]

@@ -267,7 +267,7 @@ ENVIRONMENT_NAMES = {
 }
 #: Fields mapping variables by name.
 MAPPINGS = ("provider_variables", "integration_variables")
-#: Names under which other systems have the same.
+#: Names for the same variables in other systems.
 ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
 #: Limits for a person, an address or a process, 0 or more.
 LIMITS = (

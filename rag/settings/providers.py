@@ -41,8 +41,8 @@ class ProviderSpec:
     offered_embedders: tuple[str, ...] = ()
     #: Dimensions for embedding models named without them.
     dimensions: Mapping[str, int] = field(default_factory=dict)
-    #: Least cosine similarity by the beginning of an embedding model's name. Not measured here: read off the vendors'
-    #: and users' published examples, and low, for ranking sorts out a passage too many, and one too few is lost.
+    #: Least cosine similarity by the beginning of an embedding model's name. Taken from vendors' and users' published
+    #: examples, not measured here. The values are low: ranking removes an extra passage, but a missing passage is lost.
     thresholds: Mapping[str, float] = field(default_factory=dict)
     #: Default model by task, if no setting chooses a model; for rerankers, if no profile does either.
     models: Mapping[Capability, str] = field(default_factory=dict)

@@ -107,7 +107,7 @@ class Availability:
             connection.close()
 
     def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
-        """Return the connection to ask on next, whether the server answers, and whether an earlier one broke."""
+        """Return the connection for the next check, whether the server answers, and whether a connection broke."""
         if connection is not None:
             try:
                 connection.execute("SELECT 1")

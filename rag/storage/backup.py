@@ -58,7 +58,7 @@ PLAIN = "backup.tar"
 #: How files encrypted with age begin.
 ENCRYPTED = b"age-encryption.org/"
 
-#: How often a new snapshot is taken because a document was deleted while its file was copied.
+#: The most snapshots to try: a new snapshot is needed if a document was deleted while its file was copied.
 MOST_MOMENTS = 20
 
 
@@ -168,7 +168,7 @@ def _write_plain(settings: Settings, file: BinaryIO) -> Moment:
                 "documents": moment.documents,
                 "files": len(moment.files),
                 "migrations": moment.migrations,
-                # Names nobody: erased people are listed by the ids of their former accounts.
+                # Contains no names: erased people are listed by their former account ids.
                 "erasures": [one.to_json() for one in moment.erasures],
             }
             register = settings.data_dir / REGISTER

@@ -35,7 +35,7 @@ FULL_BELOW_BYTES = 24 * 2**20
 
 @contextmanager
 def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[None]:
-    """Be the only process starting or stopping the folder's server. Raises `SettingsError` after waiting too long."""
+    """Hold the folder's lock for starting or stopping its server. Raises `SettingsError` after waiting too long."""
     lock = _lock(folder / START_LOCK, fcntl.LOCK_EX, wait_seconds)
     if lock is None:
         raise SettingsError(f"Another process has been starting the database in {folder} for long. Try again later.")
@@ -76,7 +76,7 @@ def used_alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_one(folder: Path, name: str) -> Iterator[bool]:
-    """Yield whether no other process does the work called `name`, and keep others from it meanwhile."""
+    """Lock the work called `name` for this process; yield whether the lock was free."""
     lock = _lock(folder / name, fcntl.LOCK_EX, 0)
     try:
         yield lock is not None

@@ -35,10 +35,10 @@ from rag.types import Identity, Role, Who, tenant_of
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
-#: A recently used connection is not checked: a check takes as long as a small statement.
+#: Connections used within this time are not checked: a check would double the time for a small statement.
 TRUSTED_SECONDS = 2.0
-#: How long a caller waits for a connection of the pool, between one question and the next whether the server answers.
-#: All connections being in use for a moment is no reason to refuse anybody.
+#: Waits for a free connection in the pool, each followed by a check of the server. A pool in full use for a moment is
+#: no reason to refuse callers.
 WAITS_SECONDS = (0.4, 2.0, 4.0, 8.6)
 #: A failed attempt to connect is left to the next caller; the pool itself would wait longer each time.
 RECONNECT_SECONDS = 0.3
@@ -98,8 +98,8 @@ def entering(
     """Return the parameters for `ENTER`: the transaction's identity and read rights, sealed with `key`.
 
     The product and administrators read everything in their tenant. Others read collections open to everyone or to their
-    group, and managers also the questions about these. With generic `plans` a connection plans each statement a single
-    time instead of for each value: planning a question's small statements takes several times longer than running them.
+    group, and managers also the questions about these. With generic `plans` a connection plans each statement once
+    instead of for each value: planning a question's small statements takes several times longer than running them.
     Custom plans fit the given values: no single plan is good for a filter which may be null, or for both a week and a
     year.
     """
@@ -240,7 +240,7 @@ class Database:
             check=_check,
             name="rag",
         )
-        #: Whether the server answers, known without asking it.
+        #: Knows whether the server answers, without a query.
         self.availability = Availability(_with_options(conninfo, options), self._check_pool)
 
     def open(self, *, wait: bool = True) -> None:
@@ -303,8 +303,9 @@ class Database:
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
-        """Open a read-only transaction as `who`, with the same snapshot for all statements. Raises
-        `DatabaseUnavailable`.
+        """Open a read-only transaction as `who`, with the same snapshot for all statements.
+
+        Raises `DatabaseUnavailable`.
         """
         with self._session() as session:
             with Pipeline(session, SNAPSHOT) as beginning:
@@ -316,7 +317,7 @@ class Database:
     def pipeline(self, who: Who) -> Iterator[Pipeline]:
         """Open a `snapshot` with few round trips: statements leave together, and reading rows waits for them.
 
-        For statements in every question: they are prepared and planned a single time per connection. Behind a pooler,
+        For statements in every question: they are prepared and planned once per connection. Behind a pooler,
         which does not keep them, they are planned for the given values, which reads less from partitioned tables.
         Raises `DatabaseUnavailable`.
         """
@@ -475,7 +476,7 @@ class Database:
         if self._types is not None:
             return
         with connection.transaction():
-            # As the application's role: another role may not see the types' schema.
+            # Use the application's role: other roles may not see the types' schema.
             connection.execute(
                 "SELECT set_config('role', 'rag_app', true), "
                 "set_config('search_path', 'public, extensions, pg_temp', true)"
@@ -501,7 +502,7 @@ def _connection_options(conninfo: str) -> dict[str, Any]:
     try:
         given = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
-        given = {}  # Connecting with it gives the reason.
+        given = {}  # Connecting reports the error.
     return {name: value for name, value in options.items() if name not in given}
 
 
@@ -522,7 +523,7 @@ def looks_pooled(conninfo: str) -> bool:
     try:
         port = str(conninfo_to_dict(conninfo).get("port", ""))
     except psycopg.ProgrammingError:
-        return False  # Connecting with it will say what is wrong.
+        return False  # Connecting reports the error.
     return port in POOLER_PORTS
 
 

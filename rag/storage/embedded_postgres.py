@@ -70,7 +70,7 @@ WATCH_SECONDS = 0.5
 RETRY_SECONDS = 2.0
 #: From then on a failed start is retried at longer intervals.
 LONG_SECONDS = 3.0
-#: After this long without a successful start, the message says it will take more than seconds.
+#: After this long without a successful start, the message stops promising a start within seconds.
 STUCK_SECONDS = 30.0
 STARTING_AGAIN = "The built-in database is starting again. Try again in a few seconds."
 DISK_FULL = (
@@ -92,7 +92,7 @@ class EmbeddedServer:
     superuser: str = field(repr=False)
     #: Held shared by every process using the server.
     lock: int
-    #: When this process became the folder's only user, by the monotonic clock; `None` if others used it too.
+    #: When this process became the folder's only user, by the monotonic clock; `None` if other processes used it too.
     alone_at: float | None = None
     supervisor: Supervisor | None = field(default=None, repr=False)
 
@@ -103,7 +103,7 @@ class EmbeddedServer:
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
 
     def stop(self) -> None:
-        """Stop using the server; its last user stops it, no matter which process started it. Idempotent."""
+        """Stop using the server. Its last user stops it, whichever process started it. Idempotent."""
         if self.supervisor is not None:
             if self.supervisor.is_stopped:
                 return
@@ -111,7 +111,7 @@ class EmbeddedServer:
         with suppress(SettingsError), starting(self.folder, wait_seconds=10):
             if leave(self.lock):
                 stop_server(self.folder)
-                # In the folder for temporary files nobody else would ever remove it.
+                # No other process removes this folder from the folder for temporary files.
                 with suppress(OSError):
                     _socket_path(self.folder).rmdir()
                 os.close(self.lock)
@@ -239,8 +239,9 @@ def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> d
 
 
 def remove_left(folder: Path) -> None:
-    """Remove leftovers from killed backups and restores, and servers started for a restore. Call it within
-    `starting`.
+    """Remove leftovers from killed backups and restores, and servers started for a restore.
+
+    Call it within `starting`.
     """
     for left in left_folders(folder):
         log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
@@ -328,7 +329,7 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 
 
 def _socket_path(folder: Path) -> Path:
-    """Return the path of the server's socket: in its folder, or, if this path is too long, in the temporary folder."""
+    """Return the folder for the server's socket: in the data folder, or the temporary folder for long paths."""
     socket = folder / "socket"
     if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:
         return socket
@@ -458,9 +459,9 @@ def _run(
 
 
 def _postmaster(cluster: Path) -> int | None:
-    """Return the running server's process from its pid file, if it is alive and this folder's Postgres.
+    """Return the running server's process id from the pid file, if the process is alive and this folder's Postgres.
 
-    After a crash the number may have been reused by another process, even by another folder's server.
+    After a crash a different process may have the number, even the server for a different folder.
     """
     try:
         process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])

@@ -54,7 +54,7 @@ class FileStore:
         self.folder = folder
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store the content and return its key. The same content has the same key and is stored a single time.
+        """Store the content and return its key. The same content has the same key and is stored once.
 
         Raises `StorageFull`.
         """

@@ -1,4 +1,4 @@
-"""Apply migrations: each file in `supabase/migrations` a single time, in order, all in one transaction.
+"""Apply migrations: each file in `supabase/migrations` once, in order, all in one transaction.
 
 An applied file is never edited; its hash is stored and compared. The first five files are the baseline, which replaced
 thirty earlier migrations: in a database made by those thirty, the baseline counts as applied.
@@ -65,7 +65,7 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
 
 
 def require_version(server_version: int) -> None:
-    """Raise `DatabaseUnavailable` for an old Postgres; `server_version` comes from libpq, such as 150004."""
+    """Raise `DatabaseUnavailable` for an old Postgres; `server_version` comes from libpq, for example 150004."""
     if server_version < OLDEST_POSTGRES * 10_000:
         raise DatabaseUnavailable(
             f"This is Postgres {server_version // 10_000}, but {OLDEST_POSTGRES} or newer is needed. Update the "

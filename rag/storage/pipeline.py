@@ -54,7 +54,7 @@ class Session(Connection[TupleRow]):
     seen: Counter[Key]
     #: Statements ever prepared: a name is not given twice.
     names_given = 0
-    #: When it last worked, by the monotonic clock.
+    #: When the connection last worked, by the monotonic clock.
     used_at = -math.inf
 
     @cached_property
@@ -181,7 +181,7 @@ class Pipeline:
         return self._session.transformer.load_rows(0, result.ntuples, tuple)
 
     def rowcount(self, answer: PendingResult) -> int:
-        """Return the number of rows an answer found or changed; waits for it."""
+        """Wait for an answer and return the number of rows found or changed."""
         return self._result_of(answer).command_tuples or 0
 
     def columns(self, answer: PendingResult) -> list[str]:
@@ -232,7 +232,7 @@ class Pipeline:
         return seen[key] > PREPARED_AFTER and len(prepared) < MOST_PREPARED
 
     def _ask_again(self, forgotten: dict[Key, bytes]) -> None:
-        """Send everything again from the beginning, and prepare it again."""
+        """Send and prepare everything again from the beginning."""
         forgotten.clear()
         self._clear()
         for command in ("ROLLBACK", self._begin):

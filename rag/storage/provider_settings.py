@@ -41,12 +41,12 @@ class PastedKeys:
         self.fixed = frozenset(name for name in PASTED if settings.key_of(name))
 
     def adopt(self) -> None:
-        """Load the stored keys, except for those the environment sets."""
+        """Load the stored keys, except keys set by the environment."""
         with self._lock:
             self._settings.adopt({PASTED[name]: key for name, key in self._read().items() if name not in self.fixed})
 
     def hint(self, provider: str) -> str:
-        """Return the end of a provider's key, by which people recognise it; "" without a key."""
+        """Return a key's last four characters, for recognition; "set" for a short key, "" without a key."""
         key = self._settings.key_of(provider)
         return f"…{key[-4:]}" if len(key) > 8 else "set" if key else ""
 

@@ -71,8 +71,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 @cache
 def number_words(language: str) -> Mapping[str, float]:
-    """Return a language's number words (ISO 639-1) with their values; for "", the unambiguous words from all
-    languages.
+    """Return a language's number words with their values.
+
+    `language` is an ISO 639-1 code; "" gives the unambiguous words from all languages.
     """
     if language:
         words = enumerate(_FROM_ZERO.get(language, "").split())

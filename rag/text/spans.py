@@ -134,8 +134,9 @@ def parts_between(places: Iterable[int], stop: int) -> list[Span]:
 
 
 def breaks_of(sections: Sequence[Section]) -> list[int]:
-    """Return the places where a chunk may end before a section: never between a heading and a heading directly
-    below.
+    """Return the places where a chunk may end before a section.
+
+    They are never between a heading and a heading directly below.
     """
     breaks: list[int] = []
     bare_until = -1

@@ -206,7 +206,7 @@ class Account:
     is_active: bool
     created_at: datetime
     last_signed_in_at: datetime | None
-    #: Since when the person waits for a link to a new password; read with the list of accounts only.
+    #: When the person asked for a link to a new password; read with the list of accounts only.
     password_asked_at: datetime | None = None
 
 
@@ -259,7 +259,7 @@ class Scope:
 
     tenant_id: str
     collection_ids: tuple[UUID, ...]
-    #: Who asks; without them the search is the product's own. The database holds them to their group.
+    #: The person asking; `None` for the product's own searches. The database applies the person's group.
     reader: Identity | None = None
 
     @property

@@ -76,8 +76,9 @@ MOST_MARKS = 1000
 
 @dataclass(frozen=True)
 class PageMark:
-    """A box on a page and how reading treated it. The edges are fractions of the shown page, 0 to 1 from the top
-    left.
+    """A box on a page and how reading treated it.
+
+    The edges are fractions of the shown page, 0 to 1 from the top left.
     """
 
     kind: MarkKind
@@ -149,7 +150,7 @@ class CostEstimate:
     embedding: Decimal | None
     metadata: Decimal | None
     total: Decimal | None
-    #: Between these the bill is expected, by how far bills and estimates of earlier documents lie apart.
+    #: The bill is expected in this range, judged by the differences between earlier bills and estimates.
     low: Decimal | None
     high: Decimal | None
 
@@ -240,7 +241,7 @@ class Document:
     review_on: date | None = None
     #: The language set by an administrator.
     corrected_language: str = ""
-    #: Processed without being asked about up to this estimate in US dollars.
+    #: The document is processed without confirmation up to this estimate in US dollars.
     confirmed_up_to: Decimal | None = None
     #: When it was moved to the bin.
     binned_at: datetime | None = None

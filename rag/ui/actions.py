@@ -49,8 +49,9 @@ def remove(
     problem: str,
     on_gone: Callable[[], object] | None = None,
 ) -> None:
-    """Remove an item and offer to undo: `put_back` gets the value returned by `take`. `on_gone` is called
-    afterwards.
+    """Remove an item and offer to undo.
+
+    `put_back` gets the value returned by `take`. `on_gone` is called afterwards.
     """
     kept: list[Kept] = []
     if attempt(problem, lambda: kept.append(take())):

@@ -85,7 +85,7 @@ def _remove(identity: Identity, budget: Budget) -> None:
 
 
 def draw_warnings(who: Who) -> None:
-    """Say to managers which budgets are nearly or wholly spent."""
+    """Tell managers which budgets are nearly or fully spent."""
     for budget in services().budgets.list(who):
         if not budget.is_near:
             continue
@@ -101,7 +101,7 @@ def draw_warnings(who: Who) -> None:
 
 
 def draw_question_to_go_on(identity: Identity) -> None:
-    """Ask a person, where a budget does, whether models go on being called for them this month."""
+    """Ask the person whether to keep calling models this month, if a budget requires agreement."""
     budget = services().budgets.asking(identity)
     if budget is None:
         return

@@ -116,7 +116,7 @@ def outcome_figure(days: Sequence[Day], period: Period) -> Any:
             )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
     _count_upwards(figure, max((day.questions for day in days), default=0))
-    # Seven outcomes with long names are a column on a phone, and the bars want their room below it.
+    # On a phone, the seven long names form a column, and the bars need room below it.
     return _by_day(_quiet(figure, height=340), period)
 
 
@@ -151,7 +151,7 @@ def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
 
 
 def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[Any, list[tuple[float, int, int]]]:
-    """Draw how many questions had which best score, answered and not, and return the rows drawn."""
+    """Draw a histogram of best scores, for answered and unanswered questions, and return the drawn rows."""
     counted: dict[int, list[int]] = {}
     for place, values in enumerate((answered, missed)):
         for value in values:

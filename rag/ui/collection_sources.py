@@ -153,7 +153,7 @@ def interval_words(minutes: int) -> str:
 
 
 def until(moment: datetime, now: datetime | None = None) -> str:
-    """Write `in 5 min`, `in 3 h`, `in 2 days`; `now` where it is due."""
+    """Write `in 5 min`, `in 3 h`, `in 2 days`; `now` when due."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
     if seconds <= 0:
         return _("now")

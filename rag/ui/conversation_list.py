@@ -36,7 +36,7 @@ def draw_recent(
     opened: Conversation | None,
     on_open: Open,
 ) -> None:
-    """Draw the button for a new chat and the list, the last used first; `on_open` is called with the one chosen."""
+    """Draw the button for a new chat and the list, the last used first; `on_open` gets the chosen conversation."""
     state = st.session_state
     state.setdefault("chat_all_recent", False)
     st.html(LEFT_ALIGNED)

@@ -34,7 +34,7 @@ SHORTCUTS = (
     ("?", N_("Show this list")),
 )
 
-#: Runs in the browser, one time per page load. Streamlit lacks shortcuts for `?` and `/`, and does not focus the
+#: Runs in the browser, once per page load. Streamlit lacks shortcuts for `?` and `/`, and does not focus the
 #: question. On a touch screen a focus would open the keyboard over the page, so the script leaves it to the reader.
 KEYS = """
 <script>

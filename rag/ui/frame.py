@@ -24,7 +24,7 @@ def reader_address(settings: Settings) -> str:
     return settings.public_url.rstrip("/") or came_by
 
 
-#: Runs in the browser, one time per page load. If a session ends elsewhere (signed out in another tab, account
+#: Runs in the browser, once per page load. If a session ends elsewhere (signed out in another tab, account
 #: disabled), the page notices within 15 s. Streamlit has no live region, so `chat_now` becomes one for screen readers.
 KEEP_SIGNED_IN = """
 <script>
@@ -54,7 +54,7 @@ if (!window.hrAssistantFrame) {
 </script>
 """
 
-#: Runs in the browser, one time per page load. Only an answer's tags are accepted, without attributes, although the
+#: Runs in the browser, once per page load. Only an answer's tags are accepted, without attributes, although the
 #: server sends nothing else. The style is copied from the question above, so nothing moves when the stored answer
 #: replaces the growing one.
 FOLLOW_ANSWERS = """
@@ -100,7 +100,7 @@ if (!window.hrAssistantAnswers) {
 </script>
 """.replace("TAGS", json.dumps(sorted(ANSWER_TAGS)))
 
-#: Runs in the browser, one time per page load. Streamlit keeps the end of a conversation in view, so an answer's
+#: Runs in the browser, once per page load. Streamlit keeps the end of a conversation in view, so an answer's
 #: sources would scroll its beginning away. This script stops scrolling when the latest question reaches the top; people
 #: still scroll anywhere.
 KEEP_BEGINNING = """
@@ -159,7 +159,7 @@ if (!window.hrAssistantBeginning) {
 </script>
 """
 
-#: Runs in the browser, one time per page load. A typed but unsent question survives the end of the session: this tab
+#: Runs in the browser, once per page load. A typed but unsent question survives the end of the session: this tab
 #: keeps it for this account, and restores it after the next sign-in. Only a single account's draft is kept, and signing
 #: out deletes it. The draft is dropped when its question is in the conversation, or the field is emptied.
 KEEP_DRAFT = """
@@ -216,7 +216,7 @@ if (!window.hrAssistantDraft) {
 </script>
 """
 
-#: Runs in the browser, one time per page load. Replaces Streamlit's messages for developers: while the server is out of
+#: Runs in the browser, once per page load. Replaces Streamlit's messages for developers: while the server is out of
 #: reach, a line at the top appears and disappears; if a page is closed to a person, the page explains it.
 OWN_WORDS = """
 <script>

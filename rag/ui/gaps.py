@@ -199,7 +199,7 @@ def _draw_nearest(identity: Identity, gap: Gap) -> None:
 
 
 def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
-    """Draw somebody's wish to be answered by a person; the answer appears in their conversation."""
+    """Draw a person's request for a reply; the reply appears in their conversation."""
     asker = plain(request.asker) or _("Somebody who left")
     with st.expander(_("{asker} asked a person", asker=asker), icon=":material/contact_support:"):
         st.markdown(plain(request.question))

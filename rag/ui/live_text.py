@@ -2,7 +2,7 @@
 
 The page draws a placeholder (`place_of`). The frame's script (`frame.FOLLOW_ANSWERS`) finds it and follows `ROUTE` with
 the session's cookie. Each event has the blocks finished since the previous event, and the growing block, as inert HTML.
-The HTML is written a single time for all followers. An answer continues without followers.
+The HTML is written once for all followers. An answer continues without followers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADERS = {
     # nginx would collect the events otherwise.
     "X-Accel-Buffering": "no",
 }
-#: How often the session of a follower is looked up again, and a comment keeps proxies from closing the line.
+#: How often to look up a follower's session again, and to send a comment which keeps proxies from closing the line.
 RECHECK_SECONDS = 5.0
 #: Seconds between look-ups for an answer another process is writing.
 LOOK_UP_SECONDS = 0.5
@@ -61,7 +61,7 @@ ROUTE = Route(PATH, _follow, methods=["GET"], include_in_schema=False)
 
 
 class _Shared:
-    """An answer's HTML, written a single time for all followers. Used only on the event loop."""
+    """An answer's HTML, written once for all followers. Used only on the event loop."""
 
     def __init__(self) -> None:
         self.restarts = 0

@@ -138,7 +138,7 @@ def copy_html(text: str, key: str) -> str:
     )
 
 
-#: Runs in the browser, one time per page load. Text from documents is only ever set as text.
+#: Runs in the browser, once per page load. Text from documents is only ever set as text.
 CHIPS = """
 <script>
 if (!window.hrAssistantChips) {

@@ -115,7 +115,7 @@ def place_of_number(anchor: str, number: int, place: int) -> str:
 
 
 class GrowingAnswer:
-    """Write a growing answer as HTML. A block followed by another block is final and written a single time.
+    """Write a growing answer as HTML. A block followed by another block is final and written once.
 
     The HTML uses the tags in `ANSWER_TAGS`, with no attribute except a list's first number, and is inert: everything
     from models or documents is text.

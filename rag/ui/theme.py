@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PRODUCT = "HR Assistant"
-#: By their addresses: a file would be read and sent again, packed into the message, at every run of a page.
+#: Addresses instead of files: each page run would read a file and send it again, packed into the message.
 MARK = "/app/static/mark.svg"
 WORDMARK = "/app/static/wordmark.svg"
 

@@ -194,7 +194,7 @@ def ask_to_confirm(
 
 
 def draw_end_button(label: str, kept: str) -> None:
-    """Draw the final button in a dialog showing a secret a single time, kept in `st.session_state[kept]` until then.
+    """Draw the final button in a dialog showing a secret once, kept in `st.session_state[kept]` until then.
 
     If the value were removed when drawn, a rerun at this moment would lose it.
     """

@@ -103,9 +103,7 @@ def remove_document(connection: Connection, *, tenant_id: str, collection_id: UU
 
 
 def remove_documents(connection: Connection, *, tenant_id: str, document_ids: Sequence[UUID]) -> None:
-    """Remove documents from the search within the caller's transaction, whatever their collections; their chunks
-    stay.
-    """
+    """Remove documents in any collections from the search, within the caller's transaction; their chunks stay."""
     where = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
     for name in ("delete_keywords", "delete_terms", "delete_bits"):
         connection.execute(queries[name], where)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 #: A collection's k1 and b by default.
 K1, B = 1.5, 0.75
-#: A block with terms ends at this size: a quarter page in Postgres, so the block stays in its row.
+#: A block with terms ends at this size, a quarter page: Postgres then keeps the block inside the row.
 BLOCK_BYTES = 1_800
 #: The longest passage and the highest frequency a posting can hold; larger values are capped.
 MAXIMUM_COUNT = 32_767
-#: Numbers of passages from the first to the last up to which scores are added in an array with a place for each.
+#: Up to this range of passage numbers, scores are added in an array with a place for each number.
 DENSE_SPAN = 1_000_000
 
 INTEGER = np.dtype(">i4")

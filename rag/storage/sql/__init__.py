@@ -1,10 +1,10 @@
-"""Read every statement by name, from the `.sql` files here and in the folders of integrations.
+"""Read every statement by name, from the `.sql` files here and in the integrations' folders.
 
 A statement begins with `-- name --`, followed by a line describing it. Parameters are `%(named)s`; optional filters are
 written in SQL (`%(x)s::type IS NULL OR …`), shared filters as SQL functions; no statement is built from strings.
 
 The tenant is the transaction's, `rag_tenant()`; statements with scans write `(SELECT rag_tenant())`, which Postgres
-evaluates a single time. Only three kinds take a parameter `tenant_id`: an operator's statements on another tenant,
+evaluates once. Only three kinds take a parameter `tenant_id`: operators' statements on other tenants,
 jobs, which carry their tenant in their arguments, and searches, which run too often to verify the identity again.
 """
 
