@@ -26,7 +26,7 @@ from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, EmbeddedServer, start_server
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 TABLE = """
 CREATE TABLE hof_posts (id text PRIMARY KEY, title text, content text, created_at timestamptz, updated_at timestamptz);

@@ -2,9 +2,10 @@
 
     python -m benchmarks.first_token [--questions 60] [--instant]
 
-Embedding, rerank and chat come over real HTTP from a stand-in in another process (tests/standin.py), through the real
-SDKs. Each question goes through `LiveAnswers`: stored, embedded, searched by meaning and keyword in Postgres, reranked,
-put into a prompt, streamed. The providers' own share is measured beside it: the same three calls, one after the other.
+Embedding, rerank and chat come over real HTTP from a stand-in in another process (tests/standins/providers.py), through
+the real SDKs. Each question goes through `LiveAnswers`: stored, embedded, searched by meaning and keyword in Postgres,
+reranked, put into a prompt, streamed. The providers' own share is measured beside it: the same three calls, one after
+the other.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from rag.storage.files import FileStore
 from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Role
 from tests.kill_storm import TENANT, Files, WorkerProcess, kill_at_random, small_batches, stored
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 def main() -> int:

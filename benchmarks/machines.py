@@ -29,8 +29,8 @@ from benchmarks.product import Application, free_port
 from benchmarks.readers import QUESTIONS
 from benchmarks.streamlit_client import Person
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
-from tests.standby import ACCOUNT, StandbyServer, as_url, make_standby
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
+from tests.standins.standby import ACCOUNT, StandbyServer, as_url, make_standby
 
 APPLICATIONS, WORKERS, PEOPLE, DOCUMENTS, SEARCHES = 3, 2, 12, 12, 300
 #: Within this time a lost machine may show, as errors that say so.

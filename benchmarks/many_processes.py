@@ -32,8 +32,8 @@ from rag.services import connect_services, program_of
 from rag.settings import Settings, environment_names
 from rag.storage.database import Database
 from rag.storage.embedded_postgres import start_server
-from tests.plain_server import plain_server
-from tests.standin import ProviderStandin
+from tests.standins.plain_server import plain_server
+from tests.standins.providers import ProviderStandin
 
 TENANT, COLLECTION, MODEL = "demo", "Together", "openai/text-embedding-3-small@256"
 QUESTION = "How many days of zebra leave does everybody get?"

@@ -51,7 +51,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role, Scope
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 TENANT = "languages"
 FIRST = 5

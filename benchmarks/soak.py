@@ -39,8 +39,8 @@ from benchmarks.product import Application
 from benchmarks.readers import QUESTIONS
 from benchmarks.streamlit_client import Person, frames_of_page
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
-from tests.standby import StandbyServer, as_url, make_standby
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
+from tests.standins.standby import StandbyServer, as_url, make_standby
 
 #: What may have been taken up and not given back.
 MEMORY_MB, FILES, THREADS, CONNECTIONS = 50, 20, 10, 5

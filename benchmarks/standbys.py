@@ -32,7 +32,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.storage.pipeline import Pipeline
-from tests.standby import StandbyServer, make_standby
+from tests.standins.standby import StandbyServer, make_standby
 
 
 def opened(application: str, key: bytes, standbys: Sequence[StandbyServer]) -> Database:

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.standin import embed, example_of
+from tests.standins.providers import embed, example_of
 
 LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowels: a mark is never a word of any language
 MARK = re.compile(r"\bq([bcdfghjklmnpqrstvwxz]{6})q\b")

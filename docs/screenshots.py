@@ -27,7 +27,7 @@ from benchmarks.product import PASSWORD, TENANT, Product
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from tests.question_month import write_month
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parent.parent
 IMAGES = PROJECT / "docs" / "images"

@@ -38,8 +38,8 @@ from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.types import Collection
 from tests.patience import factor, patient
-from tests.plain_server import PlainServer, plain_server
-from tests.standin import ProviderStandin
+from tests.standins.plain_server import PlainServer, plain_server
+from tests.standins.providers import ProviderStandin
 
 if TYPE_CHECKING:
     from rag.ingestion.loaders import ExtractionLimits
@@ -90,13 +90,13 @@ if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
 LONGEST = (
     "tests/browser/",
     "tests/ingestion/test_kills.py",
-    "tests/test_docs.py",
+    "tests/house/test_docs.py",
     "tests/records/test_time_zones.py",
-    "tests/test_lifecycle.py",
+    "tests/journeys/test_lifecycle.py",
     "tests/pages/test_every_word.py",
     "tests/records/test_every_figure.py",
     "tests/integrations/operations/backups/",
-    "tests/test_commands.py",
+    "tests/commands/test_commands.py",
 )
 
 #: What `make test-fast` leaves out beside browser tests: kills, soak, commands and servers in processes of their own.
@@ -111,8 +111,8 @@ SLOW = (
     "tests/api/test_every_route.py",
     "tests/api/test_generated_client.py",
     "tests/api/test_sign_in_flood.py",
-    "tests/ingestion/test_confinement.py",
-    "tests/ingestion/test_default_collection.py",
+    "tests/sandbox/test_confinement.py",
+    "tests/library/test_default_collection.py",
     "tests/ingestion/test_isolated_run.py",
     "tests/ingestion/test_jobs.py",
     "tests/ingestion/test_killed_worker.py",
@@ -123,14 +123,14 @@ SLOW = (
     "tests/ingestion/test_processor.py",
     "tests/ingestion/test_reembed_command.py",
     "tests/ingestion/test_reembedding.py",
-    "tests/ingestion/test_sandbox.py",
+    "tests/sandbox/test_sandbox.py",
     "tests/integrations/operations/",
     "tests/integrations/sources/vectors/",
     "tests/leaks/",
     "tests/pages/test_every_word.py",
     "tests/pages/test_page_reads.py",
     "tests/pages/test_sums_agree.py",
-    "tests/posts/test_sync_command.py",
+    "tests/profiles/notices/test_sync_command.py",
     "tests/providers/test_meaning.py",
     "tests/records/test_every_figure.py",
     "tests/records/test_time_zones.py",
@@ -142,12 +142,12 @@ SLOW = (
     "tests/retrieval/test_samples.py",
     "tests/supabase/",
     "tests/security/test_commands_matrix.py",
-    "tests/test_backup.py",
-    "tests/test_commands.py",
-    "tests/test_docs.py",
-    "tests/test_lifecycle.py",
-    "tests/test_partitions.py",
-    "tests/test_upgrade.py",
+    "tests/storage/test_backup.py",
+    "tests/commands/test_commands.py",
+    "tests/house/test_docs.py",
+    "tests/journeys/test_lifecycle.py",
+    "tests/storage/test_partitions.py",
+    "tests/journeys/test_upgrade.py",
 )
 
 names = itertools.count(1)

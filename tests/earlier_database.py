@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from rag.retrieval.bm25.index import term_id
 from rag.storage.migrations import migrate
-from tests.plain_server import PlainServer
+from tests.standins.plain_server import PlainServer
 
 #: The migrations that the baseline replaced.
 EARLIER_MIGRATIONS = Path(__file__).with_name("earlier_migrations")

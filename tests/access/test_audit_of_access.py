@@ -27,7 +27,7 @@ from rag.types import Collection, Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 from tests.forked import forked_python
 from tests.patience import patient
-from tests.plain_server import PlainServer
+from tests.standins.plain_server import PlainServer
 
 
 def actions(database: Database, admin: Identity, kind: str) -> list[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ from rag.settings import Settings
 from rag.types import Identity, Role
 from tests.access.front_door import Access
 from tests.access.test_people_page import people_page, press
-from tests.local_server import serving
+from tests.standins.local_server import serving
 
 __all__ = ["people_page"]
 

@@ -26,7 +26,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome, Question
 from tests.answering.scripted import add_account, add_document
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 PAGES = (
     "Full-time employees receive 25 vacation days per calendar year.",

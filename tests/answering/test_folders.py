@@ -32,7 +32,7 @@ from rag.ui.sources import source_lines, told_apart
 from tests import patience
 from tests.answering.scripted import add_account
 from tests.profiles.conftest import SignedIn
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 #: The files of each country, by language: leave first, with figures that differ.
 FILES = {

@@ -26,7 +26,7 @@ from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
 from tests.forked import forked_python
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: Importing the product takes longer than all it does here: each process to be killed is forked from one that has.

@@ -27,7 +27,7 @@ from rag.storage.database import Database
 from rag.types import Collection, Identity, Outcome, Question, Role
 from tests.answering.scripted import add_account
 from tests.profiles.conftest import SignedIn
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "How many vacation days do I have?"
 POLICY = """# {title}

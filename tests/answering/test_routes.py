@@ -22,7 +22,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters
 from tests.answering.scripted import add_account
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 HANDBOOK = """# Staff handbook
 

@@ -33,7 +33,7 @@ from tests.answering.scripted import FixedRetriever, add_account, passage
 from tests.answering.test_answer import answering, run_to_end
 from tests.answering.test_answering_end_to_end import publish
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 VACATION = "How many vacation days do employees have?"
 CHILDCARE = (

@@ -13,7 +13,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.api.callers import Api
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture

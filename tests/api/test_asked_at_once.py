@@ -25,7 +25,7 @@ from tests import hostile
 from tests.answering.test_live import eventually
 from tests.api.callers import Api
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 Value = TypeVar("Value")
 

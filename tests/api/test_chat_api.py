@@ -19,7 +19,7 @@ from rag.server import API
 from rag.types import Outcome, Role
 from tests.api.callers import Api
 from tests.patience import patient
-from tests.standin import ProviderStandin, many_words
+from tests.standins.providers import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 DUTCH = "Hoeveel dagen annual leave heeft een employee?"

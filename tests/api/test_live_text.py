@@ -18,7 +18,7 @@ from rag.types import Identity, Role
 from rag.ui import live_text
 from rag.ui.text import GrowingAnswer
 from tests.api.callers import Api
-from tests.standin import ProviderStandin, many_words
+from tests.standins.providers import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.api.callers import Api
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
 

@@ -17,7 +17,7 @@ from rag.api.event_stream import HEARTBEAT, answer_events
 from rag.types import MessageState, Outcome
 from tests.api.callers import Api
 from tests.patience import patient
-from tests.standin import ProviderStandin, many_words
+from tests.standins.providers import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 

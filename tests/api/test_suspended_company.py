@@ -12,7 +12,7 @@ from rag.errors import TenantSuspended
 from rag.settings import Settings
 from rag.types import Role
 from tests.api.callers import Api
-from tests.standin import ProviderStandin, many_words
+from tests.standins.providers import ProviderStandin, many_words
 
 EVENT = {"type": "INSERT", "table": "notices", "record": {"id": 1, "title": "x", "content": "y"}}
 

@@ -14,9 +14,9 @@ from rag.monitoring.tracing import span, start_tracing
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from tests.api.callers import Api
-from tests.local_server import LocalServer, QuietHandler
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.local_server import LocalServer, QuietHandler
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
 ANSWER = "Everyone has 25 days of paid leave a year [1]."

@@ -24,7 +24,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.forked import forked_python, kill
 from tests.patience import patient
-from tests.standin import ProviderStandin, default_reply
+from tests.standins.providers import ProviderStandin, default_reply
 
 PROJECT = Path(__file__).resolve().parents[2]
 FLAGS = [

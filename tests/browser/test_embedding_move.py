@@ -11,7 +11,7 @@ from playwright.sync_api import APIResponse, Page, expect
 
 from tests.browser.conftest import Product, settle
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 pytestmark = pytest.mark.browser
 

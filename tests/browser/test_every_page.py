@@ -18,7 +18,7 @@ from rag.language import LANGUAGES
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import press_in_no_field
 from tests.integration_rows import listed
-from tests.standin import ProviderStandin, many_words
+from tests.standins.providers import ProviderStandin, many_words
 
 pytestmark = pytest.mark.browser
 

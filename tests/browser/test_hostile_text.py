@@ -20,7 +20,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from tests.browser.conftest import PROJECT, Product, settle
 from tests.markdown_links import FAITHFUL
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 pytestmark = pytest.mark.browser
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import EMAIL, Product
 from tests.browser.tables import BOX, click_row
-from tests.standin import ProviderStandin, default_reply
+from tests.standins.providers import ProviderStandin, default_reply
 
 pytestmark = pytest.mark.browser
 

@@ -16,7 +16,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from tests.browser.conftest import EMAIL, PASSWORD, Product, settle, sign_up, start_product
 from tests.patience import patient
-from tests.standin import ProviderStandin, many_words
+from tests.standins.providers import ProviderStandin, many_words
 
 pytestmark = pytest.mark.browser
 

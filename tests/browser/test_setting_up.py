@@ -13,7 +13,7 @@ from tests.browser.conftest import EMAIL, Product, settle, sign_up, start_produc
 from tests.browser.tables import BOX, cells, click_row, until_shown
 from tests.browser.test_product import make_pdf
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 pytestmark = pytest.mark.browser
 #: The part of the screen that is taken as the company's mark.

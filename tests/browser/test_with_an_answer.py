@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import BOX, click_row
 from tests.browser.test_every_page import ask, open_page, signed_in_as
-from tests.standin import ProviderStandin, default_reply
+from tests.standins.providers import ProviderStandin, default_reply
 
 pytestmark = pytest.mark.browser
 

@@ -28,7 +28,7 @@ from rag.types import Citation, Collection, Identity, Outcome, Role
 from tests.answering.test_answering_end_to_end import publish
 from tests.forked import forked_python, kill
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
 LEAVE, TRAVEL = uuid4(), uuid4()

@@ -18,7 +18,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Usage
 from tests.answering.test_answering_end_to_end import publish
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 GOLDEN = GoldenQuestion(question="How many vacation days do full-time employees receive?")
 ANSWER = "Full-time employees receive 25 vacation days [1]. The canteen serves soup [1]."

@@ -17,7 +17,7 @@ from rag.settings import Settings
 from rag.types import Collection, Identity, Role
 from tests.pages.conftest import handbook, new_tab, running, signed_in  # noqa: F401 - fixtures
 from tests.pages.small_pdf import pdf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 LEAVE = "How many days of annual leave do I have?"

@@ -27,7 +27,7 @@ from rag.settings import Settings
 from rag.types import Usage
 from tests import hostile
 from tests.ingestion.test_picture_files import TURNED
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture

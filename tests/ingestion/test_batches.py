@@ -23,7 +23,7 @@ from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, DocumentStatus, Identity
 from tests import hostile
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 

@@ -30,7 +30,7 @@ from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step
 from tests import hostile
 from tests.ingestion.conftest import Worker
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 SMALL = "openai/text-embedding-3-small@256"
 TOPICS = ("zebra leave", "parking", "sabbatical", "canteen")

@@ -19,7 +19,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Document
 from tests import hostile
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 TAGS = {

@@ -29,7 +29,7 @@ from tests import hostile
 from tests.deadly_files import MARK
 from tests.ingestion.uploads import until
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 POISON = b"This note " + MARK + b"."
 TESTS = Path(__file__).resolve().parents[1]

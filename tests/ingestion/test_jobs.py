@@ -25,7 +25,7 @@ from rag.ui.document_library import status_words
 from tests import hostile
 from tests.ingestion.uploads import confirmed, until
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@1536"
 

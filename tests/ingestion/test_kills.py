@@ -21,7 +21,7 @@ from rag.storage.files import FileStore
 from rag.types import Identity
 from tests import hostile
 from tests.kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 FILES: Files = {
     "12.pdf": (hostile.long_document(12), "smart"),

@@ -35,8 +35,8 @@ from rag.types import ChatMessage, Collection, Identity, Question
 from tests import hostile
 from tests.conftest import Copies
 from tests.ingestion.uploads import until
-from tests.plain_server import PlainServer
-from tests.standin import ProviderStandin
+from tests.standins.plain_server import PlainServer
+from tests.standins.providers import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 OTHER = "openai/text-embedding-3-large@256"

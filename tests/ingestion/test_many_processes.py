@@ -18,7 +18,7 @@ from rag.storage.database import Database
 from rag.types import DocumentStatus
 from tests.forked import forked_python, kill
 from tests.kill_storm import MODEL, PROJECT, WorkerProcess
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 DOCUMENTS = 6
 #: Uploads, says yes, deletes what is ready and what is being worked on, and searches all the while.

@@ -38,7 +38,7 @@ from rag.text.tables import row_in_words, tables_in
 from rag.types import Page, Section
 from tests import hostile
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture

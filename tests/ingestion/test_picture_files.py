@@ -45,7 +45,7 @@ from rag.ui.page_marks import marks_of
 from rag.ui.page_view import has_pictures
 from tests.ingestion.scans import png, scan_of
 from tests.ingestion.uploads import confirmed
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 FORMATS = {
     ".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF", ".webp": "WEBP", ".bmp": "BMP",

@@ -21,7 +21,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Page
 from tests import hostile
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 TAGS = {"summary": "What offices do.", "topics": ["offices"], "questions": ["When do offices close?", "b?", "c?"]}
 MODEL = "openai/text-embedding-3-small@1536"

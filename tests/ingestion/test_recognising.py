@@ -25,7 +25,7 @@ from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, S
 from rag.ui.document_pages import read_by
 from tests import hostile
 from tests.ingestion.uploads import confirmed
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 Make = Callable[..., tuple[DocumentLibrary, IngestionPipeline]]
 

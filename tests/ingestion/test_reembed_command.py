@@ -27,7 +27,7 @@ from tests import hostile
 from tests.forked import forked_python, kill
 from tests.kill_storm import PROJECT
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 OLD, NEW = "openai/text-embedding-3-small@256", "openai/text-embedding-3-large@512"
 Command = Callable[..., "subprocess.Popen[str]"]

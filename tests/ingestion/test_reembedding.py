@@ -29,7 +29,7 @@ from rag.types import Collection, Identity, Question
 from tests import hostile
 from tests.forked import forked_python, kill
 from tests.patience import patient
-from tests.standin import ProviderStandin, count_tokens
+from tests.standins.providers import ProviderStandin, count_tokens
 
 PROJECT = Path(__file__).resolve().parents[2]
 SMALL = "openai/text-embedding-3-small@256"

@@ -21,7 +21,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Question
 from tests import hostile
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 SMALL, LARGE = "openai/text-embedding-3-small@256", "openai/text-embedding-3-large@512"
 PAGES = [f"Rule {number}. A stay in city {number} may cost {number}0 euros a night." for number in range(1, 8)]

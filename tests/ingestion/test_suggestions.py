@@ -21,7 +21,7 @@ from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Section
 from tests import hostile
 from tests.ingestion.conftest import Worker
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 HANDBOOK = [
     ["Annual leave", "You get 25 days of annual leave a year."],

@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
-from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin
-from tests.github_standin import GitHubStandin, repository
-from tests.website_standin import WebsiteStandin
+from tests.standins.bucket import ACCESS_KEY, SECRET_KEY, BucketStandin
+from tests.standins.github import GitHubStandin, repository
+from tests.standins.website import WebsiteStandin
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 

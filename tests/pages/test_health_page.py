@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Identity, Role
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture

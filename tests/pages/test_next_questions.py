@@ -16,7 +16,7 @@ from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "How many days of annual leave do I have?"
 ANSWER = "You have 25 days of annual leave [1]."

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Identity, Role
-from tests.standin import ProviderStandin, default_reply
+from tests.standins.providers import ProviderStandin, default_reply
 
 RULE = "절도죄의 양형기준: 피해자와 합의한 경우 집행유예를 참작할 사유가 된다."
 TAGS = {"topic": "양형 기준", "crime_type": "절도", "summary": "합의와 집행유예", "keywords": ["합의"]}

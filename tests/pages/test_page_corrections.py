@@ -14,7 +14,7 @@ from rag.settings import Settings
 from rag.types import Citation, Collection, Document, Identity, Role
 from rag.ui.page_corrections import changes_html
 from tests.pages.small_pdf import pdf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 WRONG, RIGHT = "has 25 days", "has 26 days"

@@ -22,7 +22,7 @@ from rag.settings import Settings, load_settings
 from rag.storage.provider_settings import KEYS_FILE, ChosenModels, PastedKeys
 from rag.types import Collection, Identity, Role
 from tests.pages.test_documents_page import words
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 

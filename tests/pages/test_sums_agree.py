@@ -32,7 +32,7 @@ from tests.pages.test_analytics_page import metrics, open_page  # noqa: F401  (a
 from tests.question_month import write_month
 from tests.records.test_analytics import pay
 from tests.records.test_search_costs import MODEL, shelved
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 CENT = Decimal("0.01")
 Open = Callable[..., AppTest]

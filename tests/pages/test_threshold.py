@@ -12,7 +12,7 @@ from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
 from tests.pages.small_pdf import pdf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 PAGE = "collection_settings.py"
 TOPICS = ("vacation", "parking", "glasses", "travel", "overtime", "training", "pension", "canteen", "bicycle")

@@ -17,7 +17,7 @@ from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 Ask = Callable[..., Any]
 

@@ -20,7 +20,7 @@ from rag.profiles.profile import SETTINGS, WITHOUT_OUR_STEPS
 from rag.services import Services
 from rag.types import Collection, Identity
 from tests.profiles.conftest import Ask, SignedIn
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 Make = Callable[[str], Collection]
 TOPICS = ("moving to Leeds", "my first team", "a failed launch", "learning to plan", "what I would do again")

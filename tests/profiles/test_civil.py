@@ -18,7 +18,7 @@ from rag.profiles.profile import Options
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
 from tests.hostile import pdf_of
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "주차 문제"
 PARKING = "주차 문제 민원은 교통과에 신청합니다. 처리 기간은 7일입니다."

@@ -10,7 +10,7 @@ from rag.profiles import AS_THE_SOURCE, profile_of
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question
 from tests.hostile import leave_policy
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "Wat is het vakantiebeleid?"
 

@@ -27,7 +27,7 @@ from rag.profiles.profile import Options
 from rag.services import Services
 from rag.types import Collection, Identity
 from tests.hostile import leave_policy
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 #: "Main Exports" of the source, by their Python names.
 EXPORTS = (

@@ -23,7 +23,7 @@ from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.services import Services
 from rag.types import Identity
 from tests.hostile import pdf_of
-from tests.standin import ProviderStandin, default_reply
+from tests.standins.providers import ProviderStandin, default_reply
 
 PATH = "/api/reference-documents"
 THEFT = "절도죄의 양형기준: 피해자와 합의한 경우 집행유예를 참작할 사유가 된다. 선고유예는 초범에 한한다."

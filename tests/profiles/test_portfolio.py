@@ -21,9 +21,9 @@ from rag.profiles import PORTFOLIO
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question
-from tests.github_standin import README, GitHubStandin, repository
 from tests.hostile import pdf_of
-from tests.standin import ProviderStandin
+from tests.standins.github import README, GitHubStandin, repository
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "What AI projects have you built?"
 RESUME = [

@@ -8,7 +8,7 @@ import pytest
 
 from rag.services import Services
 from rag.types import Identity
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from rag.types import ChatMessage, Collection, Identity, SearchResult
 from rag.ui.text import answer_markdown
 from tests.markdown_links import acting
 from tests.red_team import FACT, ORDERS, QUESTION, Attack, attacks, outside_data, words_in
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 ATTACKS = attacks()
 

@@ -25,7 +25,7 @@ from rag.providers import Reranker
 from rag.providers.cohere import CohereReranker, cohere_errors
 from rag.types import Usage
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 DOCUMENTS = ["the canteen", "sick leave", "vacation days", "days of the week"]
 MODEL = "rerank-multilingual-v3.0"

@@ -16,7 +16,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.settings.providers import BY_NAME
 from rag.types import ChatMessage
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 MODEL = "llama3.2"
 

@@ -15,7 +15,7 @@ from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.providers.registry import Providers
 from rag.settings import Settings
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 EMBEDDERS = [
     "builtin/lexical@1536",

@@ -12,7 +12,7 @@ import pytest
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable
 from rag.providers.ollama import OllamaEmbedder
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from rag.providers.openai_compatible import OpenAIChatModel, is_reasoning_model,
 from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.types import ChatMessage, Usage
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 MESSAGES = [ChatMessage(role="user", content="How many days of leave?")]
 SOON = {"retry-after-ms": "1"}

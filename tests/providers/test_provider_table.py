@@ -25,7 +25,7 @@ from rag.settings.providers import (
 from rag.types import Usage
 from tests import hostile
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: Providers as CONTRIBUTING.md adds them: one that writes and embeds, one that reranks, one that recognises text.

@@ -16,7 +16,7 @@ from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.registry import Providers, provider_of
 from rag.settings import Settings
 from rag.types import ChatMessage
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from rag.types import Collection, Identity, Outcome, Question, Role
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
 from tests.records.test_analytics import ask, pay
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "How many vacation days do full-time employees receive?"
 

@@ -28,9 +28,9 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Role
 from tests.answering.test_answering_end_to_end import publish
-from tests.local_server import serving
 from tests.question_month import write_month
-from tests.standin import ProviderStandin
+from tests.standins.local_server import serving
+from tests.standins.providers import ProviderStandin
 
 MONDAY = datetime(2026, 11, 23, 7, tzinfo=UTC)
 #: Too early for the digest of a Monday, whatever day today is.

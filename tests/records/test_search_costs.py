@@ -18,7 +18,7 @@ from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 PROFILE = HR.changed(translate_queries=False, reranking=False)

@@ -17,7 +17,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Charge, Collection, Identity, Operation, Question, Usage
 from tests.retrieval.shelf import Shelf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 OPENAI = "openai/text-embedding-3-small@1536"
 

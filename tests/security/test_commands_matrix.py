@@ -46,7 +46,7 @@ FOR_ONE = {
 }  # fmt: skip
 for rows in OF_INTEGRATIONS:
     FOR_ONE |= rows.get("commands", {}).get("for_one", {})
-#: A shell of the built-in database, tried in `tests/test_reading_shell.py`; and the server of another protocol.
+#: A shell of the built-in database, tried in `tests/storage/test_reading_shell.py`; and the server of another protocol.
 NOT_RUN = {"psql", "mcp"}
 
 

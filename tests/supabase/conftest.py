@@ -22,8 +22,8 @@ from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from tests.patience import patient
-from tests.plain_server import PlainServer
-from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
+from tests.standins.plain_server import PlainServer
+from tests.standins.supabase import ANON, SERVICE, SupabaseStandin
 
 #: What every Supabase project has before anybody adds a table.
 PROJECT = """

@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rag.settings import environment_names
 from tests.doc_blocks import PROJECT, blocks
 from tests.patience import patient
-from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
+from tests.standins.supabase import ANON, SERVICE, SupabaseStandin
 
 QUESTION = "How many days of annual leave do full-time employees have?"
 PASSWORD = "paper-and-linen-thread-7"

@@ -38,11 +38,11 @@ from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
-from tests.supabase_standin import SERVICE, SupabaseStandin
+from tests.standins.supabase import SERVICE, SupabaseStandin
 
 RAG = Path(__file__).resolve().parents[2] / "rag"
 PASSWORD, NEW = "correct horse battery", "another good password"
-#: Calls to the project that a notice board is read from: tests/posts/test_posts_by_rest.py.
+#: Calls to the project that a notice board is read from: tests/profiles/notices/test_posts_by_rest.py.
 OF_ANOTHER_PROJECT = {"postgrest"}
 NO_TRAFFIC = {"storage.from_"}
 numbers = itertools.count(1)

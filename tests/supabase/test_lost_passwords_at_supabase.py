@@ -26,7 +26,7 @@ from rag.providers.supabase import SupabaseProject
 from rag.server import API
 from rag.settings import Settings
 from rag.storage.database import Database
-from tests.supabase_standin import SERVICE, SupabaseStandin
+from tests.standins.supabase import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD, NEW = "person@example.com", "correct horse battery", "another good password"
 

@@ -16,7 +16,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, looks_pooled
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Role
 from tests.patience import patient
-from tests.plain_server import PlainServer
+from tests.standins.plain_server import PlainServer
 
 
 @pytest.fixture

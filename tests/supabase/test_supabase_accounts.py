@@ -38,7 +38,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Account, Identity, Role
 from tests.patience import patient
-from tests.supabase_standin import SERVICE, SupabaseStandin
+from tests.standins.supabase import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD = "person@example.com", "correct horse battery"
 TOKEN, USERS = "/auth/v1/token", "/auth/v1/admin/users"

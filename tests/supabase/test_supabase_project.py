@@ -16,7 +16,7 @@ from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.migrations import MIGRATIONS, migrate
-from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
+from tests.standins.supabase import ANON, SERVICE, SupabaseStandin
 
 VECTOR = "[1" + ",0" * 1535 + "]"
 CALL = "SELECT content FROM match_document_chunks(%s::extensions.vector, %s, 0.0, 10)"

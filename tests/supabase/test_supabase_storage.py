@@ -22,7 +22,7 @@ from rag.errors import (
 from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
 from tests.patience import patient
-from tests.supabase_standin import SupabaseStandin
+from tests.standins.supabase import SupabaseStandin
 
 KEY = f"00/{'0' * 64}"
 OBJECT = "/storage/v1/object"

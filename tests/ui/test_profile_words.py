@@ -14,7 +14,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.ui.collection_profile import embedder_line, embedder_name, sentences_on, shortcomings
 from rag.ui.collection_settings import LISTS, shown_value, text_of, value_from
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture

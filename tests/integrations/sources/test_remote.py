@@ -32,7 +32,7 @@ from rag.integrations.sources.remote import (
     web_address_of,
 )
 from rag.providers.bounds import Bounds
-from tests.local_server import LocalServer, QuietHandler
+from tests.standins.local_server import LocalServer, QuietHandler
 
 SENTENCES = {"rejected": "The key is wrong.", "forbidden": "It may not read.", "missing": "It is gone."}
 

@@ -21,7 +21,7 @@ from rag.types import Role
 from tests.api.callers import Api
 from tests.forked import forked_python
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
 ANSWER = "Employees have 25 days of annual leave [1]."

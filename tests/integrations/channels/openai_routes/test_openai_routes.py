@@ -12,7 +12,7 @@ import pytest
 
 from rag.types import Role
 from tests.api.callers import Api
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
 ANSWER = "Everyone has 25 days of paid leave a year [1]. Up to five days may be carried over [1]."

@@ -18,9 +18,9 @@ from rag.integrations.channels.slack import bot as slack
 from rag.settings import Settings, load_settings
 from rag.types import Role
 from tests.api.callers import Api
-from tests.local_server import LocalServer, QuietHandler
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.local_server import LocalServer, QuietHandler
+from tests.standins.providers import ProviderStandin
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 OURS = {"team_id": "T1", "is_bot": False}

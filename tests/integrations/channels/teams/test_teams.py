@@ -35,10 +35,10 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Role
 from tests.api.callers import Api
-from tests.local_server import LocalServer, QuietHandler
 from tests.patience import patient
-from tests.standin import ProviderStandin
-from tests.tls_standin import JsonHandler, TlsServer
+from tests.standins.local_server import LocalServer, QuietHandler
+from tests.standins.providers import ProviderStandin
+from tests.standins.tls import JsonHandler, TlsServer
 
 APP = "11111111-2222-4333-8444-555555555555"
 OURS, THEIRS = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"

@@ -29,10 +29,10 @@ from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.api.callers import Api
 from tests.api.test_generated_client import generated
-from tests.local_server import LocalServer, QuietHandler
+from tests.commands.test_commands import Command, command
+from tests.commands.test_lean_commands import SLOW, imported
 from tests.patience import patient
-from tests.test_commands import Command, command
-from tests.test_lean_commands import SLOW, imported
+from tests.standins.local_server import LocalServer, QuietHandler
 
 __all__ = ["command", "generated"]
 

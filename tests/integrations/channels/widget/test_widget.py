@@ -20,7 +20,7 @@ from rag.types import Identity, Role
 from tests import hostile
 from tests.api.callers import Api
 from tests.security.test_access_matrix import PUBLIC, refusals
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 SITE = "https://intranet.example.com"
 

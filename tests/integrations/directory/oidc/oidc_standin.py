@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from tests.local_server import LocalServer, QuietHandler
+from tests.standins.local_server import LocalServer, QuietHandler
 
 
 class OidcStandin:

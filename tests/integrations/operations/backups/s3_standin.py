@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 from minio.credentials.credentials import Credentials
 from minio.signer import sign_v4_s3
 
-from tests.local_server import LocalServer, QuietHandler
+from tests.standins.local_server import LocalServer, QuietHandler
 
 ACCESS, SECRET, REGION = "standin", "standin-secret", "us-east-1"
 

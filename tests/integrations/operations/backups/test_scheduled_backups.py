@@ -38,7 +38,7 @@ from tests.forked import forked_python
 from tests.integrations.operations.backups.s3_standin import ACCESS, SECRET, S3Standin
 from tests.patience import patient
 from tests.records.test_privacy import tables_with
-from tests.test_backup import PREPARE, PROJECT, QUESTION, run
+from tests.storage.test_backup import PREPARE, PROJECT, QUESTION, run
 
 
 class Clock:

@@ -36,7 +36,7 @@ from rag.types import Collection, Identity, Role
 from tests.conftest import fast_folder
 from tests.patience import patient
 from tests.retrieval.shelf import Shelf
-from tests.standby import StandbyServer, as_url, make_standby
+from tests.standins.standby import StandbyServer, as_url, make_standby
 
 ADD_COLLECTION = "INSERT INTO collections (tenant_id, name, embedding_model) VALUES ('demo', %s, 'm')"
 

@@ -19,9 +19,9 @@ from rag.errors import (
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.loaders.markdown import load_markdown
 from rag.integrations.sources.github.github import GitHub
-from tests.github_standin import GitHubStandin, repository
-from tests.github_standin import GitHubStandin as Standin
 from tests.patience import patient
+from tests.standins.github import GitHubStandin, repository
+from tests.standins.github import GitHubStandin as Standin
 
 
 @pytest.fixture

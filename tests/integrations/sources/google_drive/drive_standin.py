@@ -15,7 +15,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.tls_standin import JsonHandler, TlsServer
+from tests.standins.tls import JsonHandler, TlsServer
 
 ROOT = "root-folder-1"
 FOLDER = "application/vnd.google-apps.folder"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.browser.following import Place
-from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin
+from tests.standins.bucket import ACCESS_KEY, SECRET_KEY, BucketStandin
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from rag.integrations.sources.s3.bucket import Bucket, BucketSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
-from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin
+from tests.standins.bucket import ACCESS_KEY, SECRET_KEY, BucketStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
 KEYS = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY}

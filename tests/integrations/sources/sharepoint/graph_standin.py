@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.tls_standin import JsonHandler, TlsServer
+from tests.standins.tls import JsonHandler, TlsServer
 
 TENANT, CLIENT, SECRET = "contoso.example", "11111111-2222-3333-4444-555555555555", "hunter2~hunter2"
 PER_PAGE = 2

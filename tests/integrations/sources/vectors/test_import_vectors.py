@@ -28,7 +28,7 @@ from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Scop
 from tests.forked import forked_python, kill
 from tests.kill_storm import PROJECT
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standins.providers import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 Write = Callable[..., Path]

@@ -19,7 +19,7 @@ from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
 from tests.integrations.sources.webdav.cloud_standin import PASSWORD, USER, Cloud
-from tests.website_standin import Page, WebsiteStandin
+from tests.standins.website import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
 READER = sandbox_of(LIMITS).of_tenant("demo")

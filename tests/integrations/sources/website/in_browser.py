@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.browser.following import Place
-from tests.website_standin import Page, WebsiteStandin
+from tests.standins.website import Page, WebsiteStandin
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection, Question
 from tests.patience import patient
-from tests.website_standin import Page, WebsiteStandin
+from tests.standins.website import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=100_000)
 READER = sandbox_of(LIMITS).of_tenant("demo")
