@@ -19,6 +19,7 @@ from typing import Any
 import pypdfium2.raw as pdfium
 
 from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.korean_lines import with_whole_words
 from rag.ingestion.loaders.page_marks import around, line_boxes, parts_of_page
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
 from rag.ingestion.loaders.page_text import (
@@ -347,6 +348,10 @@ def read_page(
         if has_paragraphs_by_gaps:
             lines, boxes_of_lines = _parted(lines, gaps, boxes_of_lines)
         lines, styles = written_lines(lines, styles)
+        if HANGUL.search(text):
+            whole = with_whole_words(lines, boxes_of_lines)
+            styles |= {new: styles[old] for old, new in zip(lines, whole, strict=True) if old in styles}
+            lines = whole
         convert = parts_of_page(page)
         places += [("table", box) for box in as_tables]
     finally:
@@ -371,6 +376,9 @@ def read_page(
         marks=[PageMark(kind, *parts) for kind, box in places if (parts := convert(box)) is not None],
         line_places=_positions(lines, {line: convert(box) for line, box in boxes_of_lines.items()}),
     )
+
+
+HANGUL = re.compile("[\uac00-\ud7a3]")
 
 
 @dataclass(frozen=True)
