@@ -42,7 +42,7 @@ from rag.profiles import HR
 from rag.providers import Embedder
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, ScoredHit, outcome_of, probability
+from rag.retrieval.evidence import RULE, ScoredHit, outcome_of, probability
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
@@ -337,9 +337,9 @@ def fit(asked: Sequence[tuple[Natural, Sequence[ScoredHit]]], rounds: int = 40, 
 
 def _features(item: ScoredHit) -> tuple[float, float]:
     signals = item.signals
-    words = min(1.0, signals.share + MARGIN_WEIGHT * max(0.0, signals.margin)) if signals.share else 0.0
-    cosine = signals.meaning if signals.meaning is not None else USUAL_COSINE - 0.1
-    return words, cosine - USUAL_COSINE
+    words = min(1.0, signals.share + RULE.margin_weight * max(0.0, signals.margin)) if signals.share else 0.0
+    cosine = signals.meaning if signals.meaning is not None else RULE.usual_cosine - 0.1
+    return words, cosine - RULE.usual_cosine
 
 
 def _regression(features: NDArray[np.float64], truth: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ from benchmarks import retrieval_quality
 from benchmarks.retrieval_languages import EMBEDDER, TENANT, fill, read
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.retrieval.evidence import ENOUGH, MARGIN_WEIGHT
+from rag.retrieval.evidence import RULE
 from rag.retrieval.retriever import Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
@@ -171,8 +171,8 @@ def choose(asked: Sequence[Asked]) -> None:
     tuning, held_out = ([item for item in asked if item.half == half] for half in HALVES)
     best = sorted(grid, key=lambda weights: -own_less_others(tuning, *weights))[:5]
     print(f"{'margin':>8}{'enough':>8}{'tuning':>9}{'held out':>10}   own less others, in points")
-    for weight, least in dict.fromkeys([*best, (MARGIN_WEIGHT, ENOUGH)]):
-        said = " (as it is)" if (weight, least) == (MARGIN_WEIGHT, ENOUGH) else ""
+    for weight, least in dict.fromkeys([*best, (RULE.margin_weight, RULE.enough)]):
+        said = " (as it is)" if (weight, least) == (RULE.margin_weight, RULE.enough) else ""
         print(
             f"{weight:8.1f}{least:8.2f}{own_less_others(tuning, weight, least):9.2f}"
             f"{own_less_others(held_out, weight, least):10.2f}{said}"

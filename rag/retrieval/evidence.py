@@ -24,26 +24,99 @@ from rag.retrieval.search_query import MAXIMUM_QUESTION_WORDS, QuestionWord, que
 from rag.text.analysers import STOPWORDS, analyse, is_unspaced, words_with_terms
 from rag.types import Evidence, SearchResult
 
-#: A word is found if at least half its terms are: a Korean word has syllable pairs as terms.
-FOUND = 0.5
-#: How much of the share a similarity well above the other candidates' makes up for. The margin counts, because the
-#: similarity itself depends on the embedder and on how similar a collection's passages are to each other.
-MARGIN_WEIGHT = 2.0
-#: Share plus margin for even odds when only words are compared. Measured on eight sets of paragraphs in seven
-#: languages: each half got its questions and the other half's. Validated on further sets (docs/measurements/finding.md,
-#: "What is not in the documents").
-ENOUGH = 0.55
-#: Fewer candidates give no usual similarity to compare with.
-LEAST_CANDIDATES = 8
-#: Least weight for a word, as a share of the highest weight: a collection's main subject is a common word, yet the
-#: question is about it.
-LEAST_WEIGHT = 0.3
-#: In scripts without spaces half the character pairs straddle two words, so an unknown pair says less.
-UNKNOWN_PAIR = 0.5
 
-#: Shortest and longest part of a compound to count as a word.
-SHORTEST_PART = 4
-LONGEST_PART = 40
+@dataclass(frozen=True, kw_only=True)
+class EvidenceRule:
+    """The numbers of the rule, with the questions they were chosen on."""
+
+    #: A word is found if at least half its terms are: a Korean word has syllable pairs as terms.
+    found: float = 0.5
+    #: How much of the share a similarity well above the other candidates' makes up for. The margin counts, because the
+    #: similarity itself depends on the embedder and on how similar a collection's passages are to each other.
+    margin_weight: float = 2.0
+    #: Share plus margin for even odds when only words are compared. Measured on eight sets of paragraphs in seven
+    #: languages: each half got its questions and the other half's. Validated on further sets
+    #: (docs/measurements/finding.md, "What is not in the documents").
+    enough: float = 0.55
+    #: Fewer candidates give no usual similarity to compare with.
+    least_candidates: int = 8
+    #: Least weight for a word, as a share of the highest weight: a collection's main subject is a common word, yet the
+    #: question is about it.
+    least_weight: float = 0.3
+    #: In scripts without spaces half the character pairs straddle two words, so an unknown pair says less.
+    unknown_pair: float = 0.5
+    #: Shortest and longest part of a compound to count as a word.
+    shortest_part: int = 4
+    longest_part: int = 40
+    #: From the first probability on a question is answered, below the second it is not in the documents; between:
+    #: perhaps. At the second, 6 % of the everyday questions in the tuning half are not refused.
+    answered: float = 0.5
+    perhaps: float = 0.26
+    #: For words alone, without a model of meaning: log odds per distance of share and margin from `enough`. "Perhaps"
+    #: begins 0.03 below: 4 in 102 everyday questions.
+    words_slope: float = 30.0
+    #: For words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best
+    #: passage for each question from the tuning half: 131 natural and 102 everyday questions (`benchmarks/natural.py
+    #: --fit`). The base is 0.4 below the fit, because 6 in 102 everyday questions to the samples, which are not in the
+    #: fit, were answered.
+    meaning_base: float = -0.91
+    meaning_words: float = 2.69
+    meaning_cosine: float = 58.6
+    #: The cosine lost when question and passage differ in language. Answers to the same questions lose 0.05 (European
+    #: languages) to 0.09 in five languages; less is given back, because the best wrong passages lose less, too. More is
+    #: given back if no passage is in the question's language, so there is nothing to compare with.
+    across: float = 0.035
+    across_alone: float = 0.04
+    #: The cosine at which `meaning_base` holds.
+    usual_cosine: float = 0.84
+    #: A question with fewer words, none found in any candidate, is "perhaps" at most: cosines are just as high for a
+    #: non-word ("qwertyuiop"), so `cosine_without_words` limits them.
+    words_of_a_question: int = 3
+    #: At least this share of the words in a question are function words ("the", "how"). Code, filler text in Latin and
+    #: random keys have fewer, yet cosines as high as an answer's. Unless a passage holds half their words, their cosine
+    #: counts at most like an unrelated passage's.
+    least_small_words: float = 0.3
+    unrelated_cosine: float = 0.82
+    #: With meaning, passages are cited down to this share of the best probability.
+    cited_share: float = 0.1
+    #: Up to this probability, passages in other languages get a place each; three places if the question names a
+    #: country.
+    sure: float = 0.95
+    places_of_others: int = 1
+    places_of_named: int = 3
+    #: The reciprocal rank constant for choosing passages in other languages, by meaning and by words.
+    others_constant: int = 20
+    #: In this choice, a passage with all the question's words scores as much as the first rank by meaning.
+    others_words: float = 0.2
+    #: The reciprocal rank constant for joining the search order with the order by probability.
+    rank_constant: int = 10
+    #: Passages with a lower relevance are not cited: Cohere gives unrelated passages 0.01 and less, and related
+    #: passages for two-word questions sometimes little more.
+    relevance_floor: float = 0.02
+    #: From this relevance on, a reranked passage needs no shared word: it may be in a different language.
+    sure_relevance: float = 0.3
+    #: Log odds by distance from the collection's similarity threshold: 0.05 below means 1 in 24.
+    nearness_slope: float = 63.0
+    #: Passages beside the evidence are cited if they cover at least this share of the evidence's words.
+    companion_share: float = 0.5
+    #: Log odds lost if a document never names whose rules the question asks for and may describe someone else's, and
+    #: the highest log odds then: "perhaps" at most.
+    lacking_name: float = 3.0
+    just_no_answer: float = -0.01
+
+    @property
+    def cosine_without_words(self) -> float:
+        """A cosine just below even odds, for a question without a word in any candidate."""
+        return self.usual_cosine - self.meaning_base / self.meaning_cosine - 0.001
+
+    @property
+    def margin_of_one_word(self) -> float:
+        """The margin at which half the question's words are enough, for hits without a background similarity."""
+        return (self.enough - 0.5) / self.margin_weight
+
+
+RULE = EvidenceRule()
+
 
 Idf = Callable[[str], float]
 
@@ -64,7 +137,7 @@ NOTHING_COVERED = Coverage(share=-1.0, found=(), words=0)
 def background(similarities: Sequence[float | None]) -> float | None:
     """Return the candidates' median similarity, or `None` with too few candidates."""
     known = [similarity for similarity in similarities if similarity is not None]
-    return statistics.median(known) if len(known) >= LEAST_CANDIDATES else None
+    return statistics.median(known) if len(known) >= RULE.least_candidates else None
 
 
 def is_sentence(text: str, language: str) -> bool:
@@ -78,7 +151,7 @@ def is_sentence(text: str, language: str) -> bool:
     if language not in STOPWORDS or not words or any(is_unspaced(word) or "가" <= word[0] <= "힣" for word in words):
         return True
     most = max(sum(word in small for word in words) for small in STOPWORDS.values())
-    return most >= LEAST_SMALL_WORDS * len(words)
+    return most >= RULE.least_small_words * len(words)
 
 
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
@@ -92,10 +165,10 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
         # Average the terms: a word counts the same even if the analyser makes several terms.
         weight = sum(weights) / len(weights)
         if word.is_pair and weight >= highest:
-            weight *= UNKNOWN_PAIR
+            weight *= RULE.unknown_pair
         # The commonest expression decides how rare a meaning is.
         weight = min([weight, *(max(map(idf, synonym)) for synonym in word.synonyms)])
-        counted = max(weight, LEAST_WEIGHT * highest)
+        counted = max(weight, RULE.least_weight * highest)
         part = sum(w for w, term in zip(weights, word.terms, strict=True) if term in present) / (sum(weights) or 1.0)
         if not part and word.is_compounding and weight >= highest:
             part = compound_share(word.terms[0], present)
@@ -103,7 +176,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
             part = 1.0
         total += counted
         reached += counted * part
-        if part >= FOUND:
+        if part >= RULE.found:
             found.append(word.text)
     return Coverage(share=reached / total if total else 0.0, found=tuple(found), words=len(words))
 
@@ -113,10 +186,12 @@ def compound_share(word: str, present: Collection[str]) -> float:
 
     "zwangerschapsverlof" matches a passage on "Zwangerschaps- en bevallingsverlof".
     """
-    longest = min(len(word) - 1, LONGEST_PART)
+    longest = min(len(word) - 1, RULE.longest_part)
     # Try the word's few parts instead of every term in every passage.
-    start = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[:n] in present), 0)
-    end = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[-n:] in present and word[:n] != word[-n:]), 0)
+    start = next((n for n in range(longest, RULE.shortest_part - 1, -1) if word[:n] in present), 0)
+    end = next(
+        (n for n in range(longest, RULE.shortest_part - 1, -1) if word[-n:] in present and word[:n] != word[-n:]), 0
+    )
     return min(1.0, (start + end) / len(word))
 
 
@@ -140,59 +215,6 @@ def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, .
 
 
 # The rule
-
-#: From the first probability on a question is answered, below the second it is not in the documents; between: perhaps.
-#: At the second, 6 % of the everyday questions in the tuning half are not refused.
-ANSWERED, PERHAPS = 0.5, 0.26
-#: For words alone, without a model of meaning: log odds per distance of share and margin from `ENOUGH`. "Perhaps"
-#: begins 0.03 below: 4 in 102 everyday questions.
-WORDS_SLOPE = 30.0
-#: For words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best
-#: passage for each question from the tuning half: 131 natural and 102 everyday questions (`benchmarks/natural.py
-#: --fit`). The base is 0.4 below the fit, because 6 in 102 everyday questions to the samples, which are not in the fit,
-#: were answered.
-MEANING_BASE, MEANING_WORDS, MEANING_COSINE = -0.91, 2.69, 58.6
-#: The cosine lost when question and passage differ in language. Answers to the same questions lose 0.05 (European
-#: languages) to 0.09 in five languages; less is given back, because the best wrong passages lose less, too. More is
-#: given back if no passage is in the question's language, so there is nothing to compare with.
-ACROSS, ACROSS_ALONE = 0.035, 0.04
-#: The cosine at which `MEANING_BASE` holds.
-USUAL_COSINE = 0.84
-#: A question with fewer words, none found in any candidate, is "perhaps" at most: cosines are just as high for a
-#: non-word ("qwertyuiop"). This cosine is just below even odds.
-WORDS_OF_A_QUESTION = 3
-COSINE_WITHOUT_WORDS = USUAL_COSINE - MEANING_BASE / MEANING_COSINE - 0.001
-#: At least this share of the words in a question are function words ("the", "how"). Code, filler text in Latin and
-#: random keys have fewer, yet cosines as high as an answer's. Unless a passage holds half their words, their cosine
-#: counts at most like an unrelated passage's.
-LEAST_SMALL_WORDS = 0.3
-UNRELATED_COSINE = 0.82
-#: With meaning, passages are cited down to this share of the best probability.
-CITED_SHARE = 0.1
-#: Up to this probability, passages in other languages get a place each; three places if the question names a country.
-SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
-#: The reciprocal rank constant for choosing passages in other languages, by meaning and by words.
-OTHERS_CONSTANT = 20
-#: In this choice, a passage with all the question's words scores as much as the first rank by meaning.
-OTHERS_WORDS = 0.2
-#: The reciprocal rank constant for joining the search order with the order by probability.
-RANK_CONSTANT = 10
-#: Passages with a lower relevance are not cited: Cohere gives unrelated passages 0.01 and less, and related passages
-#: for two-word questions sometimes little more.
-RELEVANCE_FLOOR = 0.02
-#: From this relevance on, a reranked passage needs no shared word: it may be in a different language.
-SURE_RELEVANCE = 0.3
-#: Log odds by distance from the collection's similarity threshold: 0.05 below means 1 in 24.
-NEARNESS_SLOPE = 63.0
-#: Passages beside the evidence are cited if they cover at least this share of the evidence's words.
-COMPANION_SHARE = 0.5
-#: The margin at which half the question's words are enough, for hits without a background similarity.
-MARGIN_OF_ONE_WORD = (ENOUGH - 0.5) / MARGIN_WEIGHT
-
-
-#: Log odds lost if a document never names whose rules the question asks for and may describe someone else's, and the
-#: highest log odds then: "perhaps" at most.
-LACKING_NAME, JUST_NO_ANSWER = 3.0, -0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,24 +251,32 @@ def probability(signals: PassageSignals) -> float:
     """
     odds = _log_odds_of_text(signals)
     if signals.nearness is not None:
-        odds = max(odds, NEARNESS_SLOPE * signals.nearness)
+        odds = max(odds, RULE.nearness_slope * signals.nearness)
     if signals.relevance is not None:
-        by_reranker = _log_odds(signals.relevance) - _log_odds(SURE_RELEVANCE)
-        odds = max(odds, by_reranker) if signals.relevance >= RELEVANCE_FLOOR else min(odds, _log_odds(PERHAPS) - 1)
+        by_reranker = _log_odds(signals.relevance) - _log_odds(RULE.sure_relevance)
+        odds = (
+            max(odds, by_reranker)
+            if signals.relevance >= RULE.relevance_floor
+            else min(odds, _log_odds(RULE.perhaps) - 1)
+        )
     if signals.lacks_name:
-        odds = min(odds - LACKING_NAME, JUST_NO_ANSWER)
+        odds = min(odds - RULE.lacking_name, RULE.just_no_answer)
     if signals.is_general:
-        odds = min(odds, JUST_NO_ANSWER)
+        odds = min(odds, RULE.just_no_answer)
     if signals.is_elsewhere:
-        odds = min(odds, _log_odds(PERHAPS) - 1)
+        odds = min(odds, _log_odds(RULE.perhaps) - 1)
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
 
 
 def _log_odds_of_text(signals: PassageSignals) -> float:
-    words = signals.share + MARGIN_WEIGHT * max(0.0, signals.margin) if signals.share else 0.0
+    words = signals.share + RULE.margin_weight * max(0.0, signals.margin) if signals.share else 0.0
     if signals.meaning is None:
-        return WORDS_SLOPE * (words - ENOUGH)
-    return MEANING_BASE + MEANING_WORDS * min(1.0, words) + MEANING_COSINE * (signals.meaning - USUAL_COSINE)
+        return RULE.words_slope * (words - RULE.enough)
+    return (
+        RULE.meaning_base
+        + RULE.meaning_words * min(1.0, words)
+        + RULE.meaning_cosine * (signals.meaning - RULE.usual_cosine)
+    )
 
 
 def _log_odds(share: float) -> float:
@@ -256,7 +286,7 @@ def _log_odds(share: float) -> float:
 
 def outcome_of(best: float) -> Evidence:
     """Map the best passage's probability to an outcome."""
-    return "answered" if best >= ANSWERED else "perhaps" if best >= PERHAPS else "none"
+    return "answered" if best >= RULE.answered else "perhaps" if best >= RULE.perhaps else "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,7 +342,7 @@ def score_hits(
         return found.statistics.idf(term_id(term))
 
     asked_in = wordings[0][1].split("-")[0]
-    across = ACROSS if any(hit.language == asked_in for hit in found.meant) else ACROSS_ALONE
+    across = RULE.across if any(hit.language == asked_in for hit in found.meant) else RULE.across_alone
     is_said = any(is_sentence(*wording) for wording in wordings)
     # Without words in the question, any text would look like a match.
     has_words = any(is_worded(wording) for wording, _ in wordings)
@@ -357,12 +387,12 @@ def score_hits(
             )
         )
     # With two words, a single match is enough: people write "leave policy".
-    least = FOUND if any(item.coverage.words >= WORDS_OF_A_QUESTION for item in scored) else 1e-9
+    least = RULE.found if any(item.coverage.words >= RULE.words_of_a_question for item in scored) else 1e-9
     if not is_said and all(item.coverage.share < least for item in scored):
-        return [_with_cosine_up_to(UNRELATED_COSINE, item) for item in scored]
-    if any(item.coverage.share or item.coverage.words >= WORDS_OF_A_QUESTION for item in scored):
+        return [_with_cosine_up_to(RULE.unrelated_cosine, item) for item in scored]
+    if any(item.coverage.share or item.coverage.words >= RULE.words_of_a_question for item in scored):
         return scored
-    return [_with_cosine_up_to(COSINE_WITHOUT_WORDS, item) for item in scored]
+    return [_with_cosine_up_to(RULE.cosine_without_words, item) for item in scored]
 
 
 def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
@@ -412,7 +442,7 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
     if result.similarity is None:
         return 0.0
     if usual is None:
-        return result.similarity / 2 if len(held.found) > 1 else MARGIN_OF_ONE_WORD
+        return result.similarity / 2 if len(held.found) > 1 else RULE.margin_of_one_word
     return result.similarity - usual
 
 
@@ -431,7 +461,7 @@ def in_order(
     ):
         return list(scored)
     own = [item for item in scored if item.is_in(language)]
-    is_sure = best_of(own) >= SURE and not named
+    is_sure = best_of(own) >= RULE.sure and not named
 
     def likelihood(item: ScoredHit) -> float:
         # The correction for other languages applies only if the question's language has no sure answer.
@@ -441,13 +471,13 @@ def in_order(
     by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in found.twins, -likelihood(item)))
     likely = {id(item): rank for rank, item in enumerate(by_likelihood, 1)}
     # A passage leading both orders gets the best probability.
-    most = best_of(scored) * (RANK_CONSTANT + 1) / 2
+    most = best_of(scored) * (RULE.rank_constant + 1) / 2
     scored = [
-        replace(item, order=most * (1 / (RANK_CONSTANT + rank) + 1 / (RANK_CONSTANT + likely[id(item)])))
+        replace(item, order=most * (1 / (RULE.rank_constant + rank) + 1 / (RULE.rank_constant + likely[id(item)])))
         for rank, item in enumerate(scored, 1)
     ]
     ordered = sorted(scored, key=lambda item: -(item.order or 0.0))
-    wanted = PLACES_OF_NAMED if named else 0 if is_sure else PLACES_OF_OTHERS
+    wanted = RULE.places_of_named if named else 0 if is_sure else RULE.places_of_others
     # Early passages need no reserved place.
     early = {item.result.chunk_id for item in ordered[:places]}
     others = _of_other_languages(scored, found, language, early=set() if named else early)
@@ -491,7 +521,7 @@ def _of_other_languages(
 
     def by_both(item: ScoredHit) -> float:
         by_meaning = standing.get(item.result.chunk_id, len(standing))
-        return -1 / (OTHERS_CONSTANT + by_meaning) - OTHERS_WORDS * item.signals.share
+        return -1 / (RULE.others_constant + by_meaning) - RULE.others_words * item.signals.share
 
     return sorted(others, key=by_both)
 
@@ -505,9 +535,9 @@ def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     outcome = outcome_of(best)
     if outcome == "none":
         return []
-    least = ANSWERED if outcome == "answered" else PERHAPS
+    least = RULE.answered if outcome == "answered" else RULE.perhaps
     evidence = [item for item in scored if item.probability >= least]
-    needed = COMPANION_SHARE * max(item.coverage.share for item in evidence)
+    needed = RULE.companion_share * max(item.coverage.share for item in evidence)
     return [item for item in scored if item.probability >= least or _accompanies(item, best, needed)]
 
 
@@ -521,8 +551,8 @@ def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
         return False
     relevance = item.result.rerank_score
     if relevance is not None:
-        return relevance >= RELEVANCE_FLOOR and 0 < needed <= item.coverage.share
-    is_near = item.result.meaning is not None and item.probability >= CITED_SHARE * best
+        return relevance >= RULE.relevance_floor and 0 < needed <= item.coverage.share
+    is_near = item.result.meaning is not None and item.probability >= RULE.cited_share * best
     return item.has_place or is_near or 0 < needed <= item.coverage.share
 
 

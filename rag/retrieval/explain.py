@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rag.language import counted
 from rag.profiles.profile import Profile
 from rag.retrieval.context_builder import place
-from rag.retrieval.evidence import ANSWERED, PERHAPS, ScoredHit, outcome_of
+from rag.retrieval.evidence import RULE, ScoredHit, outcome_of
 from rag.retrieval.known_by import with_folder
 from rag.retrieval.retriever import RetrievalResult
 from rag.types import Citation, Collection, SearchResult
@@ -65,7 +65,7 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
     yield f"words missing {', '.join(missing) or 'none'}"
     yield (
         f"evidence      {best.probability:.2f} that {place(best.result)} answers: {outcome_of(best.probability)} "
-        f"(answered from {ANSWERED:g}, perhaps from {PERHAPS:g})"
+        f"(answered from {RULE.answered:g}, perhaps from {RULE.perhaps:g})"
     )
 
 

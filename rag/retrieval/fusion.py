@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: The constant for reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
-RANK_CONSTANT = 60
-#: The reciprocal rank constant for combining meaning and words. With 60, a passage in tenth place on both lists would
-#: precede the first passage on a single list.
-MEANING_RANK_CONSTANT = 10
-#: Weight of a passage's standing within its language, beside words and cosine. The best passage in a different language
-#: reaches the first five if no passage shares a word with the question, and never displaces a passage sharing words.
-STANDING_WEIGHT = 0.5
-#: Words count more in longer questions: each time by this many words, the weight grows by 1, up to a maximum.
-WORDS_OF_WEIGHT, MOST_WEIGHT_OF_WORDS = 6, 2.0
-#: Least word similarity for ranking a passage without the question's words. Below, the order by words is chance, and
-#: meaning should not have to outweigh chance.
-LEAST_WORDS = 0.12
+
+@dataclass(frozen=True, kw_only=True)
+class FusionRule:
+    """The numbers of the fusion."""
+
+    #: The constant for reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
+    rank_constant: int = 60
+    #: The reciprocal rank constant for combining meaning and words. With 60, a passage in tenth place on both lists
+    #: would precede the first passage on a single list.
+    meaning_rank_constant: int = 10
+    #: Weight of a passage's standing within its language, beside words and cosine. The best passage in a different
+    #: language reaches the first five if no passage shares a word with the question, and never displaces a passage
+    #: sharing words.
+    standing_weight: float = 0.5
+    #: Words count more in longer questions: each time by this many words, the weight grows by 1, up to a maximum.
+    words_of_weight: int = 6
+    most_weight_of_words: float = 2.0
+    #: Least word similarity for ranking a passage without the question's words. Below, the order by words is chance,
+    #: and meaning should not have to outweigh chance.
+    least_words: float = 0.12
+
+
+RULE = FusionRule()
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ def weighted_fusion(
     keyword_weight: float = 0.4,
     vector_rank_weight: float = 0.3,
     keyword_rank_weight: float = 0.2,
-    rank_constant: int = RANK_CONSTANT,
+    rank_constant: int = RULE.rank_constant,
     is_raw: bool = False,
 ) -> FusionScores:
     """Similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
@@ -61,7 +71,7 @@ def weighted_fusion(
 
 
 def reciprocal_rank_fusion(
-    similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RANK_CONSTANT
+    similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RULE.rank_constant
 ) -> FusionScores:
     """1 / (60 + vector rank) and 1 / (60 + keyword rank)."""
     return FusionScores(
@@ -81,17 +91,18 @@ def fused_scores(
 
     A rank is `None` if the passage is not in the order.
     """
-    highest = (words_weight + 1 + STANDING_WEIGHT) / (MEANING_RANK_CONSTANT + 1)
+    highest = (words_weight + 1 + RULE.standing_weight) / (RULE.meaning_rank_constant + 1)
     return [
-        (words_weight * _reciprocal(words) + _reciprocal(meaning) + STANDING_WEIGHT * _reciprocal(standing)) / highest
+        (words_weight * _reciprocal(words) + _reciprocal(meaning) + RULE.standing_weight * _reciprocal(standing))
+        / highest
         for words, meaning, standing in zip(by_words, by_meaning, by_standing, strict=True)
     ]
 
 
 def words_weight(words: int) -> float:
     """Return the weight for words relative to meaning, from the number of topic words."""
-    return 1 + min(MOST_WEIGHT_OF_WORDS, words / WORDS_OF_WEIGHT)
+    return 1 + min(RULE.most_weight_of_words, words / RULE.words_of_weight)
 
 
 def _reciprocal(rank: int | None) -> float:
-    return 0.0 if rank is None else 1 / (MEANING_RANK_CONSTANT + rank)
+    return 0.0 if rank is None else 1 / (RULE.meaning_rank_constant + rank)

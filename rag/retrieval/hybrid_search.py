@@ -337,7 +337,7 @@ def _with_meaning(
     passage without a meaning vector keeps its word rank in all three, so that having a vector is no advantage.
     """
     rows = [row for row, _ in scored]
-    sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.LEAST_WORDS]
+    sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.RULE.least_words]
     apart = {row.chunk_id for row in rows if row.document_id in twins}
     meant = [[hit.chunk_id for hit in order] for order in (hits.meant, meanings.by_standing(hits.meant))]
     orders = (sharing, *(sorted(order, key=apart.__contains__) for order in meant))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -18,15 +19,23 @@ from rag.retrieval.known_by import known_by
 from rag.retrieval.search_query import SearchQuery, TermStatistics, question_terms
 from rag.types import SearchResult
 
-#: The question's words should be together within this many terms: about two sentences.
-WINDOW_TERMS = 60
-#: The largest boost, as a share of the best fused score. Half or double the value hardly changes results.
-CLOSENESS_WEIGHT = 0.3
-NAME_WEIGHT = 0.15
-#: Sections distinguish passages in a document, titles cannot: both weights are added.
-SECTION_WEIGHT = 0.2
-#: A name is mentioned above this share of its distinguishing words.
-NAMED = 0.5
+
+@dataclass(frozen=True, kw_only=True)
+class ProximityRule:
+    """The numbers of the boosts."""
+
+    #: The question's words should be together within this many terms: about two sentences.
+    window_terms: int = 60
+    #: The largest boost, as a share of the best fused score. Half or double the value hardly changes results.
+    closeness_weight: float = 0.3
+    name_weight: float = 0.15
+    #: Sections distinguish passages in a document, titles cannot: both weights are added.
+    section_weight: float = 0.2
+    #: A name is mentioned above this share of its distinguishing words.
+    named: float = 0.5
+
+
+RULE = ProximityRule()
 
 
 class ScoredPassage(Hit, Protocol):
@@ -96,7 +105,7 @@ def names_said(
     named = []
     for names in (by_name, sections):
         shares = naming([_name_terms(name, code) for name, code in names.items()], said)
-        named += [name for name, share in zip(names, shares, strict=True) if share > NAMED]
+        named += [name for name, share in zip(names, shares, strict=True) if share > RULE.named]
     return tuple(dict.fromkeys(named))
 
 
@@ -146,7 +155,7 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
     numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
     hits = np.concatenate(places)
     owners = np.searchsorted(ends, hits, side="right")
-    halves = (hits - np.concatenate([[0], ends])[owners]) // (WINDOW_TERMS // 2)
+    halves = (hits - np.concatenate([[0], ends])[owners]) // (RULE.window_terms // 2)
     present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(weights)), dtype=bool)
     present[owners, halves, numbers] = True
     held = (present[:, :-1] | present[:, 1:]) @ np.array(list(weights.values()))
@@ -212,6 +221,7 @@ def raised_scores(
     """Return the scores, raised for words close together and for a named document or section."""
     best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
     return [
-        score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section)
+        score
+        + best * (RULE.closeness_weight * near / highest + RULE.name_weight * title + RULE.section_weight * section)
         for score, near, title, section in zip(scores, closenesses, title_shares, section_shares, strict=True)
     ]

@@ -9,11 +9,7 @@ import pytest
 
 from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.evidence import (
-    ACROSS,
-    ACROSS_ALONE,
-    ANSWERED,
-    CITED_SHARE,
-    SURE,
+    RULE,
     PassageSignals,
     ScoredHit,
     background,
@@ -43,7 +39,7 @@ def is_evidence(question: str, passage: str, known: dict[str, int], language: st
         return inverse_document_frequency(known.get(term, 0), 500)
 
     held = coverage(question_words(question, language, language), analyse(passage, language), idf)
-    return probability(PassageSignals(share=held.share if held.found else 0.0, margin=margin)) >= ANSWERED
+    return probability(PassageSignals(share=held.share if held.found else 0.0, margin=margin)) >= RULE.answered
 
 
 def test_a_question_without_topic_has_no_evidence() -> None:
@@ -226,13 +222,16 @@ def found_of(results: list[SearchResult], languages: dict[UUID, str]) -> SearchH
 
 
 def test_a_cosine_across_languages_counts_as_much_as_a_higher_one_within() -> None:
-    across, within = item(1, meaning=0.81, in_language="en", wording="ko")[0], item(2, meaning=0.81 + ACROSS_ALONE)[0]
+    across, within = (
+        item(1, meaning=0.81, in_language="en", wording="ko")[0],
+        item(2, meaning=0.81 + RULE.across_alone)[0],
+    )
     assert across.probability == pytest.approx(within.probability)
     assert across.result.meaning == 0.81
     assert item(3, meaning=0.81, in_language="ko+kiwi", wording="ko-KR")[0].signals.meaning == 0.81
 
 
-@pytest.mark.parametrize(("beside", "more"), [("ko", ACROSS), ("nl", ACROSS_ALONE)])
+@pytest.mark.parametrize(("beside", "more"), [("ko", RULE.across), ("nl", RULE.across_alone)])
 def test_more_of_a_cosine_is_given_back_where_no_passage_is_in_the_questions_language(beside: str, more: float) -> None:
     _, result = item(1, meaning=0.81)
     hit = MeaningHit(UUID(int=2), cosine=0.7, language=beside, passages=9, mean=0.7, deviation=0.02)
@@ -245,7 +244,7 @@ def test_another_language_comes_first_only_where_the_questions_own_has_no_sure_a
     own, own_result = item(1, share=0.9, meaning=0.88)
     other, other_result = item(2, share=0.9, meaning=0.87, in_language="nl")
     found = found_of([own_result, other_result], {})
-    assert own.probability >= SURE
+    assert own.probability >= RULE.sure
     assert other.probability > own.probability
     assert [i.language for i in in_order([own, other], found, places=5, language="en")] == ["en", "nl"]
     unsure, unsure_result = item(3, meaning=0.82)
@@ -292,7 +291,7 @@ def test_the_usual_cosine_of_a_passage_is_that_of_its_language_where_enough_are_
 
 def test_a_passage_of_another_language_that_would_be_refused_has_no_place() -> None:
     own = [item(number, meaning=0.83) for number in range(1, 5)]
-    unlikely = item(5, meaning=0.82 - ACROSS_ALONE, in_language="nl")
+    unlikely = item(5, meaning=0.82 - RULE.across_alone, in_language="nl")
     found = replace(found_of([result for _, result in [*own, unlikely]], {}), from_others=(unlikely[1].chunk_id,))
     order = in_order([judged for judged, _ in [*own, unlikely]], found, places=4, language="en")
     assert not any(judged.has_place for judged in order)
@@ -306,7 +305,7 @@ def test_a_passage_with_a_place_is_cited_although_it_holds_no_word_and_is_less_l
     other = item(5, meaning=0.76, in_language="nl")
     found = replace(found_of([result for _, result in [*own, other]], {}), from_others=(other[1].chunk_id,))
     named = in_order([judged for judged, _ in [*own, other]], found, places=4, language="en", named={"nl"})
-    assert named[0].probability < CITED_SHARE * best_of(named)
+    assert named[0].probability < RULE.cited_share * best_of(named)
     assert worth_citing(named)[0].result.chunk_id == other[1].chunk_id
     assert other[1].chunk_id not in [
         kept.result.chunk_id for kept in worth_citing([judged for judged, _ in [*own, other]])
