@@ -118,3 +118,14 @@ def test_rich_text_is_told_by_its_content_and_refused_with_a_reason(sandbox: San
         with pytest.raises(DocumentError) as caught:
             check(other, name)
         assert type(caught.value) is error
+
+
+def test_a_head_over_two_columns_is_over_both() -> None:
+    # As LibreOffice writes it: the cell is as wide as both, and nothing else says so.
+    body = (
+        r"\trowd\clvmgf\cellx1000\cellx3000\pard\intbl Site\cell Fee\cell\row"
+        r"\trowd\clvmrg\cellx1000\cellx2010\cellx3000\pard\intbl \cell Car\cell Bike\cell\row"
+        r"\trowd\cellx1000\cellx2000\cellx3000\pard\intbl Kiel\cell 15\cell 3\cell\row"
+        r"\trowd\cellx1000\cellx2000\cellx3000\pard\intbl Bonn\cell 18\cell 4\cell\row\pard End."
+    )
+    assert read(body).text.split("\n")[:3] == ["Site | Fee Car | Fee Bike", "Kiel | 15 | 3", "Bonn | 18 | 4"]

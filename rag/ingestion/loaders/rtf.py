@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag.errors import FileDamaged
@@ -42,6 +43,9 @@ SETS = {
     222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850",
 }  # fmt: skip
 SYMBOLS = 2
+#: In twips: nearer edges belong to the same column.
+SAME_EDGE = 40
+MOST_COLUMNS = 60
 #: Groups that hold no text of the document. Others that begin with a star are left out unless they are read.
 APART = frozenset({
     "stylesheet", "colortbl", "listtable", "listoverridetable", "revtbl", "rsidtbl", "filetbl", "pict", "info",
@@ -103,6 +107,9 @@ class _Story:
     #: Which cells of the row go on from the row above.
     goes_on: list[bool] = field(default_factory=list)
     is_going_on: bool = False
+    #: The right edges of cells, in this row and in the rows above.
+    edges: list[int] = field(default_factory=list)
+    row_edges: list[list[int]] = field(default_factory=list)
     below: list[Line] = field(default_factory=list)
 
 
@@ -348,6 +355,7 @@ class _Walk:
             story.depth = number or 0
         elif word == "trowd":
             story.is_head, story.goes_on, story.is_going_on = False, [], False
+            story.edges = []
         elif word == "trhdr":
             story.is_head = True
         elif word == "clvmrg":
@@ -355,6 +363,7 @@ class _Walk:
         elif word == "cellx":
             story.goes_on.append(story.is_going_on)
             story.is_going_on = False
+            story.edges.append(number or 0)
         elif word in ("cell", "nestcell"):
             self._end_cell(is_nested=word == "nestcell")
         elif word == "nestrow":
@@ -488,6 +497,7 @@ class _Walk:
         if any(row):
             story.heads += story.is_head and story.heads == len(story.grid)
             story.grid.append(row)
+            story.row_edges.append(story.edges[: len(row)])
 
     def _end_table(self) -> None:
         story = self.story
@@ -496,8 +506,8 @@ class _Walk:
             story.row.extend(story.cell)
             story.cell = []
             self._end_row()
-        grid, heads = story.grid, story.heads
-        story.grid, story.heads = [], 0
+        grid, heads = _over_columns(story.grid, story.row_edges), story.heads
+        story.grid, story.row_edges, story.heads = [], [], 0
         # Programs end rows with cells that no page shows.
         width = max((place + 1 for row in grid for place, cell in enumerate(row) if cell), default=0)
         grid = [row[:width] for row in grid]
@@ -509,6 +519,28 @@ class _Walk:
         if not 0 < heads < len(grid) or heads > 3:
             heads = guessed_head_rows(grid)
         story.lines.extend(map(Line, lines_of(grid, heads)))
+
+
+def _over_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
+    """Return rows with a cell for each column, None where the cell to the left goes on."""
+    if any(len(row) != len(own) or sorted(set(own)) != list(own) for row, own in zip(grid, edges, strict=True)):
+        return grid
+    places: list[int] = []
+    for edge in sorted({edge for own in edges for edge in own}):
+        if not places or edge - places[-1] > SAME_EDGE:
+            places.append(edge)
+    if len(places) > MOST_COLUMNS:
+        return grid
+    written: list[list[str | None]] = []
+    for row, own in zip(grid, edges, strict=True):
+        cells: list[str | None] = []
+        for text, edge in zip(row, own, strict=True):
+            columns = sum(len(cells) <= place < bisect_right(places, edge) for place in range(len(places)))
+            if not columns:
+                return grid
+            cells += [text, *[None] * (columns - 1)]
+        written.append(cells)
+    return written
 
 
 def _known(name: str) -> str:
