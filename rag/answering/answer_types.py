@@ -1,7 +1,7 @@
-"""Tell what kind of fact a question asks for, an amount, a time, somebody to turn to, and whether a sentence holds one.
+"""Detect the kind of fact a question asks for (an amount, a time, a contact) and whether a sentence holds this kind.
 
-"When is payday?" is not answered by a sentence that names no day, however much of the question is in it. The rules
-cover the thirteen languages of the product; a question of another kind, or in other words, asks for no kind.
+"When is payday?" is not answered by a sentence without a day, even if the sentence repeats the whole question. The
+rules cover the product's thirteen languages. Other questions and wordings ask for no particular kind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBER_WORDS = (
     r"|oito|dez|metade|dw(?:a|ie)|trzy|cztery|pięć|sześć|siedem|osiem|dziewięć|dziesięć|połow\w+"
     r"|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|yarım|yarısı"
 )
-#: Also articles, or other words in another language: "on leave", "due date".
+#: Also articles, or different words in some languages: "on leave", "due date".
 _ARTICLES_OR_NUMBERS = (
     r"one|een|één|ein(?:e[nmrs]?)?|une?|un[ao]?|dos|due|sei|sept|sete|set|uma?|jed(?:en|na|no)|bir|on"
 )
@@ -54,8 +54,8 @@ _SO_OFTEN = (
 )
 
 
-#: A number that is no amount, share or length of time: "the 25th" and "16:00", but not "£1,500", "70 %", "6 weeks" or
-#: the name of a row ("20 — Gift").
+#: A number which is no amount, share or duration: "the 25th" and "16:00", but not "£1,500", "70 %", "6 weeks" or a row
+#: name ("20 — Gift").
 _OF_A_DATE = (
     rf"(?<![{currencies.SIGNS}\d.,])(?<![{currencies.SIGNS}]\s)\d+(?![\d.,]*\d)"
     rf"(?!\s—|\s?(?:{currencies.WORDS})|\s?(?:[%％{currencies.SIGNS}]|percent|prozent|procent|per ?cent|pour ?cent"
@@ -67,7 +67,7 @@ _OF_A_DATE = (
 )
 
 
-#: "the sixth week of every quarter", "de laatste werkdag van de maand".
+#: Ordinal positions: "the sixth week of every quarter", "de laatste werkdag van de maand".
 _IN_ORDER = (
     r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|next|eerste|tweede|derde|vierde|vijfde"
     r"|zesde|laatste|volgende|erste[nrs]?|zweite[nrs]?|dritte[nrs]?|vierte[nrs]?|fünfte[nrs]?|sechste[nrs]?|letzte[nrs]?"
@@ -96,7 +96,7 @@ _COMPOUND_COUNT = (
 )
 _COUNT = rf"(?:\d[\d.,]*|{_NUMBER_WORDS}|{_ARTICLES_OR_NUMBERS})(?: \(\d+\))? {_UNITS}"
 _COUNTED = r"\d+ ?(?:영업일|일|주일?|개월|달|시간|분|営業日|日|週間|か月|ヶ月|時間|个?工作日|天|周|个月|小时)"
-#: A time limit: "four weeks in advance" tells no length of leave.
+#: A time limit: "four weeks in advance" is no length of leave.
 _TIME_LIMIT = re.compile(
     rf"\b(?:within|at the latest|no later than|binnen|innerhalb von|innert|sous|dans (?:les|un délai de)|dentro de"
     rf"|entro|w ciągu) {_COUNT}\b"
@@ -117,7 +117,7 @@ _ASKS_FOR_LIMIT = re.compile(
 )
 
 
-#: The numbers of articles, sections and pages, which are no amounts and no times.
+#: Article, section and page numbers, which are neither amounts nor times.
 _REFERENCE = re.compile(
     r"[제第]\s?\d+\s?[조항호장절편条项款章节節](?:의\s?\d+)?"
     r"|(?:§{1,2}|\b(?:sections?|articles?|chapters?|paragraphs?|clauses?|appendix|annex|pages?|steps?|artikel(?:en|s)?|art\."
@@ -151,7 +151,7 @@ class AnswerType:
         return re.compile(self.headed_pattern, re.IGNORECASE) if self.headed_pattern else None
 
     def is_in(self, text: str, question: str) -> bool:
-        """Tell whether a text holds such a fact; of a length or number, time limits tell nothing unless asked for."""
+        """Whether a text holds this kind of fact. Time limits are no amounts unless the question asks for a limit."""
         if self.name in ("amount", "time"):
             text = _REFERENCE.sub(" ", text)
         if self.name == "amount" and not _ASKS_FOR_LIMIT.search(question):
@@ -159,7 +159,7 @@ class AnswerType:
         return self.held.search(text) is not None
 
 
-#: Whom one turns to, by role: not everybody, as "employees" would be.
+#: A contact by role. "Employees" does not count, because the word means everybody.
 _ROLES = (
     r"\b(?:supervisors?|(?:line )?managers?|(?:team )?leads?|leaders?|representatives?|officers?|department|hr"
     r"|human resources|people team|payroll|advis[eo]rs?|works council|council|committee|hotline|help ?desk|service desk"
@@ -177,7 +177,7 @@ _ROLES = (
     r"|\S@\S|\d[\d -]{5,}\d|\bext(?:ension|\.)? ?\d|내선 ?\d|toestel \d"
 )
 
-#: "two weeks' notice", "a notice of 30 days".
+#: Notice periods: "two weeks' notice", "a notice of 30 days".
 _NOTICE = (
     rf"\b{_COUNT}['’]? (?:(?:written|advance|prior) )?notice\b"
     rf"|\b(?:notice|termijn|frist|préavis|délai|antelación|plazo|preavviso|antecedência|prazo|wyprzedzeni\w+)"
@@ -286,7 +286,7 @@ TYPES = (
     ),
     AnswerType(
         "time",
-        # As a conjunction ("what happens when I am ill?") some of them ask for no time.
+        # Some of these words are also conjunctions ("what happens when I am ill?") and then ask for no time.
         r"(?:^|[.,;:!?]\s+|\b(?:and|since|until|by|en|et|e|i)\s+)(?:when|wanneer|quand|quando|kiedy)\b"
         r"|\b(?:what time|what date|which day|hoe laat|wann|um wie viel uhr|à quelle (?:heure|date)|cuándo|a qué hora"
         r"|a che ora|a que horas|o której|ne zaman|saat kaçta)\b"
@@ -315,5 +315,5 @@ def counts_in(heading: str, question: str) -> bool:
 
 
 def asked_type(question: str) -> AnswerType | None:
-    """Return the kind of fact a question asks for; None if any sentence can be an answer."""
+    """Return the kind of fact a question asks for, or `None` if any sentence can be an answer."""
     return next((kind for kind in TYPES if kind.asked.search(question)), None)

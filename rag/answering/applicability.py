@@ -19,17 +19,17 @@ LETTERED = re.compile(
     r"([A-HJ-Zb-df-hj-np-tvx])(?![A-Za-zÀ-ɏ\d_+#]|['’-](?!s\b)\w)"
 )
 LETTER_FIRST = re.compile(r"(?<![A-Za-z\d])([A-Z]) ?([가-힣\u3040-\u30ff\u3400-\u9fff]{1,8})")
-#: Letters as names of rows, in a row and in a column: "A — Days: 3", "Days — A: 3; B: 4".
+#: Letters naming rows, inside a row and inside a column: "A — Days: 3", "Days — A: 3; B: 4".
 LETTERED_ROWS = re.compile(r"(?:^|— |; )([A-Z])(?= —|: )")
 #: Inflected words begin alike: "Stufe", "Stufen"; "등급", "등급의".
 ALIKE_LETTERS, ALIKE_SIGNS = 4, 2
-#: Characters at the beginning of a rule, where its group is named: "The employer makes sure that young workers …".
+#: Characters at the start of a rule, which name its group: "The employer makes sure that young workers …".
 BEGINNING = 80
 
 
 @cache
 def _groups() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Return what names each group in a document, and in a question."""
+    """Compile two patterns per group: its names in documents and its names in questions."""
     return tuple(
         (re.compile(group["said"], re.IGNORECASE), re.compile(f"{group['said']}|{group['asked']}", re.IGNORECASE))
         for group in _words()["groups"].values()
@@ -55,7 +55,7 @@ def is_for_another_group(text: str, heading: str, question: str) -> bool:
 
 
 def is_for_another_period(text: str, question: str) -> bool:
-    """Whether a sentence counts by periods, none of which the question asks for: by the week, not by the day."""
+    """Whether a sentence counts by a different period than the question, for example by week and not by day."""
     asked = _named_periods(question)
     return bool(asked) and bool(said := _named_periods(text)) and not asked & said
 
@@ -65,7 +65,7 @@ def _named_periods(text: str) -> frozenset[str]:
 
 
 def letters_asked(question: str) -> frozenset[tuple[str, str]]:
-    """Return pairs of word and letter: ("band", "B") of "Allowance of band B?"."""
+    """Return pairs of word and letter: "Allowance of band B?" gives ("band", "B")."""
     found = {(word.casefold(), letter.upper()) for word, letter in LETTERED.findall(question)}
     return frozenset(found | {(word, letter) for letter, word in LETTER_FIRST.findall(question)})
 

@@ -1,9 +1,9 @@
-"""Record what one question costs and how it ended: its rows in the ledger, its row in the log.
+"""Record the cost and outcome of a question: its rows in the ledger and its row in the log.
 
-Every call is recorded before it is made. If the process dies, the calls under way are charged by estimate once the
-question is found abandoned. A charge is written as soon as it is known; while somebody waits for the first words of an
-answer, it is written together with the next call. A charge that the database refuses is written again when the log row
-is closed.
+Each call is recorded before it starts. If the process dies, the open calls are charged by estimate when the abandoned
+question is found. Charges are written as soon as they are known, but while the reader still waits for the first words,
+each charge is written together with the next call. A charge the database refuses is written again when the log row is
+closed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDeta
 
 log = logging.getLogger(__name__)
 
-#: The ledger keeps eight places of a dollar.
+#: The ledger stores dollars with eight decimal places.
 LEDGER_PLACES = Decimal("0.00000001")
-#: Where a call of an operation is entered among the costs of the details. `openai` is the answer alone, as are its
-#: tokens; other calls of a chat model say their own line.
+#: The cost field for each operation. `openai` holds only the answer's cost and tokens; other chat model calls pass
+#: their field.
 COST_FIELDS: dict[Operation, str] = {
     "embedding": "embedding",
     "reranking": "reranking",
@@ -43,7 +43,7 @@ COST_FIELDS: dict[Operation, str] = {
 
 
 class CallRecords:
-    """Write down the paid calls for a question, and its outcome."""
+    """Record the paid calls for a question, and the outcome."""
 
     def __init__(
         self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs, is_awaited: bool = False
@@ -54,19 +54,19 @@ class CallRecords:
         self._chat_log_id = chat_log_id
         self._ledger = ledger
         self._chat_logs = chat_logs
-        #: Each with its line among the costs of the details.
+        #: Each charge with its field in the cost details.
         self._charges: list[tuple[str, Charge]] = []
-        #: Charges that are not in the ledger yet, each with the call that it ends.
+        #: Charges missing in the ledger, each with the id of the call it ends.
         self._unwritten: list[Finished] = []
-        #: Requests under way: their rows, and what they are expected to be billed as.
+        #: Open requests: row id, operation and expected usage.
         self._sent: deque[tuple[UUID | None, Operation, Usage]] = deque()
         self._requests = 0
         self._prices: Mapping[str, Any] | None = None
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Write down a call before it is made, so that it is known should this process be killed meanwhile.
+        """Record a call before it starts, so the call stays known if this process is killed.
 
-        None when the database does not answer: an answer does not wait for its bill.
+        Returns `None` if the database does not answer: an answer does not wait for its bill.
         """
         try:
             call_id = self._ledger.begin(
@@ -78,7 +78,7 @@ class CallRecords:
         return call_id
 
     def send(self, operation: Operation, expected: Usage) -> None:
-        """Write down a request before it is made; the next `record` or `drop` ends it."""
+        """Record a request before it starts; the next `record` or `drop` ends it."""
         self._requests += 1
         self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
 
@@ -90,7 +90,7 @@ class CallRecords:
 
     @contextmanager
     def paying(self, operation: Operation, *, line: str = "") -> Iterator[None]:
-        """Write down requests within before they are made, and charge those that bring nothing."""
+        """Record the requests sent in this context before they start, and charge requests without a result."""
         notes = Notes(partial(self.send, operation), self.drop)
         with waiting(), lost_calls(lambda usage: self.charge(operation, usage, line=line), notes=notes):
             yield
@@ -100,18 +100,18 @@ class CallRecords:
         self.record(self._priced(operation, usage), line=line)
 
     def price(self, usage: Usage) -> Decimal | None:
-        """Return what a call of a chat model would cost the tenant; None where no price is known."""
+        """Return a chat call's price for the tenant, or `None` without a known price."""
         return charge("chat", usage, self._own_prices()).cost
 
     def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None, *, line: str = "") -> None:
-        """Price a call and write the row; None for a free call."""
+        """Price a call and write the row. `usage` is `None` for a free call."""
         paid = self._priced(operation, usage) if usage is not None else None
         self.record(paid, line=line, ends=call_id)
 
     def record(self, paid: Charge | None, *, line: str = "", ends: UUID | None = None) -> None:
-        """Write a priced call and the end of its request; `line` as for `charge`.
+        """Write a priced call and end its request; `line` as for `charge`.
 
-        Without `ends`, the request sent first is ended.
+        Without `ends`, the oldest open request is ended.
         """
         if ends is None and self._sent:
             ends = self._sent.popleft()[0]
@@ -122,17 +122,17 @@ class CallRecords:
             self.write()
 
     def write(self) -> None:
-        """Write the charges known so far, and from now on each at once: nobody waits for words any longer."""
+        """Write the known charges and, from now on, each charge at once: no reader waits for words any longer."""
         self._is_awaited = False
         self.write_known()
 
     def write_known(self) -> None:
-        """Write the charges known so far."""
+        """Write the known charges."""
         with suppress(DatabaseUnavailable):
             self._write()
 
     def costs(self) -> CostDetails:
-        """Return the known costs by operation, rounded as the ledger keeps them."""
+        """Return the known costs by operation, rounded like the ledger's."""
         by_line: dict[str, Decimal] = {}
         for line, paid in self._charges:
             if paid.cost is not None and line:
@@ -156,10 +156,10 @@ class CallRecords:
         total_ms: int,
         prompt: Prompt | None = None,
     ) -> Decimal | None:
-        """Close the log's row; the cost, None where a price is not known or the database does not answer.
+        """Close the log row and return the cost, or `None` with an unknown price or without a database.
 
-        Without a database the row is closed when it answers again, or, if this process ends before, as failed once
-        somebody looks at it.
+        Without a database, the row is closed when the database answers again. If the process ends first, the row is
+        closed as failed when somebody next looks at it.
         """
         # The answer was lost by a fault in the product, but the provider may have billed the call.
         for _, operation, expected in tuple(self._sent):
@@ -183,7 +183,7 @@ class CallRecords:
         )
 
     def discard(self) -> None:
-        """Forget the log's row: nothing was paid for, and nobody asked for an answer."""
+        """Delete the log row: there was no paid call, and nobody asked for an answer."""
         with suppress(DatabaseUnavailable):
             self._chat_logs.discard(self._tenant_id, self._chat_log_id)
 
@@ -206,7 +206,7 @@ class CallRecords:
             return ""
 
     def passage_places(self, citations: Sequence[Citation]) -> Mapping[UUID, PassagePlace]:
-        """Return the places of passages with the beginning of a section; {} while the database is unavailable."""
+        """Return the places of the passages, with section starts; empty while the database is unavailable."""
         try:
             return self._chat_logs.passage_places(self._tenant_id, [citation.chunk_id for citation in citations])
         except DatabaseUnavailable:
@@ -227,7 +227,7 @@ class CallRecords:
             return {}
 
     def document_days(self, citations: Sequence[Citation]) -> Mapping[UUID, str]:
-        """Return the dates of the passages' documents; none where they cannot be read."""
+        """Return the dates of the passages' documents; empty if the dates cannot be read."""
         try:
             known = self._chat_logs.document_metadata(self._tenant_id, list({c.document_id for c in citations}))
         except DatabaseUnavailable:
@@ -242,7 +242,7 @@ class CallRecords:
         return priced
 
     def _write(self) -> None:
-        """Write what the ledger does not have, in one transaction."""
+        """Write the missing charges to the ledger in one transaction."""
         self._ledger.finish(self._tenant_id, self._unwritten, chat_log_id=self._chat_log_id)
         self._unwritten.clear()
 

@@ -1,4 +1,4 @@
-"""The sentences that the product itself says in an answer, in the question's language."""
+"""Fixed sentences in an answer, in the question's language."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTHING_FOUND = {
     "ar": "لا تجيب المستندات عن هذا السؤال. المقاطع أدناه هي الأقرب إليه.",
     "tr": "Belgeler bu soruyu yanıtlamıyor. Aşağıdaki bölümler soruya en yakın olanlardır.",
 }
-#: Of a document that an answer was built on, though its last day is over.
+#: Warns about a document used in the answer after its last valid day.
 NO_LONGER_VALID = {
     "en": "“{title}” was valid until {day}. Check whether it still holds.",
     "nl": "“{title}” was geldig tot en met {day}. Controleer of het nog klopt.",
@@ -59,7 +59,7 @@ NOT_YET_VALID = {
     "ar": "يسري «{title}» اعتبارًا من {day}.",
     "tr": "“{title}” {day} tarihinden itibaren geçerlidir.",
 }
-#: Of an earlier version that an answer was built on, because the question names a day of its time.
+#: Names an earlier version used in the answer, because the question names a past day.
 EARLIER_VERSION = {
     "en": "On {day}, version {version} of “{title}” was valid. There is a newer one.",
     "nl": "Op {day} gold versie {version} van “{title}”. Er is een nieuwere versie.",
@@ -107,7 +107,7 @@ STILL_VALID = {
     "ar": "هذا هو الإصدار {version} من «{title}». لا يبدأ أي إصدار آخر محفوظ هنا حتى {day}.",
     "tr": "Bu, “{title}” belgesinin {version}. sürümüdür. Burada {day} tarihine kadar başlayan başka bir sürüm yok.",
 }
-#: The first version with the rule, if it has a first day.
+#: Introduces the first version with the rule, if the version has a first day.
 FIRST_SAID = {
     "en": "Version {version} of “{title}”, valid from {day}, is the first one kept here that says so:",
     "nl": "Versie {version} van “{title}”, geldig vanaf {day}, is de eerste hier bewaarde die dit zegt:",
@@ -209,7 +209,7 @@ NOT_SAID_BEFORE = {
     "ar": "الإصدار {version} السابق له لا يقول ذلك.",
     "tr": "Bir önceki sürüm ({version}) bunu söylemiyor.",
 }
-#: Today's version, if its rule is different.
+#: Introduces today's version, if its rule is different.
 SAID_TODAY = {
     "en": "Version {version}, which is valid today, says:",
     "nl": "Versie {version}, die vandaag geldig is, zegt:",
@@ -240,7 +240,7 @@ NOTHING_NEAR = {
     "ar": "لا تجيب المستندات عن هذا السؤال، ولا يوجد فيها مقطع قريب منه.",
     "tr": "Belgeler bu soruyu yanıtlamıyor ve hiçbir bölüm ona yaklaşmıyor.",
 }
-#: Opens quotations that may not answer the question.
+#: Introduces quotations which may not answer the question.
 CLOSEST = {
     "en": "This is the closest I found.",
     "nl": "Dit is wat er het dichtst bij komt.",
@@ -256,7 +256,7 @@ CLOSEST = {
     "ar": "هذا أقرب ما وجدته.",
     "tr": "Bulduğum en yakın bölüm bu.",
 }
-#: Opens quotations where there is no language model: an answer always says who wrote it. What is set up is not its
+#: Introduces quotations without a language model, because an answer always names its author. The setup is none of the
 #: reader's business.
 NO_MODEL = {
     "en": "These are the documents' own words.",
@@ -283,7 +283,7 @@ BUDGET_SPENT = {
     "it": "Il budget di questo mese è esaurito; queste sono le parole dei documenti stessi.",
     "ko": "이번 달 예산을 모두 사용했으므로 문서의 문장을 그대로 보여 드립니다.",
 }
-#: Opens the quotations that replace an answer whose model failed.
+#: Introduces the quotations shown after the model failed.
 MODEL_FAILED = {
     "en": "The language model did not answer, so these are the documents' own words.",
     "nl": "Het taalmodel gaf geen antwoord; dit zijn de woorden van de documenten zelf.",
@@ -299,7 +299,7 @@ MODEL_FAILED = {
     "ar": "لم يُجب النموذج اللغوي، ولذلك هذه كلمات المستندات نفسها.",
     "tr": "Dil modeli yanıt vermedi; bunlar belgelerin kendi sözleridir.",
 }
-#: Opens the quotations that replace a withdrawn answer.
+#: Introduces the quotations shown after the model's answer was withdrawn.
 NOT_THE_MODELS = {
     "en": "The language model's answer could not be used, so these are the documents' own words.",
     "nl": "Het antwoord van het taalmodel was niet bruikbaar; dit zijn de woorden van de documenten zelf.",
@@ -317,7 +317,7 @@ NOT_THE_MODELS = {
 }
 
 
-#: Precedes quotations in a language other than the question's.
+#: Precedes quotations in a foreign language.
 QUOTED_AS_THEY_STAND = {
     "en": "These passages are in {languages}; they are quoted as they stand.",
     "nl": "Deze passages zijn in het {languages}; ze worden letterlijk geciteerd.",
@@ -333,7 +333,7 @@ QUOTED_AS_THEY_STAND = {
     "ar": "لغة هذه المقاطع: {languages}، وهي مقتبسة كما هي.",
     "tr": "Bu bölümlerin dili: {languages}; olduğu gibi alıntılanmıştır.",
 }
-#: The same sentence when only some passages are in those languages.
+#: The same sentence if only some passages are in a foreign language.
 PARTLY_QUOTED_AS_THEY_STAND = {
     "en": "Some of these passages are in {languages}; they are quoted as they stand.",
     "nl": "Sommige van deze passages zijn in het {languages}; ze worden letterlijk geciteerd.",
@@ -349,7 +349,7 @@ PARTLY_QUOTED_AS_THEY_STAND = {
     "ar": "لغة بعض هذه المقاطع: {languages}، وهي مقتبسة كما هي.",
     "tr": "Bu bölümlerin bazılarının dili: {languages}; olduğu gibi alıntılanmıştır.",
 }
-#: The names of languages in each language, in the order of `NAMED`.
+#: Language names in each language, in the order of `NAMED`.
 NAMED = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "ko", "ja", "zh", "ar", "tr")
 NAMES = {
     "en": "English Dutch German French Spanish Italian Portuguese Polish Korean Japanese Chinese Arabic Turkish",
@@ -422,7 +422,7 @@ OWN_PLACE_FIRST = {
 }
 
 
-#: Before quotations that differ in a name, a figure or "not" alone.
+#: Precedes quotations which differ only in a name, a figure or "not".
 DOCUMENTS_DIFFER = {
     "en": "The documents differ here: check which one applies to you.",
     "nl": "De documenten verschillen hier: ga na welk document voor u geldt.",
@@ -474,11 +474,11 @@ def also_in(
 
 
 def phrase(phrases: dict[str, str], language: str) -> str:
-    """Return the sentence in a language (ISO 639-1, "pt-BR" is read as "pt"), in English where there is none."""
+    """Return the sentence in a language (ISO 639-1; "pt-BR" is read as "pt"), else in English."""
     return phrases.get(language.split("-")[0].lower(), phrases["en"])
 
 
-#: Words before the sentence that says it: a greeting, "Unfortunately,", "I'm sorry, but".
+#: Room for words before the "not found" sentence: a greeting, "Unfortunately,", "I'm sorry, but".
 OPENING_CHARACTERS = 40
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _DIGIT = re.compile(r"\d")
@@ -590,18 +590,18 @@ _ANY = re.compile("|".join(f"(?:{phrase})" for phrases in _PHRASES.values() for 
 
 
 def says_not_found(text: str) -> bool:
-    """Tell whether a whole reply says that the documents do not answer the question, and answers nothing of it.
+    """Whether the whole reply only says that the documents do not answer the question.
 
-    A reply that goes on with something it cites, "I could not find X, but Y [1]", is an answer.
+    A reply with a cited continuation, "I could not find X, but Y [1]", is an answer.
     """
     sentences = [part.strip() for part in _SENTENCE.split(_joined(text)) if part and part.strip()]
     before = accumulate(map(len, sentences), initial=0)
     opening = [sentence for sentence, length in zip(sentences, before, strict=False) if length <= OPENING_CHARACTERS]
-    # Most replies do not begin with it and need no further check.
+    # Most replies do not start with a "not found" sentence and need no further check.
     if not any(map(_ANY.search, opening)):
         return False
     said = [_ANY.search(sentence) for sentence in sentences]
-    # A citation or a figure beside it, after it or in the same sentence, answers part of the question.
+    # A citation or a figure in the rest answers a part of the question.
     for sentence, found in zip(sentences, said, strict=True):
         rest = sentence if found is None else sentence[found.end() :]
         if SHOWN_GROUP.search(rest) and (found is None or _goes_on(rest)):
@@ -612,7 +612,7 @@ def says_not_found(text: str) -> bool:
 
 
 def _joined(text: str) -> str:
-    """Return the text with a citation after a full stop drawn to its sentence."""
+    """Move citations after a full stop into the sentence before."""
     return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
 
 
@@ -625,5 +625,5 @@ _CONTRAST = re.compile(
 
 
 def _goes_on(rest: str) -> bool:
-    """Tell whether a sentence says something else after it said that nothing was found."""
+    """Whether a sentence continues with something else after "not found"."""
     return _CONTRAST.search(rest) is not None

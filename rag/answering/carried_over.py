@@ -24,7 +24,7 @@ from rag.text.number_words import number_words
 
 #: A question with at most this many terms may be a follow-up.
 FOLLOW_UP_TERMS = 3
-#: The same in scripts whose words have several terms, pairs of letters.
+#: The same limit for scripts without spaces, with several terms (pairs of letters) per word.
 UNSPACED_TERMS = 6
 #: Characters read of each question.
 SHORT_CHARACTERS = 400
@@ -37,7 +37,7 @@ _NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)*")
 _GERMAN_NAME = re.compile(r"(?<=\b[iI]n )[A-ZÀ-Þ][\w-]+|(?<=\b[bB]ei )[A-ZÀ-Þ][\w-]+")
 #: They count nothing.
 _NO_AMOUNTS = frozenset({"second", "third", "fourth", "fifth", "twice"})
-#: "Is there a limit?" and "is it possible to …" point to nothing.
+#: "There" and "it" without a reference: "Is there a limit?", "is it possible to …".
 _EXPLETIVE = re.compile(
     r"\b(?:is|are|was|were) there\b|\bthere (?:is|are)\b|\b(?:is|does|will|would) it (?:\w+ ){0,3}(?:to|that)\b"
     r"|\bit takes?\b|\b(?:is|zijn|wordt|worden) er\b|\ber (?:is|zijn)\b|\bgibt es\b|\bes gibt\b"
@@ -66,7 +66,7 @@ class Carried:
     names: str = ""
     #: Names which the follow-up replaced.
     replaced: str = ""
-    #: A short question: the search decides whether it follows or stands alone.
+    #: Short questions: the search decides whether the question follows or stands alone.
     is_unsure: bool = False
     #: The first question, then phrases and a further question about the same subject.
     topic: str = ""
@@ -95,7 +95,7 @@ def carry_over(
                 and known.is_unsure
                 and not own_terms(before.topic, text, spoken) & {*tokenize(reply, spoken)}
             ):
-                # The reply left the earlier subject: this question began a new one.
+                # The reply left the earlier subject, so this question started a new subject.
                 alone = _next(None, text, spoken, titles)
                 known = replace(alone, names=alone.names or before.names)
     return _next(known, question, language, titles)
@@ -108,7 +108,7 @@ def leans_on_history(question: str, language: str) -> bool:
 
 
 def points_to_history(question: str, language: str) -> bool:
-    """Tell whether a question begins or points back like a follow-up: "and", "what if", "it"."""
+    """Whether a question starts or points back like a follow-up: "and", "what if", "it"."""
     said, wordings = _bare(question), _wordings(language)
     return (
         not _terms(question, language)
@@ -124,12 +124,12 @@ def own_terms(question: str, before: str, language: str) -> frozenset[str]:
 
 
 def _terms(question: str, language: str) -> list[str]:
-    # The beginning of a long question is enough to count its terms.
+    # The start of a long question is enough for counting terms.
     return tokenize(question[:SHORT_CHARACTERS], language)
 
 
 def asks_again(question: str, language: str) -> bool:
-    """Tell whether a message repeats the question: "Where does it say so?", "Are you sure?", "Yes"."""
+    """Whether a message repeats the question: "Where does it say so?", "Are you sure?", "Yes"."""
     return is_yes(question) or _wordings(language).again.fullmatch(_bare(question)) is not None
 
 
@@ -155,7 +155,7 @@ def _next(known: Carried | None, question: str, language: str, titles: Sequence[
     else:
         asked = said
         if known.names and _is_about_a_place(bare, wordings) and _terms(said, language):
-            # "Where do I park there?" brings a new subject.
+            # "Where do I park there?" has a new subject.
             topic, phrases = known.names, ()
     pieces = [_unended(piece) for piece in (topic, *phrases, asked) if piece]
     return Carried(
@@ -265,9 +265,9 @@ def _stripped(question: str, opening: re.Pattern[str]) -> str:
 
 
 def without_others(before: str, question: str, titles: Sequence[str], language: str) -> str:
-    """Remove the name of a document from the question before if the follow-up asks about the document's near twin.
+    """Remove a document's name from the previous question if the follow-up names the document's near twin.
 
-    After "the deductible of Health Plus", "and on the standard plan?" asks for the deductible of one plan, not of two.
+    After "the deductible of Health Plus", "and on the standard plan?" asks for the standard plan's deductible alone.
     """
     names = {frozenset(tokenize(title, language)) for title in titles}
     left_out = own_terms_of_others(names, frozenset(tokenize(question, language)))
@@ -277,7 +277,7 @@ def without_others(before: str, question: str, titles: Sequence[str], language: 
     terms = [frozenset(tokenize(word, language)) for word in words]
     kept, place = list[str](), 0
     while place < len(words):
-        # Only the whole name is left out: "mental health" keeps its "health".
+        # Remove only a whole name: "mental health" keeps "health".
         ends = range(place + 1, len(words) + 1 if terms[place] else 0)
         end = next((end for end in ends if frozenset().union(*terms[place:end]) in left_out), None)
         if end is None:

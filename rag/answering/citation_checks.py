@@ -1,4 +1,4 @@
-"""Check the citations of a finished answer against their passages, and complete what their cards show."""
+"""Check the citations in a finished answer against their passages, and complete the data for their cards."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rag.types import Citation, Outcome
 
 
 def check_citations(state: AnswerState) -> None:
-    """Mark in each cited passage the words of the question and the figures of the answer; note unsupported figures.
+    """Mark the question's words and the answer's figures in each cited passage; note unsupported figures.
 
-    Each citation also gets the name of the section with most of the marked words.
+    Each citation also gets the name of the section with the most marked words.
     """
     language = state.question.collection.language
     checked = tuple(
@@ -53,7 +53,7 @@ def check_citations(state: AnswerState) -> None:
         state.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
     with extra("rows of spreadsheets"):
         state.citations = _with_rows(state, state.citations)
-    # Without a citation that supports it, a reply is not an answer.
+    # A reply without a supporting citation is no answer.
     if state.outcome is Outcome.ANSWERED and not (
         state.kind == "cited" and any(citation.is_supported for citation in state.citations)
     ):
@@ -88,7 +88,7 @@ def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
 
 
 def _with_rows(state: AnswerState, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
-    """Return the citations; those of spreadsheets name their rows."""
+    """Add row references to spreadsheet citations."""
     of_sheets = [citation for citation in citations if has_rows(citation.file_name)]
     pages = state.calls.sheet_pages(of_sheets) if of_sheets else {}
     marked = quoted(state.text, citations) if pages else {}

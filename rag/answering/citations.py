@@ -1,8 +1,8 @@
-"""Connect the numbers in a text with passages: which passage a number means, and whether the passage says so.
+"""Connect the numbers in a text with passages, and check each passage against the citing sentence.
 
-A model is given passages numbered by their place in the context. While its answer streams, each number that was in the
-context is replaced by the order in which the answer first names it, and every other number is dropped. So a reader
-sees 1, 2, 3 …, and no number ever points to a passage that the model was not given.
+The model gets passages numbered by their place in the context. While the answer streams, each valid number is replaced
+by its order of first mention, and all other numbers are dropped. A reader sees 1, 2, 3 …, and each number points to
+a passage the model was given.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rag.text.spans import PATH_SEPARATOR, section_paths
 from rag.text.tables import row_in_words, tables_in
 from rag.types import Citation, title_with_pages
 
-#: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it. Spaces
-#: count from the first of them, here and below: a model may send thousands, which would be looked through from each.
+#: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with preceding spaces and a following link target. A match starts
+#: at the first space, here and below: a model may send thousands of spaces, and a search from each would be slow.
 MARKER = re.compile(
     r"(?:(?<![ \t])(?P<space>[ \t]*+))[\[【]\s{0,2}"
     r"(?P<numbers>\^?\d{1,4}(?:\s{0,2}[,;–-]\s{0,2}\^?\d{1,4}){0,9})\s{0,2}"
     r"(?:†[^\]】\n]{0,40})?[\]】](?:\((?:https?:|mailto:|www\.|[#/])[^)\s]{0,300}\))?"
 )
-#: The end of a piece of text that may become a marker, or go on as one's link target, with the next piece.
+#: The end of a piece which the next piece may turn into a marker, or into a marker's link target.
 UNDECIDED = re.compile(
     r"(?<![ \t])[ \t]*+(?:[\[【][^\]】\n]{0,120}|[\[【][^\]】\n]{1,120}[\]】](?:\([^)\s]{0,300})?)$|(?<![ \t])[ \t]++$"
 )
@@ -45,17 +45,17 @@ BOLD = re.compile(r"\*\*([^*]+)\*\*")
 #: Shorter words say little about a sentence's subject.
 SHORT_WORD = 3
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
-#: Scripts written without spaces between words, and Hangul, whose words carry their endings.
+#: Scripts without spaces between words, and Hangul, where words carry endings.
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 MAXIMUM_MATCHED_TERMS = 40
-#: Sentences marked on one citation, and how much of each.
+#: The most sentences marked on a citation, and their length in characters.
 MAXIMUM_CLAIMS, MAXIMUM_CLAIM_CHARACTERS = 3, 300
 
 
 class CitationFilter:
-    """Renumbers the citations of a text while it streams.
+    """Renumbers the citations in a text while it streams.
 
-    `shown` maps the numbers of the context to those in the text, in the order in which the text first names them.
+    `shown` maps context numbers to text numbers, in order of first mention.
     """
 
     def __init__(self, context_numbers: Sequence[int]) -> None:
@@ -64,11 +64,11 @@ class CitationFilter:
         self.shown: dict[int, int] = {}
 
     def allow(self, context_numbers: Sequence[int]) -> None:
-        """Know further passages, where they are given one part after the other."""
+        """Add passages if they are given in several parts."""
         self._known |= frozenset(context_numbers)
 
     def feed(self, delta: str) -> str:
-        """Return what may be shown once this piece has come; the rest is held until the next."""
+        """Return the text ready to show after this piece; the rest waits for the next piece."""
         # Nearly every piece is plain words.
         if not self._held and "[" not in delta and "【" not in delta and delta[-1:] not in (" ", "\t"):
             return delta
@@ -93,7 +93,7 @@ class CitationFilter:
 
 
 def cited(citations: Sequence[Citation], shown: Mapping[int, int]) -> tuple[Citation, ...]:
-    """Return the citations of the context that a text names, numbered and ordered as in the text."""
+    """Return the cited citations, numbered and ordered as in the text."""
     by_number = {citation.number: citation for citation in citations}
     ordered = sorted(shown.items(), key=lambda pair: pair[1])
     return tuple(replace(by_number[number], number=as_shown) for number, as_shown in ordered)
@@ -108,15 +108,14 @@ def verified(
     language: str = "",
     likely: tuple[str, ...] = (),
 ) -> tuple[Citation, ...]:
-    """Return the citations with `is_supported` and the sentences that cite them and are not in them, nor on their
-    pages.
+    """Set `is_supported` on each citation, and list the citing sentences without support in its passage or pages.
 
-    A sentence that cites several passages may take its facts from any of them; what the question says counts as given.
-    `page_text` is asked only where a passage alone does not hold a sentence. `language` is the answer's; without it
-    only figures are compared. `likely` are the passages' likely languages.
+    A sentence with several citations may take its facts from any of the passages; facts from the question count as
+    given. `page_text` is called only if the passages alone do not support a sentence. `language` is the answer's;
+    without a language only figures are compared. `likely` are the passages' likely languages.
     """
     by_number = {citation.number: citation for citation in citations}
-    # Shared by all sentences, because each passage keeps its parsed text.
+    # All sentences share these sources, because each source keeps its parsed text.
     read = {number: source_of(citation, likely) for number, citation in by_number.items()}
     asked = QuestionContext(question, language)
     unsupported: dict[int, list[str]] = {}
@@ -161,17 +160,17 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
-    """Return the citations of each number, one for each place in the answer, with the words marked for that place.
+    """Return a copy of each citation for each place in the answer, with the words marked for this place.
 
-    Marked are words of the quotation, or of the sentence without one, found in the passage. Without such words, as in
-    another language, those of the question and the whole answer stay marked.
+    The marked words occur in the passage and in the quotation, or else in the citing sentence. Without such words, for
+    example across languages, the words from the question and the whole answer stay marked.
     """
     by_number = {citation.number: citation for citation in citations}
     found: dict[int, list[Citation]] = {number: [] for number in by_number}
     start = 0
     for group, (claim, numbers) in zip(SHOWN_GROUP.finditer(text), claims(text), strict=True):
         quotes = QUOTED.findall(text[start : group.start()])
-        # Of a quotation with its neighbourhood, the sentence in bold is what answers.
+        # In a quotation with neighbouring sentences, the bold sentence is the answer.
         bold = BOLD.findall(quotes[-1]) if quotes else []
         said = frozenset(WORD.findall((bold[0] if bold else quotes[-1] if quotes else claim).casefold()))
         for number in numbers:
@@ -191,13 +190,13 @@ def _marked_by(citation: Citation, said: Collection[str]) -> Citation:
 
 
 def cited_figures(text: str, number: int) -> str:
-    """Return the words with digits of the sentences that cite `[number]`: what a reader looks for on the page."""
+    """Return the words with digits from sentences citing `[number]`: a reader looks for them on the page."""
     cited_by = (claim for claim, numbers in claims(text) if number in numbers)
     return " ".join(word for claim in cited_by for word in claim.split() if any(map(str.isdigit, word)))
 
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
-    """Return the citation with the words of its passage, as written there, that share a term with the texts."""
+    """Add to `matched_terms` the words in the passage which share a term with the texts."""
     wanted = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
     found = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):
@@ -211,7 +210,7 @@ def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) 
 
 
 def without_markers(text: str) -> str:
-    """Return the text without its citations, as it goes into the history: there their numbers mean nothing any more."""
+    """Remove the citations from a text for the history, where the numbers have no meaning."""
     return MARKER.sub("", text)
 
 
@@ -229,7 +228,7 @@ def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[s
 
 
 def citation_from_json(stored: Mapping[str, Any]) -> Citation:
-    """Return the citation that `citation_to_json` stored; `stored["kind"]` says whether the answer cites it."""
+    """Rebuild a citation stored by `citation_to_json`. `stored["kind"]` tells whether the answer cites it."""
     known = {field.name: stored[field.name] for field in fields(Citation) if field.name in stored}
     return Citation(
         **known
@@ -256,7 +255,7 @@ def _numbers(written: str) -> list[int]:
 
 
 def terms_held(terms: Sequence[str], text: str) -> int:
-    """Count how many different ones of these words a text has."""
+    """Count how many distinct words from `terms` occur in a text."""
     folded = text.casefold()
     return sum(
         # "25" is not found within "125" or "1.25".
@@ -266,10 +265,9 @@ def terms_held(terms: Sequence[str], text: str) -> int:
 
 
 def telling_sentence(passage: str, terms: Sequence[str]) -> str:
-    """Return the sentence of a passage with the most marked words; among equals the one with the most figures of the
-    question and the answer, else the first.
+    """Return the sentence with the most marked words; on a tie the sentence with the most figures, else the first.
 
-    A heading only announces the answer below it. It counts when no other sentence has any of these words.
+    A heading only announces the answer below. A heading counts if no other sentence has a marked word.
     """
     figures = [term for term in terms if any(map(str.isdigit, term))]
 
@@ -282,10 +280,10 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 
 
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
-    """Return the position of the telling sentence in a passage; None if no sentence has these words.
+    """Return the position of the telling sentence in a passage, or `None` if no sentence has a marked word.
 
-    A sentence made from the cells and heads of a table has the position of its row. Any other sentence that is not
-    literally in the passage has the position of the line with most of the words.
+    A sentence built from table cells and heads has the position of its row. A sentence not found literally has the
+    position of the line with the most marked words.
     """
     sentence = telling_sentence(passage, terms)
     if not terms_held(terms, sentence):
@@ -303,8 +301,8 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
 
 
 def with_section(citation: Citation, place: PassagePlace) -> Citation:
-    """Return the citation with the heading above most of its marked words; among equals the passage's own."""
-    # Before the text a chunker may have put the header of a table; a text cut short has lost its end.
+    """Set the section to the heading above the most marked words; on a tie the passage's section stays."""
+    # A chunker may put a table header before the text; a shortened text has lost its end.
     before = len(citation.passage) - (place.end - place.start)
     if before < 0:
         return citation
@@ -320,21 +318,21 @@ def with_section(citation: Citation, place: PassagePlace) -> Citation:
 
 
 def title_with_place(citation: Citation) -> str:
-    """Return the title of a citation's document and its pages, or the sheet and its rows."""
+    """Return the document's title with pages, or with sheet and rows."""
     title = with_folder(citation.title or citation.file_name, citation.folder)
     if has_rows(citation.file_name):
         return f"{title}, {citation.section}" if citation.section else title
     return title_with_pages(title, citation.first_page, citation.last_page)
 
 
-#: A citation names so many rows of a sheet at most.
+#: The most rows named in a spreadsheet citation.
 MOST_ROWS = 3
 
 
 def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[SheetPage]) -> Citation:
-    """Return a citation of a spreadsheet with the cells of its rows behind the sheet's name: "Salaries › A17:F17".
+    """Add the cells of the cited rows after the sheet's name: "Salaries › A17:F17".
 
-    `marked` is the citation at each of its places in the answer; each marks a row.
+    `marked` holds the citation at each place in the answer, and each place marks a row.
     """
     found = dict.fromkeys(filter(None, (_cells_of(one, pages) for one in marked)))
     cells = ", ".join(list(found)[:MOST_ROWS])
@@ -351,7 +349,7 @@ def _cells_of(citation: Citation, pages: Sequence[SheetPage]) -> str:
     line = citation.passage[citation.passage.rfind("\n", 0, span[0]) + 1 :].partition("\n")[0].strip()
     for page in pages:
         for index, text in enumerate(page.text.split("\n")):
-            # The places of lines with another row than expected after the line above.
+            # `places` lists only lines whose row does not follow the row of the line above.
             before = [place for place in page.places if place[0] <= index] if text.strip() == line else []
             if before and before[-1][1]:
                 start, first_row, left, right = before[-1]

@@ -1,8 +1,8 @@
-"""Let so many answers be written at once in this process; questions beyond them wait for their turn, first come first
-served, and past a limit they are refused.
+"""Limit the number of answers written at the same time in this process.
 
-More at once would be slower for everybody: past some hundred the text of each comes in jerks. Waiting for a provider
-counts as being written, so the limit is far above the number of answers that the processor could begin at once.
+Further questions wait in line, first come first served; if the line is full, questions are refused. More parallel
+answers would be slower for everybody: beyond about a hundred, each text arrives in jerks. Waiting for a provider counts
+as writing, so the limit is far above the number of answers the processor could start at the same time.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from rag.settings import Settings
 
 #: From this share of the places on the process is no longer ready for more people: before anybody waits.
 READY_SHARE = 0.9
-#: How often a question that waits looks whether it was stopped.
+#: Seconds between checks whether a waiting question was stopped.
 LOOK_SECONDS = 0.25
 RETRY_SECONDS = 5
 
 
 class AnswerSlot:
-    """A place among the answers being written, or in the line for one."""
+    """A slot for an answer, or a place in the line."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.has_come = Event()
-        #: Called with the number of questions ahead, at each change.
+        #: Called with the number of questions ahead, after each change.
         self.tell: Callable[[int], None] = lambda _before: None
 
     def wait(self, cancel: Event, tell: Callable[[int], None]) -> None:
-        """Return when it is this question's turn, or it was stopped."""
+        """Return when this question's turn has come, or when it was stopped."""
         self._turns.follow(self, tell)
         while not self.has_come.wait(LOOK_SECONDS) and not cancel.is_set():
             pass
@@ -51,7 +51,7 @@ class Turns:
         self._line: list[AnswerSlot] = []
 
     def take(self) -> AnswerSlot:
-        """Take a place, or one in the line. Raises `Saturated` when both are full."""
+        """Take a slot or a place in the line. Raises `Saturated` if both are full."""
         settings, turn = self._settings(), AnswerSlot(self)
         with self._lock:
             if not settings.answers_under_way or len(self._held) < settings.answers_under_way:
@@ -71,7 +71,7 @@ class Turns:
         return not most or len(self._held) < READY_SHARE * most
 
     def follow(self, turn: AnswerSlot, tell: Callable[[int], None]) -> None:
-        """Tell a question in the line how many are before it, now and whenever that changes."""
+        """Tell a waiting question how many questions are ahead, now and after each change."""
         with self._lock:
             turn.tell = tell
             if turn in self._line:

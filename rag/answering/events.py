@@ -1,4 +1,4 @@
-"""Define the events of an answer while it is written, in this order: steps, context, text, citations, done."""
+"""Define the events of an answer, in this order: steps, context, text, citations, done."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ QUEUED = "queued"
 
 @dataclass(frozen=True)
 class StepEvent:
-    """Work that has begun: rewriting, translating, searching, found (detail: how many), reranking, writing.
+    """The start of a step: rewriting, translating, searching, found (detail: the count), reranking, writing.
 
-    Before any of it `queued` (detail: how many questions are before this one), where too many are being answered.
+    If too many answers are being written, `queued` comes first (detail: the number of questions ahead).
     """
 
     name: str
@@ -36,16 +36,16 @@ class ContextEvent:
 
 @dataclass(frozen=True)
 class TextEvent:
-    """Text to append. Every `[n]` in it is whole and points to a citation."""
+    """Text to append. Each `[n]` is complete and points to a citation."""
 
     text: str
-    #: Whether this text replaces everything before it.
+    #: Whether this text replaces all earlier text.
     starts_over: bool = False
 
 
 @dataclass(frozen=True)
 class CitationsEvent:
-    """The passages under the answer, once its text is whole, and how it ended. Next questions may still come."""
+    """The citations and the outcome, sent when the text is complete. Next questions may still follow."""
 
     citations: tuple[Citation, ...]
     kind: CitationKind = "cited"
@@ -55,19 +55,19 @@ class CitationsEvent:
 
     @property
     def notice(self) -> str:
-        """Return all notices in one line, "" without any."""
+        """Return all notices in one line; "" without a notice."""
         return " ".join(self.notices)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoneEvent:
-    """The last event. The log is written when it comes."""
+    """The last event, sent after the log is written."""
 
     outcome: Outcome
     state: MessageState
     #: Sentences for the reader: why the answer did not end well, then which steps were skipped.
     notices: tuple[str, ...] = ()
-    #: US dollars; None when a call had no known price.
+    #: US dollars, or `None` if a call had no known price.
     cost: Decimal | None
     total_ms: int
     citations: tuple[Citation, ...] = ()
@@ -76,7 +76,7 @@ class DoneEvent:
 
     @property
     def notice(self) -> str:
-        """Return all notices in one line, "" without any."""
+        """Return all notices in one line; "" without a notice."""
         return " ".join(self.notices)
 
 

@@ -1,8 +1,8 @@
-"""Answer without a language model: quote the sentences of the passages that say most about the question.
+"""Answer without a language model: quote the sentences which say most about the question.
 
-A sentence scores by the rarity (idf) of the question's terms in it (terms in the headings above it count half) and, if
-the caller can compare meaning, by its similarity to the question. Length and a lower place of its passage cost points.
-Whether the passages answer at all was decided before; this module quotes the best of them.
+A sentence scores by the rarity (idf) of the question's terms it contains (terms in the headings above count half) and,
+if the caller can compare meaning, by its similarity to the question. Length and a low-ranked passage cost points. An
+earlier step decides whether the passages answer at all; this module quotes the best sentences.
 """
 
 from __future__ import annotations
@@ -62,55 +62,55 @@ from rag.text.spans import PATH_SEPARATOR
 from rag.text.tables import tables_in
 from rag.types import Citation, ContextResponse
 
-#: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of
-#: the sentences' values for each question.
+#: Compares questions with sentences by meaning, with the cosine or any other measure growing with likeness. Returns a
+#: list per question with a value per sentence.
 Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 
 MAXIMUM_QUOTES = 3
 MAXIMUM_CHARACTERS = 900
-#: A further sentence has to be at least so good, compared with the best.
+#: Lowest score for a further sentence, relative to the best.
 LEAST_OF_BEST = 0.6
 LEAST_OF_BEST_ROW = 0.85
-#: A sentence from another passage, beside a sentence with the whole question.
+#: The same for a sentence from a different passage if the best sentence holds the whole question.
 LEAST_BESIDE_WHOLE = 0.8
-#: The sentences right beside the best one go on with what it says, in other words: they need less.
+#: The same for sentences right beside the best: they continue its thought in different words and need less.
 LEAST_BESIDE = 0.4
-#: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
-#: every sentence would be about it.
+#: Share of the question's words a further sentence must hold itself, relative to the best. Under a heading naming
+#: the subject, every sentence would otherwise count.
 LEAST_OWN = 0.5
-#: A sentence answers a part of the question when it holds at least this share of the part's words.
+#: A sentence answers a part of the question from this share of the part's words on.
 LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
-#: The weight of a single word from an expression: "second" from "second job".
+#: Weight of a single word from an expression: "second" from "second job".
 PART_OF_EXPRESSION = 0.5
-#: What the first sentences gain below a heading that holds the whole question.
+#: Gain for the first sentences below a heading which holds the whole question.
 BELOW_HEADING = (0.5, 0.25)
-#: A sentence says all of the question that its headings do not: "They never expire", below "Credit hours".
+#: Factor for a sentence with all question words missing in its headings: "They never expire", below "Credit hours".
 WHOLE_VALUE = 1.15
-#: A row's factor beside a section with the question in its heading.
+#: Factor for a row beside a section with the question in the heading.
 OVERVIEW_VALUE = 0.4
-#: A text at least so long that begins another text is a cut copy.
+#: A text at least this long which starts another text is a cut copy.
 LEAST_CUT = 40
-#: A sentence cut by the edge of its passage reads badly.
+#: Factor for a sentence cut by the edge of its passage, because it reads badly.
 FRAGMENT_VALUE = 0.5
-#: The question names a document, and the sentence is in another one: the other health plan, for example.
+#: Factor for a sentence from a different document than the question names, such as the second health plan.
 OTHER_DOCUMENT_VALUE = 0.5
 #: Questions about rules and plans mostly ask for an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
 TYPE_VALUE = 1.6
-#: The factor for the right kind of fact below a matching heading, "Number of days".
+#: Factor for the right kind of fact below a matching heading, "Number of days".
 HEADED_VALUE = 1.15
-#: The factor for a sentence without the kind of fact that the question asks for.
+#: Factor for a sentence without the kind of fact the question asks for.
 OTHER_TYPE_VALUE = 0.8
-#: A sentence that is not in the language of the named country is a rule of another branch.
+#: Factor for a different language than the named country's, because the rule belongs to a different branch.
 OTHER_BRANCH_VALUE = 0.6
 #: The passage nowhere names the question's subject, and a different passage does. From 0.3 to 0.6 the same quotations
 #: come first.
 OTHER_SUBJECT_VALUE = 0.6
-#: The gain for a sentence with all words of a follow-up; the factor for a sentence about other names than the
-#: conversation; the share of the best sentence's words which further quotations need.
+#: Gain for a sentence with all words from a follow-up; factor for a sentence with names foreign to the conversation;
+#: share of the best sentence's words required from further quotations.
 FOCUS_VALUE, OTHER_NAME_VALUE, LEAST_OF_FOLLOW_UP = 0.6, 0.85, 0.7
-#: The document's title says that it is withdrawn.
+#: Factor for a document withdrawn according to its title.
 WITHDRAWN_VALUE = 0.5
 WITHDRAWN = re.compile(
     r"\b(?:withdrawn|superseded|repealed|obsolete|expired|no longer valid|vervallen|ingetrokken|aufgehoben|außer kraft"
@@ -120,58 +120,59 @@ WITHDRAWN = re.compile(
 )
 #: The question's figure is inside a row's range, or outside: "up to 2 years" for somebody with six.
 INSIDE_VALUE, OUTSIDE_VALUE = 2.5, 0.5
-#: A sentence says where to find the answer.
+#: Factor for a sentence which only says where to find the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
-#: Each passage further down the list counts so much of the one before.
+#: Factor from a passage to the next in the list.
 NEXT_PASSAGE = 0.92
-#: Sentences whose meaning is compared: each takes a model some ten milliseconds.
+#: Sentences compared by meaning; each takes a model about ten milliseconds.
 MOST_COMPARED = 16
-#: Further ones for each part of a question.
+#: Further sentences compared for each part of a question.
 MORE_COMPARED = 6
 #: A quotation from a further document may have this much less cosine by meaning than the first. Branches' rules on the
 #: same thing in three languages have up to 0.046 less, sentences on something else in their documents from 0.086.
 LESS_ALIKE = 0.06
-#: Without meaning, a sentence from the asker's place needs this share of the best score to come first, and another
-#: place's to be named.
+#: Lowest score, relative to the anchor, without a model of meaning: for a sentence from the asker's place to come
+#: first, and for sentences from different places to be named.
 LEAST_OF_ANOTHER_PLACE = 0.7
-#: And a sentence in another language this share of the place's next sentence.
+#: A foreign-language sentence must score this much higher than the place's next sentence.
 STANDS_OUT = 1.2
 #: Sentences from the asker's place to compare with the best.
 MOST_OF_OWN_PLACE = 8
-#: The most that meaning adds, where all words of the question make 1.
+#: The largest gain by meaning; all words of the question together count 1.
 MEANING_WEIGHT = 0.8
-#: The most that the part of the passage adds in which a sentence is: how near that is in meaning is known.
+#: The largest gain from the part of the passage around a sentence; the part's similarity is already known.
 PART_WEIGHT = 0.8
-#: Below this share of the question in words, they say nothing on which sentence answers.
+#: Below this share, the question's words do not tell which sentence answers.
 LEAST_IN_WORDS = 0.12
-#: From this share on they say it alone, and meaning is not asked.
+#: From this share on, words alone decide and meaning is not compared.
 ALL_IN_WORDS = 0.9
-#: From this share on nothing of the question is left unsaid.
+#: From this share on, the sentence covers the whole question.
 ALL_SAID = 0.99
-#: From this share on they do; below it more sentences of the best passage are quoted.
+#: From this share on, words are enough. Below, further sentences from the best passage need only the second value.
 SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
-#: Sentences quoted of the best passage then, from its first on.
+#: Sentences quoted from the start of the best passage when no words decide.
 FIRST_SENTENCES = 3
-#: The neighbourhood of the best sentence: places beside it in the order they are taken, and characters of all of it.
+#: Neighbours of the best sentence: their offsets in the order tried, and the most characters in total.
 NEIGHBOURS, LONGEST_NEIGHBOURHOOD = (-1, 1, 2, -2), 560
-#: A line that only names something, as the entry of a table of contents does; a sentence that gives an example.
+#: Factor for a bare label, such as an entry in a table of contents, and its most words. `EXAMPLE_VALUE` is the factor
+#: for a sentence with an example.
 LABEL_VALUE, LABEL_WORDS = 0.3, 6
 EXAMPLE_VALUE = 0.7
-#: Of an item and a sentence that say as much, the sentence needs nothing beside it to be understood.
+#: Factor for a list item: with equal scores a sentence wins, because it can be understood alone.
 ITEM_VALUE = 0.97
-#: A sentence that limits the one before: the rule comes before its exception.
+#: Factor for a sentence limiting the sentence before: the rule comes before its exception.
 AFTER_RULE_VALUE = 0.85
-#: Another rule may hold for everybody, or be counted by the period that was asked for.
+#: Factors for a rule about a different group and for a different period than the question's.
 OTHER_GROUP_VALUE, OTHER_PERIOD_VALUE = 0.75, 0.75
-#: For rows with the right letter, "Band B", and with another.
+#: Factors for rows with the right letter ("Band B"), without a letter, and with a wrong letter.
 LETTER_VALUES = {True: 1.5, None: 1.0, False: 0.3}
-#: In languages that write compounds as one word, words of at least this length are also searched within longer ones;
-#: of a compound split into parts, this share has to be found.
+#: In languages with compounds, words from this length on are also searched inside longer words. A compound split into
+#: parts must be found to this share.
 LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
-#: Terms that may come between the terms of an expression: "work from the home office" says "work from home".
+#: Terms allowed between the terms of an expression: "work from the home office" matches "work from home".
 WITHIN_EXPRESSION = 1
-#: Characters of a passage used to detect its language.
+#: Characters used to detect a passage's language.
 LANGUAGE_CHARACTERS = 400
 
 #: Written for a model and not for employees.
@@ -179,7 +180,7 @@ TO_A_MODEL = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
     re.IGNORECASE,
 )
-#: How a sentence begins that gives an example of a rule.
+#: Openings of an example for a rule.
 EXAMPLE = re.compile(
     r"(?:for (?:instance|example)|e\.g\.|zum beispiel|z\. ?b\.|bijvoorbeeld|par exemple|por ejemplo|per esempio"
     r"|por exemplo|na przykład|np\.|örneğin|예를 들|例えば|たとえば|例如|比如|على سبيل المثال"
@@ -189,7 +190,7 @@ EXAMPLE = re.compile(
     r"|imagina|supponiamo|immagina|suponha(?:mos)?|imagine que|załóżmy|diyelim ki|仮に|假设|لنفترض)\b)",
     re.IGNORECASE,
 )
-#: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
+#: Names by spelling: "PerksPlus", "eBike"; in languages with lower-case nouns also "Northwind" inside a sentence.
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
 #: Asks for a place, for which a link is an answer.
@@ -198,17 +199,17 @@ ASKS_WHERE = re.compile(
     r"|formulario|dove|modulo|onde|formulário|gdzie|strona|formularz|nerede|sayfa)\b|어디|링크|どこ|リンク|哪|链接|أين|رابط",
     re.IGNORECASE,
 )
-#: Asks how something is done, which a list of steps tells.
+#: Asks how to do something; a list of steps answers.
 ASKS_HOW = re.compile(
     r"\b(?:how (?:do|can|should|to|does|must|would)|steps?|hoe|stappen|wie|schritte?|comment|étapes?|cómo|pasos|come"
     r"|passaggi|como|passos|jak|kroki|nasıl|adımlar)\b|어떻게|방법|절차|どうやって|どのように|どうすれば|方法|手順|怎么|怎样|如何|步骤|كيف|خطوات",
     re.IGNORECASE,
 )
-#: Text without a word says nothing: a paragraph's number, a page, a line full of dots.
+#: Text without a word is useless: a paragraph number, a page number, a line full of dots.
 SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
 FIGURE = re.compile(r"\d[\d.,]*")
-#: Opens a list of links to other pages, which answers nothing.
+#: Opens a list of links to further pages, which answers nothing.
 SEE_ALSO = re.compile(
     r"(?:see also|elsewhere|related|further reading|zie ook|siehe auch|voir aussi|véase también|vedi anche|ver também"
     r"|zobacz (?:też|także)|ayrıca bakınız)\b|함께 보기|관련|関連|参考|另见|相关|انظر أيضا",
@@ -219,17 +220,17 @@ YEARS = re.compile(
     r"([^\W\d_]+) (?:(?:full|complete|volle|hele) )?(?:years?|jaar|jaren|dienstja\w+|jahre?n?|ans|années|años|ann[io]"
     r"|anos?|lat|lata(?:ch)?|yıl\w*)\b"
 )
-#: Words between the parts of a question, by language: "I" is "and" in Polish.
+#: Words between the parts of a question, by language: "i" means "and" in Polish.
 _AND = {
     "en": "and|or", "nl": "en|of", "de": "und|oder", "fr": "et|ou", "es": "y|e|o", "it": "e|ed|o", "pt": "e|ou",
     "pl": "i|oraz|lub", "tr": "ve|veya", "ar": "و|أو",
 }  # fmt: skip
-#: Between the parts of a question: "Overtime on Sunday + time off?", "pay; notice", "임금과 휴가".
+#: Separators between the parts of a question: "Overtime on Sunday + time off?", "pay; notice", "임금과 휴가".
 _BETWEEN = r"[?？]\s*(?=\S)|\s[+&/]\s|;\s|；|及び|및|그리고|와\s|과\s|、|と(?=\S{2})|和|以及|\sو(?=\S)"
 
 
 class MeantPart(NamedTuple):
-    """A part of a passage with its cosine by meaning to the question."""
+    """A part of a passage with its cosine to the question."""
 
     text: str
     cosine: float
@@ -255,15 +256,15 @@ def best_quotes(
     carried: Carried = NOTHING,
     own_documents: Collection[UUID] = (),
 ) -> Quotes | None:
-    """Quote what the passages say about the question; None when there is no sentence in them.
+    """Quote the sentences about the question; return `None` if the passages hold no sentence.
 
-    `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
-    `similarities` tells how near each of some sentences is in meaning; without it words and places decide.
-    `parts_by_number` are the parts of passages with their nearness, as `meant_parts` gives them. `days` are the
-    documents' dates (ISO 8601): of two that disagree, the newer comes first. `with_neighbours` quotes the sentences
-    around the best one with it, and sets that in bold. `carried` tells the follow-up's words from earlier
-    words: sentences with the follow-up's words come first. `own_documents` are those of the asker's place: where other
-    documents have different rules, theirs come first and the others are named.
+    `language` is the question's. `citations` are the context's passages, best first; their numbers are cited.
+    `similarities` compares sentences by meaning; without it, words and places decide. `parts_by_number` maps passage
+    numbers to parts with their cosines, as `meant_parts` returns them. `days` are the documents' dates (ISO 8601): if
+    two documents disagree, the newer comes first. `with_neighbours` also quotes the sentences around the best sentence
+    and sets the best in bold. `carried` separates the follow-up's words from earlier words: sentences with the
+    follow-up's words come first. `own_documents` are the documents for the asker's place: if other documents have
+    different rules, the asker's documents come first and the others are named.
     """
     language = language or detect_language(question)
     if not re.search(r"\w", question):
@@ -291,12 +292,12 @@ def best_quotes(
     about = _subject_values(words, said, asked)
     below = _first_below(everything, weights, known)
     likely = {c: about[c.passage] * (in_words[c] + by_part.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
-    # Comparing takes some 20 ms a sentence: where the words say all, they decide.
+    # Comparing takes about 20 ms a sentence, so a full match in words decides alone.
     is_compared = bool(parts) or max(in_words.values()) < ALL_IN_WORDS
     meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
     if kind is None and below:
-        # Beside its own section, the row in an overview only names the subject.
+        # Beside a section about the question, a row in an overview only names the subject.
         likely = {c: v * (OVERVIEW_VALUE if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()}
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
     if kind is None:
@@ -312,7 +313,7 @@ def best_quotes(
         chosen = _beginning(candidates)
     else:
         if not meaning and best < SURE_IN_WORDS:
-            # Few of the question's words are anywhere: the order of the passages says more than a chance word.
+            # Few of the question's words occur anywhere, so the order of the passages tells more than a chance word.
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(
             candidates,
@@ -387,9 +388,9 @@ def _of_own_place(
     language: str,
     similarities: Similarities | None,
 ) -> _OwnPlace | None:
-    """Find the sentence from the asker's place which answers like the best sentence.
+    """Find the sentence from the asker's place which answers as well as the best sentence.
 
-    None without such a sentence, or without a different rule elsewhere.
+    Returns `None` without such a sentence, or without a different rule elsewhere.
     """
     passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
     best = ranked[0]
@@ -439,7 +440,7 @@ def _as_near(
     question: str,
     similarities: Similarities | None,
 ) -> list[CandidateSentence]:
-    """Filter the sentences about as near to the question as the anchor, by meaning or else by score."""
+    """Keep the sentences about as close to the question as the anchor, by meaning or else by score."""
     if not further:
         return []
     if similarities is None:
@@ -459,11 +460,11 @@ def _elsewhere(
     *,
     anchor: CandidateSentence | None = None,
 ) -> list[CandidateSentence]:
-    """Return the best sentences in further documents which answer with different figures, such as a branch's rule.
+    """Return the best sentences from further documents with different figures, such as a branch's rule.
 
-    They are in a different language or folder than the first quotation, or their titles are alike: "Leave in Utrecht"
-    and "Leave in Leeds". `anchor` is the best sentence beside a rule of the asker's own place: then all documents
-    count, and rules without figures.
+    They differ from the first quotation in language or folder, or have similar titles: "Leave in Utrecht" and "Leave in
+    Leeds". `anchor` is the best sentence beside a rule from the asker's place; with an anchor, all documents and rules
+    without figures count.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):
@@ -513,7 +514,7 @@ def _signals(
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
     share = _weight(weights, said) / (sum(weights.values()) or 1.0)
     if first.has_letter is False:
-        share *= LETTER_VALUES[False]  # band D, where there are A, B and C
+        share *= LETTER_VALUES[False]  # the question asks for band D, and the table has A, B and C
     is_across = _spoken(citations[first.passage], language) != language
     return ReplySignals(
         words=len(asked_words(question, language, analyser_code(language))),
@@ -529,24 +530,24 @@ def _signals(
 def _subjects_said(
     words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], known: Sequence[frozenset[str] | None]
 ) -> list[int]:
-    """Count the question's subjects in each passage, including the headings above it.
+    """Count the question's subjects in each passage, including the headings above.
 
-    `words` are the passages' own. `known` are the question's terms with a word in the passage's language, or None for a
-    passage in the question's language.
+    `words` are the passages' words. `known` are the question's terms with a word in the passage's language, or `None`
+    for a passage in the question's language.
     """
     found = []
     for said, terms in zip(words, known, strict=True):
-        # Of "월급은 언제 들어오나요" another language has the pay and not the verb.
+        # In "월급은 언제 들어오나요", the pay has a word in other languages and the verb has no word.
         named = subjects if terms is None else [subject & terms or subject for subject in subjects]
         found.append(sum(subject <= said for subject in named))
     return found
 
 
 def _subject_values(words: Sequence[frozenset[str]], said: Sequence[int], asked: frozenset[str]) -> list[float]:
-    """Return a weight from 0 to 1 for the sentences of each passage.
+    """Return a weight from 0 to 1 for the sentences in each passage.
 
-    It is below 1 where other passages say more about what the question names, and 0 where the passage, besides, holds
-    no word of the question.
+    The weight is below 1 if a different passage names more of the question's subjects, and 0 if the passage also holds
+    no word from the question.
     """
     most = max(said, default=0)
     if not most:
@@ -568,9 +569,9 @@ def _of_one_branch(
     citations: Sequence[Citation],
     language: str,
 ) -> list[CandidateSentence]:
-    """Drop sentences of documents in other languages when the best sentence, in the question's language, says it all.
+    """Drop sentences in other languages if the best sentence is in the question's language and covers everything.
 
-    Such documents belong to other branches: "27 days" is the answer in Ottermere, 28 in Utrecht.
+    Documents in other languages belong to other branches: the answer is "27 days" in Ottermere and 28 in Utrecht.
     """
     best = ranked[0]
     if best.value < 1 or in_words[best] < ALL_IN_WORDS * best.value or named_languages(question):
@@ -580,7 +581,7 @@ def _of_one_branch(
 
 
 def _of_named_folder(candidates: list[CandidateSentence], asked: frozenset[str]) -> list[CandidateSentence]:
-    """Drop documents with equal titles in folders that the question does not name, if it names a sibling's."""
+    """If the question names a folder, drop documents with the same title in folders the question does not name."""
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
     for candidate in candidates:
         if candidate.folder:
@@ -623,7 +624,7 @@ def _focused(
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
-    """Raise the scores of sentences with the follow-up's words, and lower those about other names."""
+    """Raise the scores of sentences with the follow-up's words, and lower the scores of sentences about other names."""
     total = sum(focus.values())
     is_named = any(names <= _said_near(c) for c in scores) if names else False
     return {
@@ -637,7 +638,7 @@ def _focused(
 def _of_the_follow_up(
     ranked: list[CandidateSentence], weights: dict[str, float], focus: frozenset[str], replaced: frozenset[str]
 ) -> list[CandidateSentence]:
-    """Drop sentences which say less about the follow-up, or about its subject, than the best sentence."""
+    """Drop sentences which say less about the follow-up or its subject than the best sentence."""
     said = _said_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not replaced & c.terms]
     if not focus & said:
@@ -661,7 +662,7 @@ def _names(question: str, language: str) -> frozenset[str]:
 def _pointed_to(
     candidates: Sequence[CandidateSentence], scores: dict[CandidateSentence, float], citations: Sequence[Citation]
 ) -> tuple[int, str] | None:
-    """Return the section that the best sentence points to, with its citation's number; None if it is no pointer."""
+    """Return the citation number and the section the best sentence points to, or `None` without a pointer."""
     leading = {c: section for c in candidates if c.value < 1 and (section := section_pointed_to(c.text))}
     best = max(leading, key=lambda c: scores[c], default=None)
     if best is None:
@@ -673,10 +674,10 @@ def _pointed_to(
 
 
 def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
-    """Return the parts of each passage of a context with their cosines by meaning, by the passage's number.
+    """Return the parts of each passage with their cosines, by passage number.
 
-    They were compared when the passage was found: where in it the answer is costs nothing more. None are returned while
-    a cited passage has no meaning yet: the others would be quoted for having it.
+    The search already compared the parts, so they cost nothing more. The result is empty if any cited passage has no
+    vectors of meaning yet, because the others would be quoted only for having them.
     """
     meanings = {result.chunk_id: result.part_meanings for result in context.results}
     if not all(meanings.get(citation.chunk_id) for citation in context.citations):
@@ -684,7 +685,7 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
     found = {}
     for citation in context.citations:
         known, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
-        # A part that the model could not read has no cosine, so the others cannot be ranked.
+        # A part unreadable for the model has no cosine, so the remaining parts cannot be ranked.
         if known and len(known) == len(parts):
             found[citation.number] = list(map(MeantPart, parts, known))
     return found
@@ -695,7 +696,7 @@ def likeness_by(embedder: Embedder) -> Similarities:
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
         try:
-            # Both sides as questions: the model's authors advise it for texts of a kind.
+            # Both sides are embedded as questions: the model's authors advise this for texts of the same kind.
             with waiting():
                 vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
         except RagError:
@@ -707,7 +708,7 @@ def likeness_by(embedder: Embedder) -> Similarities:
 
 
 def _remembering(compare: Similarities) -> Similarities:
-    """Return what compares each question with each sentence once."""
+    """Cache the comparison by question and sentence."""
     known: dict[tuple[str, str], float] = {}
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -729,10 +730,7 @@ def _by_part(
     citations: Sequence[Citation],
     parts_by_number: Mapping[int, Sequence[MeantPart]],
 ) -> dict[CandidateSentence, float]:
-    """Return what meaning adds to each sentence by the part of the passage it is in: nothing for the least alike of
-    all parts,
-    `PART_WEIGHT` for the most.
-    """
+    """Score each sentence by its part of the passage: 0 for the least similar part, `PART_WEIGHT` for the most."""
     known = [part.cosine for parts in parts_by_number.values() for part in parts]
     if not known or max(known) <= min(known):
         return {}
@@ -751,9 +749,9 @@ def _by_part(
 def _first_below(
     everything: Sequence[CandidateSentence], weights: dict[str, float], known: Sequence[frozenset[str] | None]
 ) -> dict[CandidateSentence, float]:
-    """Return what the first sentences below a heading gain that holds the whole question: "Payday" says what they say.
+    """Score the first sentences below a heading which holds the whole question: "Payday" gives them their meaning.
 
-    Only of the first passage with such a heading: the order of the passages tells them apart.
+    Only the first passage with such a heading counts, because the order of the passages tells them apart.
     """
     found: dict[CandidateSentence, float] = {}
     totals = [sum(weights.values()) if terms is None else _weight(weights, terms) for terms in known]
@@ -770,11 +768,11 @@ def _first_below(
 
 
 class _Reading(NamedTuple):
-    """The passages' sentences for one wording of the question."""
+    """The passages' sentences for a wording of the question."""
 
     question: str
     asked: frozenset[str]
-    #: The terms in `asked` by the expression that names a subject of the question.
+    #: The terms in `asked`, grouped by the expressions naming the question's subjects.
     subjects: tuple[frozenset[str], ...]
     everything: list[CandidateSentence]
     candidates: list[CandidateSentence]
@@ -783,7 +781,7 @@ class _Reading(NamedTuple):
 
     @property
     def most(self) -> float:
-        """How much of the question in words the best sentence holds."""
+        """The largest share of the question's words in a sentence."""
         return max(self.in_words.values(), default=0.0)
 
 
@@ -800,7 +798,7 @@ def _read(question: str, citations: Sequence[Citation], language: str) -> _Readi
 
 
 def _parts(question: str, language: str) -> list[str]:
-    """Return the parts of a compound question; an empty list for a simple one."""
+    """Return the parts of a compound question, or an empty list for a simple question."""
     parts = split_question(question, language) or _between(language).split(question)
     said = [part.strip() for part in parts if part and tokenize(part, language)]
     return said if len(said) > 1 else []
@@ -826,7 +824,7 @@ def _candidates(
     name = known_by(citation.title, citation.folder, question, frozenset([language]))
     title = terms_in(name)
     folder = title - terms_in(citation.title)
-    # A question that names a country is about the documents in its folder or language.
+    # A question with a country is about the documents in the country's folder or language.
     named = named_languages(question)
     branch_value = OTHER_BRANCH_VALUE if named and spoken not in named and not folder & asked else 1.0
     if WITHDRAWN.search(name) and not WITHDRAWN.search(question):
@@ -871,7 +869,7 @@ def _candidates(
             value *= OUTSIDE_VALUE
         if unit.kind == "row" and (is_inside := in_range[position]) is not None:
             value *= INSIDE_VALUE if is_inside else OUTSIDE_VALUE
-        # An example goes on to the end of its paragraph.
+        # An example continues to the end of its paragraph.
         if EXAMPLE.match(unit.text):
             example_block = unit.block
         if unit.block == example_block and unit.kind not in ("row", "column", "heading"):
@@ -900,7 +898,7 @@ def _candidates(
             value *= POINTER_VALUE
         if LINK_ALONE.fullmatch(unit.text) and not ASKS_WHERE.search(question):
             value *= POINTER_VALUE
-        # The announced text is in another passage.
+        # The announced text is in a different passage.
         if unit.text.endswith((":", "：")) and all(
             following.kind == "heading" for following in units[position + 1 :][:1]
         ):
@@ -930,7 +928,7 @@ def _candidates(
 
 
 def _known(question: str, language: str, spoken: str) -> frozenset[str] | None:
-    """Return the question's terms for which another language has words; None for its own, which has them all."""
+    """Return the question's terms which have words in a different language, or `None` for the question's language."""
     if spoken == language:
         return None
     return frozenset[str]().union(*(own for own, _ in _other_words(question, language, spoken)))
@@ -940,7 +938,7 @@ def _known(question: str, language: str, spoken: str) -> frozenset[str] | None:
 def _other_words(
     question: str, language: str, spoken: str
 ) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
-    """Return the terms of the question's words for which passages in a language say something else, each with that."""
+    """Return the terms of question words with a different wording in a language, each with the alternatives."""
     own = {word.text: word.terms for word in asked_words(question, language, analyser_code(language))}
     return tuple(
         (frozenset(own[word.text]), tuple(map(frozenset, word.synonyms)))
@@ -957,7 +955,7 @@ def _terms_said(
     words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]],
     asked: frozenset[str] = frozenset(),
 ) -> frozenset[str]:
-    """Return the terms of a text in the question's language, and the question's terms that it expresses differently."""
+    """Return a text's terms in the question's language, and the question's terms which the text words differently."""
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
     written = in_order if spoken == language else tokenize(text, spoken)
@@ -974,7 +972,7 @@ def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
 
 
 def _in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str]:
-    """Return the terms of the question that a text says as a part of a longer word, or in parts.
+    """Return the question's terms which a text has inside longer words, or split into parts.
 
     "Zulassung" is in "Zulassungsverfahren", and "Kündigungsfrist" in "die Frist der Kündigung".
     """
@@ -990,9 +988,9 @@ def _in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str
 
 
 def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the units that an answer may quote alone; a heading only together with the text below it."""
+    """Return the units an answer may quote alone, without headings, questions, wordless text and cut copies."""
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)]
-    # A sentence or row that the edge of its passage cut is whole in the next.
+    # A sentence or row cut by the edge of its passage is complete in the next passage.
     texts = sorted({c.text for c in told})
     cut = {text for text, following in pairwise(texts) if len(text) >= LEAST_CUT and following.startswith(text)}
     told = [c for c in told if c.text not in cut]
@@ -1000,7 +998,7 @@ def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence
 
 
 def _years_in_words(question: str, language: str) -> frozenset[str]:
-    """Return the numbers of years that a question writes as words: "after six years"."""
+    """Return the numbers of years written in words: "after six years"."""
     values = (years_written(word, language) for word in YEARS.findall(question.lower()))
     return frozenset(str(value) for value in values if value >= 1)
 
@@ -1013,16 +1011,16 @@ def _value(text: str, kind: Kind, *, is_first: bool, is_last: bool) -> float:
     if kind in ("row", "column"):
         return 1.0
     is_cut = is_last and not ends(text) and len(text) > HEADING_CHARACTERS
-    # The items of a list may begin so.
+    # List items may start in lower case.
     begins_within = is_first and kind == "sentence" and text[:1].islower()
     return FRAGMENT_VALUE if is_cut or begins_within else 1.0
 
 
 def _rarity(asked: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
-    """Return what each term of the question counts: 1 … 2, by its idf (Lucene's) over the sentences.
+    """Weight each question term from 1 to 2 by its idf (Lucene's formula) over the sentences.
 
-    Half of it is the same for all: the passages were found by the subject of the question, so that in them its words
-    are not rare, and a chance word of the question is.
+    The first half of the weight is equal for all terms. The search found the passages by the question's subject, so the
+    subject's words are frequent in them, while a chance word from the question is rare.
     """
     counts = Counter(term for candidate in candidates for term in candidate.terms & asked)
     total = len(candidates)
@@ -1048,7 +1046,7 @@ def _scores(
         for place in range(passages)
     ]
     most = max(held) or 1.0
-    # The same words are worth more in a passage that is about the rest of the question too.
+    # The same words count more in a passage which also covers the rest of the question.
     named = max((c.title & weights.keys() for c in candidates), key=lambda terms: _weight(weights, terms))
     return {c: _score(c, weights, named, subjects) / total * held[c.passage] / most for c in candidates}
 
@@ -1056,7 +1054,7 @@ def _scores(
 def _score(
     candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
 ) -> float:
-    """`named` are the question's terms in the title of the document that has most of them."""
+    """`named` are the question's terms in the document title which holds most of them."""
     # The subject in the document's title says no more in a sentence than in the title.
     said = candidate.terms | candidate.heading
     torn = frozenset().union(*(expression for expression in subjects if not expression <= said))
@@ -1065,7 +1063,7 @@ def _score(
     if not own or len(candidate.text) > 2 * LONGEST_SENTENCE:
         return 0.0
     above = _weight(weights, candidate.heading - _own(candidate, weights))
-    # A unit of very few words says nothing; a very long one is mostly about something else.
+    # A very short unit says nothing; a very long unit is mostly about something else.
     length = len(candidate.text.split()) if candidate.kind in ("row", "column") else len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
     value = candidate.value * (FIGURE_VALUE if candidate.figures else 1.0)
@@ -1075,7 +1073,7 @@ def _score(
 
 
 def _says_the_rest(candidate: CandidateSentence, weights: dict[str, float]) -> bool:
-    """Whether a sentence has each word of the question that the headings above it do not have."""
+    """Whether a sentence has every question word missing in the headings above."""
     rest = weights.keys() - candidate.heading
     return candidate.kind in ("sentence", "item") and len(weights) > 1 and bool(rest) and rest <= candidate.terms
 
@@ -1086,8 +1084,9 @@ def _meanings(
     likely: dict[CandidateSentence, float],
     similarities: Similarities | None,
 ) -> list[dict[CandidateSentence, float]]:
-    """Return what meaning adds for each question: 0 for the least similar sentence, `MEANING_WEIGHT` for the most
-    similar one; an empty list if meaning cannot be compared.
+    """Score each sentence by meaning for each question: 0 for the least similar, `MEANING_WEIGHT` for the most similar.
+
+    The list is empty if meaning cannot be compared.
     """
     if similarities is None:
         return []
@@ -1107,7 +1106,7 @@ def _meanings(
 
 
 def _beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the first sentences of the best passage: no word of the question tells one from the other."""
+    """Return the first sentences of the best passage, because no question word distinguishes its sentences."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
@@ -1119,9 +1118,7 @@ def _beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentenc
 
 
 def _own(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[str]:
-    """Return the terms that a sentence adds to its document's title; all of its terms when the question has no
-    others.
-    """
+    """Return the terms a sentence adds to its document's title, or all terms if the title holds the whole question."""
     rest = candidate.terms - candidate.title
     return rest if weights.keys() - candidate.title else candidate.terms
 
@@ -1137,16 +1134,16 @@ def _choose(
     *,
     is_sure: bool,
 ) -> list[CandidateSentence]:
-    """Return the best sentence, the best for each part of the question, and others nearly as good.
+    """Choose the best sentence, the best sentence for each part of the question, and further good sentences.
 
-    After the best comes the sentence of another document that says otherwise in the same words. `documents` are
-    those of the passages.
+    A contradicting sentence from another document, in otherwise equal words, comes second. `documents` are the
+    passages' documents.
     """
     chosen = [ranked[0]]
     others = (c for c in ranked if documents[c.passage] != documents[ranked[0].passage] and c.kind == ranked[0].kind)
     chosen.extend(itertools.islice((c for c in others if says_otherwise(c, ranked[0])), 1))
     for part in parts:
-        # "And in Germany": the folder of a chosen sentence says so.
+        # "And in Germany": the folder of a chosen sentence already covers this part.
         named = part.terms & weights.keys()
         if any(named <= c.folder for c in chosen):
             continue
@@ -1172,7 +1169,7 @@ def _choose(
         # After a sentence about the dentist, a sentence about glasses is no answer.
         if about - candidate.terms - candidate.heading:
             continue
-        # Once the requested amount is quoted, a sentence of another passage without one is no answer.
+        # If the best sentence has the requested amount, a different passage without an amount is no answer.
         if candidate.is_of_type < ranked[0].is_of_type and candidate.passage != ranked[0].passage:
             continue
         if len(chosen) >= MAXIMUM_QUOTES or scores[candidate] < max(least * scores[ranked[0]], 1e-9):
@@ -1193,7 +1190,7 @@ def _choose(
 
 
 def _around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the sentences of the best one's paragraph around it: what it means is often said there."""
+    """Return the sentences around the best sentence in its paragraph, which often explain it."""
     if best.kind != "sentence":
         return []
     same = {c.position: c for c in everything if c.passage == best.passage}
@@ -1215,7 +1212,7 @@ def _around(best: CandidateSentence, everything: Sequence[CandidateSentence]) ->
 
 
 def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the sentences right before and after the best one."""
+    """Return the sentences right before and after the best sentence."""
     return [
         c
         for c in ranked
@@ -1229,7 +1226,7 @@ def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> lis
 def _best_of_part(
     part: _Part, ranked: Sequence[CandidateSentence], scores: dict[CandidateSentence, float], weights: dict[str, float]
 ) -> CandidateSentence | None:
-    """Return the sentence that answers a part of the question; None if no sentence shares enough words or meaning."""
+    """Return the best sentence for a part of the question, or `None` if words and meaning are too different."""
     own = {term: weights[term] for term in part.terms & weights.keys()}
     total = sum(own.values())
     if not total:
@@ -1245,7 +1242,7 @@ def _best_of_part(
 
 
 def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
-    """Whether a row or a column is no answer beside another of its table: all of them hold the words of the heads."""
+    """Whether a row or column is useless beside another from its table, because all share the words in the heads."""
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
         return False

@@ -1,4 +1,4 @@
-"""Guard the extras in a reply, such as next questions or the row in the log."""
+"""Guard the extras in a reply, such as next questions or the log row."""
 
 from __future__ import annotations
 

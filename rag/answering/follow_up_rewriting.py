@@ -1,7 +1,7 @@
-"""Rewrite a follow-up question into a standalone one, so that a search finds what it means.
+"""Rewrite a follow-up into a standalone question for the search.
 
 A search cannot understand "And for part-timers?". A model rewrites the question with the conversation at hand. Without
-a model, rules complete it (`carried_over.py`).
+a model, rules complete the question (`carried_over.py`).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ LATEST_TURNS = 12
 
 @dataclass(frozen=True)
 class Standalone:
-    """The question to search for, and how it was rewritten."""
+    """The question to search for, with details about the rewriting."""
 
     text: str
     usage: Usage | None = None
-    #: Searched together with the question before it.
+    #: Whether the search also uses the previous question.
     is_joined: bool = False
-    #: The completed question, unless a model rewrote it.
+    #: The question as completed by rules, if no model rewrote it.
     carried: Carried = NOTHING
-    #: A sentence for the reader where the model did not rewrite it.
+    #: A sentence for the reader if the model failed to rewrite the question.
     notice: str = ""
 
 
@@ -54,10 +54,11 @@ def stand_alone(
     maximum_characters: int,
     titles: Callable[[], Sequence[str]] = tuple,
 ) -> Standalone:
-    """Return the question so that it can be understood without the conversation; unchanged if there is none.
+    """Rewrite a question so that it can be understood alone; unchanged without a conversation.
 
-    If the model fails or reaches its length limit, the question stays as it is and `notice` says so. `language` is the
-    question's ISO 639-1 code. `titles` are those of the documents; they are asked for where no model rewrites.
+    If the model fails or reaches its length limit, the question stays unchanged and `notice` tells the reader.
+    `language` is the question's ISO 639-1 code. `titles` returns the documents' titles and is called only if no model
+    rewrites.
     """
     turns = recent_turns(history, maximum_tokens=HISTORY_TOKENS)
     if not turns:
@@ -86,7 +87,7 @@ def stand_alone(
 
 
 def _asked(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
-    """Return the latest questions of a conversation with their replies, oldest first."""
+    """Return a conversation's latest questions with their replies, oldest first."""
     asked: list[tuple[str, str]] = []
     for turn in history[-LATEST_TURNS:]:
         if turn.role == "user":
@@ -97,12 +98,12 @@ def _asked(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
 
 
 def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:
-    """Tell whether some of these words of a passage are words of the question."""
+    """Whether the question contains any of these words from a passage."""
     return not set(tokenize(question, language)).isdisjoint(tokenize(" ".join(passage_words), language))
 
 
 def rewrite(state: AnswerState) -> Standalone:
-    """Rewrite a follow-up question so that it can be understood without the conversation."""
+    """Rewrite a follow-up so that it can be understood without the conversation."""
     is_wanted = state.profile.answer.rewrite_follow_ups
     if not state.question.history or not is_wanted or state.cancel.is_set():
         return Standalone(state.question.text)

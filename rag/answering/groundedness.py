@@ -1,8 +1,8 @@
-"""Check whether a sentence of an answer is in the passages that it cites: by rules, without a model.
+"""Check by rules, without a model, whether the cited passages support a sentence.
 
-Figures are compared in any language. Dates, names, content words and negations are compared only where sentence and
-passage are in one language: a translation shares none of them. What cannot be decided counts as supported, because a
-wrong mark costs more trust than a missing one.
+Figures are compared in any language. Dates, names, content words and negations are compared only if sentence and
+passage share a language, because a translation shares none. Undecidable sentences count as supported: a wrong mark
+costs more trust than a missing mark.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from rag.text.language_detection import detect_language
 
 Fault = Literal["figures", "dates", "names", "words", "negation"]
 
-#: A sentence with fewer words, such as "Yes, you can", says too little to compare.
+#: A sentence with fewer words, such as "Yes, you can", is too short to compare.
 LEAST_WORDS = 4
-#: The same in pairs of characters, for languages without spaces.
+#: The same limit in pairs of characters, for languages without spaces.
 LEAST_PAIRS = 8
-#: Of a sentence's own words, so many at least are in what it cites. Another wording of the same fact keeps about half,
-#: a sentence about something else hardly any.
+#: Lowest share of a sentence's words in its sources. A paraphrase keeps about half, a sentence about a different
+#: subject hardly any.
 LEAST_SHARED = 0.25
-#: Words of at least this many letters are compared by their beginning.
+#: Words with at least this many letters are compared by their first letters.
 STEM_LETTERS = 5
-#: How alike, as shared terms of all terms, two statements are before their negations are compared.
+#: Negations are compared from this likeness of two statements on: shared terms divided by all terms.
 SAME_STATEMENT = 0.5
 LANGUAGE_CHARACTERS = 400
 
@@ -44,7 +44,7 @@ _CLAUSE = re.compile(
 )
 _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-#: A heading in bold or before a colon has capitals that are no names.
+#: A heading in bold or before a colon, whose capitals mark no names.
 _HEADING = re.compile(r"\*\*[^*\n]{1,120}\*\*:?|^[^.!?\n]{1,60}:\s|^#+[^\n]*")
 _TITLE = re.compile(
     r"\b(?:Mr|Mrs|Ms|Dr|Prof|Herrn?|Frau|Mevrouw|Meneer|Dhr|Mevr|Monsieur|Madame|Mme|Señora?|Sra?|Sig|Signora?|Pani?)"
@@ -81,7 +81,7 @@ _NEGATIONS = {
         r"|\w(?:m[ae]z(?:l[ae]r)?|m[ae]y(?:[ae]ca[kğ]|ece[kğ])\w*|m[iıuü]yor\w*|m[ae]mektedir)\b",
     }.items()
 }
-#: With one of these words in a sentence, words alone cannot tell which part of it is denied.
+#: With these words in a sentence, words alone cannot tell which part is denied.
 _HEDGES = {
     language: re.compile(words, re.IGNORECASE)
     for language, words in {
@@ -117,7 +117,7 @@ class CitedSource:
 
     @cached_property
     def language(self) -> str:
-        """Return the ISO 639-1 code of the passage's language."""
+        """Return the passage's language as ISO 639-1 code."""
         return _language_of(self.text[:LANGUAGE_CHARACTERS], self.likely)
 
     @cached_property
@@ -127,7 +127,7 @@ class CitedSource:
 
     @property
     def figures(self) -> frozenset[str]:
-        """Return the figures of the passage and its headings."""
+        """Return the figures in the passage and its headings."""
         return figures(self.whole, self.language)
 
     @cached_property
@@ -137,7 +137,7 @@ class CitedSource:
 
     @cached_property
     def statements(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        """The sentences of the passage and the clauses of each, with their content words; questions state nothing."""
+        """The passage's sentences and their clauses, with their content words. Questions are left out."""
         sentences = [" ".join(part.split()) for part in _SENTENCE.split(self.text) if part and part.strip()]
         found = dict.fromkeys((*sentences, *(clause for sentence in sentences for clause in _clauses(sentence))))
         return tuple((text, _terms(text, self.language)) for text in found if not text.endswith("?"))
@@ -145,7 +145,7 @@ class CitedSource:
 
 @dataclass
 class QuestionContext:
-    """The question and the language it is answered in: what a sentence may take as given."""
+    """The question and the answer's language; a sentence may repeat facts from the question."""
 
     question: str = ""
     #: ISO 639-1; "" compares figures only.
@@ -157,7 +157,7 @@ class QuestionContext:
 
     @property
     def figures(self) -> frozenset[str]:
-        """Return the figures of the question."""
+        """Return the figures in the question."""
         return self._figures
 
 
@@ -168,15 +168,15 @@ def faults(
     *,
     more: Callable[[], Sequence[CitedSource]] = tuple,
 ) -> frozenset[Fault]:
-    """Return what a sentence says that the sources it cites do not.
+    """Return what a sentence claims without support in its sources.
 
-    `more` gives the rest of their pages; it is asked only where the passages alone do not hold the sentence.
+    `more` returns the rest of their pages and is called only if the passages alone do not support the sentence.
     """
     found = _faults(claim, sources, asked)
     if found:
         pages = [page for page in more() if page.text]
         if pages:
-            # The page may hold what the passage lacks, yet not deny what the passage says.
+            # The page may add support the passage lacks, but cannot excuse a contradiction of the passage.
             found &= _faults(claim, [*sources, *pages], asked) | {"negation"}
     return found
 
@@ -220,19 +220,19 @@ def _terms_of_passage(text: str, language: str) -> frozenset[str]:
 
 
 def _is_about_something_else(claim: str, terms: frozenset[str], asked: QuestionContext, known: frozenset[str]) -> bool:
-    """Tell whether hardly a word of the sentence that the question does not give is in the sources."""
+    """Whether the sources hold hardly any of the words the sentence adds to the question."""
     language = asked.language
     own = _terms(claim, language) - _terms(asked.question, language)
     if len(own) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
         return False
-    # A figure of the source says more than words that can be put otherwise.
+    # A matching figure counts more than words, which can be paraphrased.
     if (figures(claim, language) - asked.figures) & known:
         return False
     return _shared(own, terms, language) < LEAST_SHARED * len(own)
 
 
 def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
-    """Count the terms that are known, also in another form or as a part of a compound."""
+    """Count the known terms, including inflected forms and parts of compounds."""
     rest = own - known
     if language in _UNSPACED:
         return len(own) - len(rest)
@@ -247,8 +247,9 @@ def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
 
 
 def share_held(claim: str, source: CitedSource, language: str) -> float:
-    """Return the share, 0 … 1, of a sentence's words that a passage in its language has, also by another word for the
-    same; 1 for a sentence without words.
+    """Return the share, 0 … 1, of a sentence's words in a passage in the same language, including synonyms.
+
+    A sentence without words gives 1.
     """
     if language in _UNSPACED:
         own = _terms(claim, language)
@@ -263,9 +264,9 @@ def share_held(claim: str, source: CitedSource, language: str) -> float:
 
 
 def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: str) -> bool:
-    """Whether the sentence names an e-mail address, or a person or body by two words or a title, that is not there.
+    """Whether an e-mail address in the sentence, or a name with two words or a title, is missing in `whole`.
 
-    German writes every noun with a capital, so that there only a title tells a name.
+    German capitalises every noun, so only a title marks a name there.
     """
     if not any(map(str.isupper, claim)) and "@" not in claim:
         return False
@@ -281,9 +282,9 @@ def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: s
 
 
 def _capitalised(text: str) -> list[list[str]]:
-    """Return runs of two words or more with a capital, "Sarah Jones"; words all in capitals and months are left out.
+    """Return runs with at least two capitalised words, "Sarah Jones", without all-capital words and months.
 
-    So is what has an article before it, which names a function: "the Line Manager".
+    A run after an article, "the Line Manager", names a function and is left out too.
     """
     runs: list[list[str]] = [[]]
     end, before = 0, ""
@@ -303,7 +304,7 @@ def _capitalised(text: str) -> list[list[str]]:
 
 
 def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[str], language: str) -> bool:
-    """Tell whether the last word of a name, the family name, is not there, nor the name by its initials."""
+    """Whether a name's last word, the family name, is missing, and its initials too."""
     last = tokenize(run[-1], language)
     if run[-1].lower() in lowered or not last or terms.intersection(last):
         return False
@@ -312,7 +313,7 @@ def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[s
 
 
 def _is_denied(claim: str, sources: Sequence[CitedSource], language: str) -> bool:
-    """Whether the statement most like the sentence, or a clause of it, says yes where it says no, or the other way."""
+    """Whether the statements most similar to the sentence, or to a clause in it, state the opposite."""
     return any(_is_turned_round(clause, sources, language) for clause in _clauses(claim))
 
 
@@ -338,7 +339,7 @@ def _is_turned_round(clause: str, sources: Sequence[CitedSource], language: str)
 
 
 def is_negated(sentence: str, language: str) -> bool:
-    """Tell by its words whether a sentence denies something."""
+    """Whether a sentence contains a denial, judged by its words."""
     negation = _NEGATIONS.get(language)
     return negation is not None and bool(negation.search(sentence))
 

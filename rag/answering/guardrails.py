@@ -1,7 +1,7 @@
-"""Watch an answer while a model writes it: for repetition, and for claims that their sources do not support.
+"""Watch an answer while a model writes it, for repetition and for claims without support in their sources.
 
-Weak models copy one passage up to their length limit, or cite a passage for an invented sentence. Each piece of text is
-checked once, and a token costs microseconds.
+Weak models copy a passage up to their length limit, or cite a passage for an invented sentence. Each piece of text is
+checked only once, at a cost of microseconds per token.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rag.types import Citation
 
 Trouble = Literal["repeats", "unsupported", "says nothing"]
 
-#: So many words in a row, or characters of a script without spaces, are seen to come again.
+#: Length of a repeated run: in words, or in characters for scripts without spaces.
 RUN_WORDS, RUN_CHARACTERS = 8, 14
-#: A run that comes for this time, where this part of the text came before, is a loop.
+#: A loop is a run seen this many times, in a text repeated to at least this share.
 TIMES, REPEATED = 3, 0.5
-#: Sentences that are checked before an answer is stopped for them, and before one that has ended is replaced.
+#: Checked sentences required to stop an answer, and to replace a finished answer.
 LEAST_TO_STOP, LEAST_AT_END = 3, 2
 _TOKEN = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _GROUP_END = re.compile(r"(?:\[\d+\]\s?)+(?=[^\s\[])")
-#: A row of a table counts whole: cells repeat, rows do not.
+#: A table row counts as a whole, because cells repeat and rows do not.
 _ROW = re.compile(r"^\s*\|.*\|\s*$")
 _LONGEST_LINE = 400
 
@@ -62,7 +62,7 @@ class Repetition:
         self._take()
 
     def _take(self) -> None:
-        """Count the words of all whole lines, and of the last one but for its last word."""
+        """Count the words in complete lines, and in the last line without its last word."""
         *lines, last = self._pending.split("\n")
         for line in lines:
             self._line(line)
@@ -103,8 +103,8 @@ class Repetition:
 class AnswerWatch:
     """Watches an answer for trouble while it is written.
 
-    `shown` maps the context's numbers to the text's and grows while the answer is written; `language_of` detects the
-    language of its beginning.
+    `shown` maps context numbers to text numbers and grows while the answer is written. `language_of` detects the
+    language from the start of the answer.
     """
 
     def __init__(
@@ -120,21 +120,21 @@ class AnswerWatch:
         self._language_of = language_of
         self._asked: QuestionContext | None = None
         self._beginning = ""
-        #: How much of the beginning was used to detect its language.
+        #: Characters of the start already used to detect the language.
         self._looked_at = 0
         self._pending = ""
         self._repetition = Repetition()
         self.checked: list[CheckedClaim] = []
 
     def feed(self, delta: str) -> Trouble | None:
-        """Add a piece of text and return trouble that should stop the writing, or None."""
+        """Add a piece of text and return trouble serious enough to stop, or `None`."""
         if not delta:
             return None
         self._repetition.feed(delta)
         self._pending += delta
         if len(self._beginning) < LANGUAGE_CHARACTERS:
             self._beginning += delta
-        # A sentence has ended once something follows its citations.
+        # A sentence has ended when text follows its citations.
         if "]" in self._pending:
             *_, end = (0, *(match.end() for match in _GROUP_END.finditer(self._pending)))
             if end:
@@ -143,7 +143,7 @@ class AnswerWatch:
         return self._trouble(LEAST_TO_STOP)
 
     def finish(self, *, supported: Sequence[str] = (), unsupported: Sequence[str] = ()) -> Trouble | None:
-        """Return the trouble with the complete answer; the sentences without a number count beside those with one."""
+        """Return the trouble with the complete answer; uncited sentences count like cited sentences."""
         self._repetition.finish()
         self._check(self._pending)
         self._pending = ""
@@ -152,7 +152,7 @@ class AnswerWatch:
         return self._trouble(LEAST_AT_END)
 
     def _check(self, text: str) -> None:
-        # Looked at again when there is twice as much: each look takes as long as checking a sentence.
+        # Detect the language again after the text has doubled: each detection takes as long as checking a sentence.
         if self._asked is None or len(self._beginning) >= 2 * self._looked_at < 2 * LANGUAGE_CHARACTERS:
             self._asked = QuestionContext(self._question, self._language_of(self._beginning))
             self._looked_at = len(self._beginning)
@@ -170,13 +170,13 @@ class AnswerWatch:
             return None
         if len(self.checked) >= least:
             return "unsupported"
-        # A single sentence is replaced where it says something else or the contrary, not for a figure worked out.
+        # A single sentence is replaced for a different or contrary statement, but not for a calculated figure.
         is_plain = least == LEAST_AT_END and any({"words", "negation"} & claim.faults for claim in wrong)
         return "unsupported" if is_plain else None
 
 
 def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, CitedSource]:
-    """Return what the model read of each passage, by its number in the context: with the text put around it."""
+    """Return what the model read for each passage, with surrounding text, by context number."""
     places: list[int] = []
     at = 0
     for citation in citations:

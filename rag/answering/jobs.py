@@ -1,11 +1,11 @@
-"""Run answers as jobs: threads of this process write them, pages and routes only watch.
+"""Run answers as jobs: threads in this process write them, pages and routes only watch.
 
-Each begins at once in a thread of its own: most of what comes before its first word is waiting for providers, and who
-waits for one holds nothing that another answer needs.
+Each answer starts at once in its own thread. Before the first word, an answer mostly waits for providers, and a waiting
+answer holds nothing another answer needs.
 
-So a refresh finds its answer again, a second tab follows, and a reader who leaves loses nothing. The text so far is
-stored every second, which is also the sign of life by which other processes tell a slow answer from a dead one. Where
-another process writes an answer, it is watched through the database.
+A refreshed page finds its answer again, a second tab follows, and a reader who leaves loses nothing. The text is stored
+every second. This also serves as the sign of life which tells a slow answer from a dead answer. Answers written by
+another process are watched through the database.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ log = logging.getLogger(__name__)
 #: A tenant and an account, or an API key.
 Owner = tuple[str, UUID]
 FLUSH_SECONDS = 1.0
-#: How long an answer that ended can still be found here, with its follow-up questions.
+#: Seconds a finished answer stays available here, with its follow-up questions.
 KEEP_SECONDS = 60.0
-#: How long `stop_all` waits for the threads to write what they have; less than the server waits for open streams.
+#: Seconds `stop_all` waits for the threads to store their text; less than the server waits for open streams.
 SHUTDOWN_SECONDS = 1.5
-#: As in Unicode's Stream-Safe Text Format (UAX #15); no language writes more than a few.
+#: The limit from Unicode's Stream-Safe Text Format (UAX #15); languages use only a few marks.
 MARKS_ON_A_LETTER = 30
-#: Seconds between the pieces of an answer, each of which is read, checked and sent as a whole; the same when more than
-#: so many are written at once; and while that many people still wait for the first word of theirs, which matters more
-#: to them than to others how smoothly a text grows.
+#: Seconds between the pieces of an answer; each piece is read, checked and sent as a whole. The second value holds
+#: while more than `CROWD` answers are being written. The third holds while more than `RUSH` readers wait for their
+#: first word, which matters more to them than smooth text matters to others.
 PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.12
 RUSH_PACE_SECONDS = 0.15
 CROWD, RUSH = 30, 8
 PULSE_SECONDS, CROWDED_PULSE_SECONDS = 0.25, 0.4
-#: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
+#: The most messages read from the conversation as history; tokens limit how many are used.
 HISTORY_MESSAGES = 8
 MANY = "{most} answers are being written for you at this moment. Wait for one of them to end, or stop it."
 RETRY_SECONDS = 5
@@ -89,7 +89,7 @@ SHUT_DOWN = N_("The application was shut down while this answer was being writte
 
 
 class LiveAnswers:
-    """Starts answers, finds them again, stores what they have written."""
+    """Starts answers, finds them again and stores their text."""
 
     def __init__(self, answerer: Answerer, conversations: Conversations, database: Database) -> None:
         self._answerer = answerer
@@ -97,11 +97,11 @@ class LiveAnswers:
         self._database = database
         self._lock = Lock()
         self._answers: dict[UUID, LiveAnswer] = {}
-        #: Answers of each person that are about to begin.
+        #: Answers about to start, by person.
         self._beginning: Counter[Owner] = Counter()
         #: How many are being written here.
         self._under_way = 0
-        #: How many of them have no text yet.
+        #: How many answers have no text yet.
         self._without_text = 0
         self._turns = Turns(lambda: answerer.settings)
         self._keeper: Thread | None = None
@@ -121,16 +121,18 @@ class LiveAnswers:
         others: tuple[Collection, ...] = (),
         is_again: bool = False,
     ) -> LiveAnswer:
-        """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
+        """Store a question and start its answer.
 
-        `options` replace settings of the collection for this question; `languages` come from the asker's browser or
-        program. `history` holds the earlier messages of a program that keeps conversations itself. `others` are
-        searched beside the collection. With `is_again`, the same question was answered just before: the new answer is
-        written as that one was, without knowing it.
+        Without a conversation, a new conversation is started, with the question as title.
 
-        Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
-        person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
-        many for them as it may, `Saturated` while it has no room for anybody, `DatabaseUnavailable`.
+        `options` replace the collection's settings for this question; `languages` come from the asker's browser or
+        program. `history` holds the earlier messages if a program keeps conversations by itself. `others` are further
+        collections to search. `is_again` means that the same question was just answered: the new answer is written
+        without knowledge of the earlier answer.
+
+        Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for someone else's conversation or collection,
+        `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this process writes the
+        most answers allowed for this person, `Saturated` while this process is full, and `DatabaseUnavailable`.
         """
         with self._place(identity) as give_up_place:
             turn = self._turns.take()
@@ -194,7 +196,7 @@ class LiveAnswers:
         )
         with self._lock:
             self._answers[message_id] = live
-            # From here on the answer counts as being written.
+            # From here on the answer counts as under way.
             give_up_place()
             self._under_way += 1
             self._without_text += 1
@@ -260,16 +262,16 @@ class LiveAnswers:
                 work()
                 begun.set_attribute("rag.outcome", live.outcome or "failed")
 
-        # Daemon threads: a provider that hangs must not keep the process from ending. With the caller's context, so
-        # that what is logged and traced of the answer belongs to the request that asked for it.
+        # Daemon threads: a hanging provider must not keep the process alive. The thread gets the caller's context, so
+        # logs and traces of the answer belong to the request.
         Thread(target=copy_context().run, args=(traced,), name=f"answer-{message_id}", daemon=True).start()
         return live
 
     @contextmanager
     def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
-        """Reserve a place among this person's concurrent answers while one begins.
+        """Reserve a place among this person's concurrent answers while an answer is starting.
 
-        Calling the yielded function releases it earlier; hold the lock for that.
+        Calling the yielded function releases the place earlier; the caller must hold the lock.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
         # A key asks for several people.
@@ -296,9 +298,9 @@ class LiveAnswers:
                 give_up()
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
-        """Return an answer being written by any process, or one of this process that ended less than a minute ago.
+        """Return an answer being written by any process, or finished in this process less than a minute ago.
 
-        None when it is not this person's, or ended before: then `Conversations.messages` has all of it.
+        Returns `None` for someone else's answer and for older answers; `Conversations.messages` has their full text.
         """
         if (live := self.find_here(identity, message_id)) is not None:
             return live
@@ -316,20 +318,20 @@ class LiveAnswers:
         )
 
     def find_here(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
-        """Find an answer of this person that this process writes, or wrote within the last minute, without a query."""
+        """Find this person's answer in this process, running or finished within the last minute, without a query."""
         with self._lock:
             live = self._answers.get(message_id)
         return live if live is not None and live.owner == (identity.tenant_id, identity.account_id) else None
 
     def active_here(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
-        """Return the answer that this process is writing in a conversation of this person, without a query."""
+        """Return the answer this process is writing in a person's conversation, without a query."""
         owner = (identity.tenant_id, identity.account_id)
         with self._lock:
             own = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
         return next((live for live in own if not live.is_done), None)
 
     def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
-        """Return the answer being written in a conversation of this person."""
+        """Return the answer being written in a person's conversation."""
         if (live := self.active_here(identity, conversation_id)) is not None:
             return live
         found = self._database.fetch_value(
@@ -341,7 +343,7 @@ class LiveAnswers:
         return self.find(identity, found) if found else None
 
     def pace_seconds(self) -> float:
-        """Return how far apart the pieces of an answer should be now: with many readers each costs all of them time."""
+        """Return the seconds between pieces of text for now; with many readers, each piece costs everybody time."""
         if self.is_rushed:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
@@ -353,23 +355,23 @@ class LiveAnswers:
 
     @property
     def is_rushed(self) -> bool:
-        """Tell whether many people wait for the first word of their answer now."""
+        """Whether many readers are waiting for their first word."""
         return self._without_text > RUSH
 
     def pulse_seconds(self) -> float:
-        """Say how often a page that waits lets a click end its run: with many readers, those wake-ups cost as well."""
+        """Return how often a waiting page lets a click end its run; with many readers, these wake-ups cost time too."""
         return PULSE_SECONDS if self._under_way <= CROWD else CROWDED_PULSE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
-        """Close the answers of one tenant that a dead process left being written; the number of them.
+        """Close a tenant's answers abandoned by a dead process, and return their number.
 
-        Those without a sign of life for 15 seconds, or for `quiet_seconds`: 0 is right at the start of the only
-        process there is. Answers of a process that dies later are closed when somebody next looks at them.
+        Answers count as abandoned without a sign of life for 15 seconds, or for `quiet_seconds`; 0 is right at the
+        start of the only process. If a process dies later, its answers are closed when somebody next looks at them.
         """
         return self._answerer.chat_logs.close_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     def stop_all(self) -> None:
-        """Stop every answer and store what it has; at the end of the process. Returns within a few seconds."""
+        """Stop all answers and store their text at the end of the process. Returns within a few seconds."""
         self._closing.set()
         with self._lock:
             running = [live for live in self._answers.values() if not live.is_done]
@@ -392,11 +394,11 @@ class LiveAnswers:
         others: Sequence[Collection],
         narrowed_to: Mapping[str, Any],
     ) -> tuple[UUID, UUID, UUID]:
-        """Write question, log and empty answer in one transaction; the ids of conversation, answer and log."""
+        """Store question, log row and empty answer in one transaction; return conversation, answer and log ids."""
         stored = self._stored_question(
             identity, conversation_id, collection, text, others=others, narrowed_to=narrowed_to
         )
-        # What a dead process left unfinished is no reason to wait.
+        # An answer left unfinished by a dead process is no reason to wait.
         if stored is None and conversation_id is not None and self._close_abandoned_in(identity, conversation_id):
             stored = self._stored_question(
                 identity, conversation_id, collection, text, others=others, narrowed_to=narrowed_to
@@ -415,7 +417,7 @@ class LiveAnswers:
         others: Sequence[Collection],
         narrowed_to: Mapping[str, Any],
     ) -> tuple[UUID, UUID, UUID] | None:
-        """Do it unless an answer is still being written there: then nothing is stored."""
+        """Store the question unless the conversation has an unfinished answer; then return `None`."""
         with self._database.writing(identity) as pipeline:
             if conversation_id is None:
                 title = title_from_question(text)
@@ -453,7 +455,7 @@ class LiveAnswers:
         return conversation_id, row[0], chat_log_id
 
     def _save(self, live: LiveAnswer) -> None:
-        """Store an answer as it ended. Where the database does not answer, the keeper tries again."""
+        """Store a finished answer. Without a database, the keeper tries again."""
         with live.saving:
             try:
                 self._database.execute(
@@ -471,7 +473,7 @@ class LiveAnswers:
                 live.is_saved = False
 
     def _keep(self) -> None:
-        """Store the text so far every second, stop what nobody wants any more, forget what ended a minute ago."""
+        """Store the texts every second, stop unwanted answers, and forget answers finished a minute ago."""
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
@@ -549,9 +551,7 @@ def clean_question(text: str, *, maximum_characters: int) -> str:
 
 
 def _stream_safe(text: str) -> str:
-    """Return the text with at most so many marks on a letter; putting more in order takes the square of their
-    number.
-    """
+    """Limit the combining marks per letter, because normalising takes time quadratic in their number."""
     if text.isascii():
         return text
     kept, marks = [], 0
@@ -563,7 +563,7 @@ def _stream_safe(text: str) -> str:
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:
-    """Return the messages before a question that ends a conversation with its answers, once or several times."""
+    """Drop the trailing repetitions of a question and their answers, and return the messages before."""
     while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
         messages = messages[:-2]
     return messages

@@ -1,4 +1,4 @@
-"""Make distinct labels for things that people name themselves, so that readers and widgets can choose by them."""
+"""Make distinct labels for things named by people, so readers and widgets can choose by label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Labels(Mapping[Option, str], Generic[Option]):
         return self._labels.get(option, self._gone)
 
     def as_text(self) -> Labels[str]:
-        """Return the same labels by the options as text, as an address has them."""
+        """Return the same labels keyed by the options as text, as used in URLs."""
         return Labels({str(option): label for option, label in self._labels.items()}, self._gone)
 
     def __getitem__(self, option: Option) -> str:
@@ -41,11 +41,11 @@ def distinct_labels(
     *parts: Callable[[Thing], str],
     gone: str = "No longer there",
 ) -> Labels[Option]:
-    """Label each thing by its first part; those with equal labels by the next parts as well, at last by their ids."""
+    """Label each thing by its first part; equal labels get the next parts too, and finally the ids."""
     named = {option(thing): thing for thing in things}
     labels = {key: parts[0](thing) for key, thing in named.items()}
     for part in (*parts[1:], None):
-        # Labels that differ in spaces alone look the same: Markdown and browsers join spaces.
+        # Labels which differ only in spaces look the same, because Markdown and browsers join spaces.
         times = Counter(map(_seen, labels.values()))
         for key, label in labels.items():
             if times[_seen(label)] > 1:

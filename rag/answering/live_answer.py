@@ -1,4 +1,4 @@
-"""Follow an answer while it is written: any number of pages can, and none slows it down."""
+"""Follow an answer while it is written. Any number of pages can follow without slowing the writer down."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rag.answering.events import (
 )
 from rag.types import Citation, ContextResponse, MessageState, Outcome
 
-#: How long `stop` waits for the writer to end in good order before it ends the answer for its readers.
+#: Seconds `stop` waits for the writer to finish before ending the answer for its readers.
 STOP_SECONDS = 0.25
-#: How often an answer of another process is looked up.
+#: Seconds between looks at an answer written by another process.
 LOOK_UP_SECONDS = 0.5
 
 
@@ -38,19 +38,19 @@ class Snapshot(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far the text of an answer is."""
+    """The progress of an answer's text."""
 
     text: str
-    #: How often it was withdrawn and begun again.
+    #: How often the text was withdrawn and started again.
     restarts: int
     #: Whether it is final.
     is_written: bool
 
 
 class LiveAnswer:
-    """An answer being written by a thread of this process, or one that ended less than a minute ago."""
+    """An answer being written by a thread in this process, or finished less than a minute ago."""
 
-    #: Whether looking at it never waits for the database.
+    #: Whether reading the answer never waits for the database.
     is_here = True
 
     def __init__(
@@ -65,13 +65,13 @@ class LiveAnswer:
         self.message_id = message_id
         self.conversation_id = conversation_id
         self.question = question
-        #: Tenant and account; nobody else is given this answer.
+        #: Tenant and account; the answer is shown to nobody else.
         self.owner = owner
         self.text = ""
         #: How often the text was withdrawn and begun again.
         self.restarts = 0
         self.steps: list[StepEvent] = []
-        #: The passages found, once they are; only the writing process has them.
+        #: The passages found; set only in the writing process, after the search.
         self.context: ContextResponse | None = None
         self.citations: tuple[Citation, ...] = ()
         self.kind: CitationKind = "cited"
@@ -80,27 +80,27 @@ class LiveAnswer:
         #: Sentences for the reader: why it did not end well, then which steps were skipped.
         self.notices: tuple[str, ...] = ()
         self.follow_ups: tuple[str, ...] = ()
-        #: Set to make the writer stop; `stop` is what a page calls.
+        #: Tells the writer to stop. Pages call `stop`.
         self.cancel = Event()
         self.saving = Lock()
         self.is_saved = False
         self._on_forced_end = on_forced_end
         self._changed = Condition()
-        #: Each with whether it also wants steps, and not only text and the end.
+        #: Each listener, and whether to call it for steps besides text and end.
         self._listeners: list[tuple[Callable[[], None], bool]] = []
         self._done = Event()
         self._is_written = Event()
-        #: Set once there is text, or there will be none.
+        #: Set when there is text, or the answer ended without text.
         self._has_begun = Event()
         self._is_frozen = False
-        #: Set once text and sources are final and only next questions may still come.
+        #: Set when text and sources are final; next questions may still come.
         self.written: CitationsEvent | None = None
         self._started = time.monotonic()
         self._ended = 0.0
 
     @property
     def notice(self) -> str:
-        """Return all notices in one line, for storage; "" without any."""
+        """Return all notices in one line for storage; "" without a notice."""
         return " ".join(self.notices)
 
     @notice.setter
@@ -111,14 +111,14 @@ class LiveAnswer:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether it has ended and is stored."""
+        """Whether the answer has ended and is stored."""
         return self._done.is_set()
 
     def follow_steps(self, pulse_seconds: float = 0.25) -> Iterator[StepEvent | None]:
-        """Yield the steps so far, then every `pulse_seconds` those that have begun since, until the text begins.
+        """Yield the steps so far, then new steps every `pulse_seconds` until the text starts.
 
-        None comes where there are none, so that a page can be interrupted. A reader is not woken for each step: with a
-        hundred of them that would take the time that answers begin in.
+        Yields `None` without a new step, so that a page can be interrupted. Readers are not woken for each step,
+        because with a hundred readers this would delay the start of answers.
         """
         seen = 0
         while True:
@@ -139,10 +139,10 @@ class LiveAnswer:
         *,
         until_written: bool = False,
     ) -> Iterator[str]:
-        """All text so far, then each piece as it comes, at least `every_seconds` apart; ends when the answer has ended.
+        """Yield the text so far, then each piece at least `every_seconds` apart, until the answer has ended.
 
-        Where the text was withdrawn, all of the new text comes: `restarts` has risen then. "" comes about every
-        `pulse_seconds` while there is nothing new. With `until_written`, next questions are not waited for.
+        After a withdrawal the whole new text is yielded, and `restarts` is higher. "" is yielded about every
+        `pulse_seconds` without new text. `until_written` ends before the next questions.
         """
         shown = restarts = 0
         while True:
@@ -196,9 +196,10 @@ class LiveAnswer:
             return Snapshot(self.text, tuple(self.steps), self.citations, self.state)
 
     def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
-        """End it within about 0.3 seconds and keep its text. Harmless when it has ended.
+        """End the answer within about 0.3 seconds and keep its text. Harmless after the end.
 
-        A writer that hangs in a call is left behind: the answer ends for its readers, and the log when the call does.
+        A writer hanging in a call is left behind: the answer ends for its readers at once, and in the log after the
+        call.
         """
         self.cancel.set()
         if self._done.wait(wait_seconds):
@@ -211,20 +212,20 @@ class LiveAnswer:
         self.set_done()
 
     def progress(self) -> Progress:
-        """Return the text at this moment, for those who follow it on their own."""
+        """Return the current text, for followers who poll."""
         self._look_up()
         with self._changed:
             return Progress(self.text, self.restarts, self._has_ended(until_written=True))
 
     def wait_until_written(self, seconds: float) -> bool:
-        """Tell whether its text and sources are final within so many seconds. Not woken by the pieces in between."""
+        """Wait until text and sources are final; return `False` after these seconds. New text does not wake it."""
         self._look_up()
         return self._is_written.wait(seconds)
 
     # For the writer
 
     def take(self, event: AnswerEvent) -> None:
-        """Add what the writer says; text that comes after a forced end is dropped."""
+        """Apply an event from the writer. Text after a forced end is dropped."""
         with self._changed:
             if isinstance(event, TextEvent):
                 if not self._is_frozen:
@@ -244,7 +245,7 @@ class LiveAnswer:
         self._tell(is_step=isinstance(event, StepEvent | ContextEvent))
 
     def fail(self, notice: str) -> None:
-        """End it for its readers when the writer is gone without a `DoneEvent`."""
+        """Mark the answer as failed for its readers if the writer is gone without a `DoneEvent`."""
         with self._changed:
             self.state = MessageState.CUT if self.text else MessageState.FAILED
             self.notice = notice
@@ -288,7 +289,7 @@ class LiveAnswer:
         self.notices = (*self.notices, *event.notices) if is_cut_short else event.notices
 
     def _stopped_state(self) -> MessageState:
-        """Once the text is whole, only follow-up questions are stopped."""
+        """Return the state after a stop; if the text was already complete, only follow-up questions are lost."""
         why, self.notices = self.notices, self.context.notices if self.context else ()
         if self.written is not None and self.written.state is not MessageState.STOPPED:
             return self.written.state
@@ -296,7 +297,7 @@ class LiveAnswer:
         return MessageState.CUT if why else MessageState.STOPPED
 
     def _look_up(self) -> None:
-        """Look for progress, if another process writes."""
+        """Look for progress if another process writes."""
 
 
 @dataclass(frozen=True)
@@ -340,7 +341,7 @@ class StoredAnswer(LiveAnswer):
         self._take_row(row)
 
     def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
-        """Ask the other process to stop; it does within about a second, and its readers see it at once."""
+        """Ask the writing process to stop, which takes about a second; readers see the stop at once."""
         if not self.is_done:
             self._request_stop()
             self._take_row(self._read())
@@ -356,7 +357,7 @@ class StoredAnswer(LiveAnswer):
             self.state = MessageState.STOPPED
             self.set_done()
             return
-        # The other process may store fewer characters than before when it filtered its end, else it has begun again.
+        # The writing process may store a shorter text after filtering its end; any other text is a new start.
         if not self.text.startswith(row.content):
             self.restarts += not row.content.startswith(self.text)
             self.text = row.content

@@ -1,4 +1,4 @@
-"""Close the row of an answered question in the log."""
+"""Close the log row of an answered question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def log_answer(state: AnswerState) -> None:
     state.details.timing.total_ms = float(total_ms)
     # Warnings are left out: they contain titles, and the log outlives documents.
     state.details.notices = list(dict.fromkeys(state.asides)) or None
-    # Only the cited documents count as used.
+    # Only cited documents count as used.
     used = state.citations if state.kind == "cited" else ()
     state.cost = state.calls.close(
         outcome=state.outcome,

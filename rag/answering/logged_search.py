@@ -1,7 +1,7 @@
 """Search without an answer, for programs, and log each paid search with its cost.
 
-Its row has the kind `search`, because figures about people's questions must not count it. The row is opened before the
-first paid call, so a kill during that call is billed too; a free search leaves no row.
+The log row has the kind `search`, because statistics about people's questions must not count it. The row is opened
+before the first paid call, so even a call interrupted by a kill is billed; a free search leaves no row.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rag.records.chat_logs import ChatLogs
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.types import Charge, Embeddings, Identity, Operation, Outcome, Question, RAGDetails, Usage
 
-#: The largest budget of a context: more than any search returns.
+#: A context budget larger than any search result.
 NO_BUDGET = 200_000
-#: A log row of embeddings is named by the beginning of the text.
+#: Characters from the start of the text which name a log row for embeddings.
 LOGGED_CHARACTERS = 200
 
 
@@ -38,7 +38,7 @@ class Searches:
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
-        """`stop_spending` says why no more may be spent for somebody, and "" where it may."""
+        """`stop_spending` returns why a person may spend no more, or ""."""
         self._stop_spending = stop_spending
         self._retriever = retriever
         self._ledger = ledger
@@ -54,10 +54,10 @@ class Searches:
         options: Options | None = None,
         for_model: bool = True,
     ) -> RetrievalResult:
-        """`Retriever.retrieve`, with what it cost written down. Raises as that does.
+        """Call `Retriever.retrieve` and record the cost. Raises the same errors.
 
-        Whether only evidence is returned is the call's choice, else the profile's for searches. Without `for_model`,
-        the passages are for a reader: the budget of a model's context cuts none of them.
+        The call chooses whether only evidence is returned, else the profile's setting for searches. Without
+        `for_model`, the passages are for a reader and the budget for a model's context does not limit them.
         """
         if not for_model:
             profile = profile.changed(context_tokens=NO_BUDGET, context_characters=0)

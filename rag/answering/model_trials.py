@@ -1,4 +1,4 @@
-"""Try the models of this installation with one small call each, which is paid for and recorded like any other."""
+"""Try this installation's models with a small call each, paid and recorded like any call."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class ModelTrials:
         self._chat_logs = chat_logs
 
     def attempt(self, identity: Identity, collection: Collection, task: Task) -> Trial:
-        """Ask the model that would do this for a collection. For administrators.
+        """Ask the model responsible for this task in a collection. For administrators.
 
-        Raises `InvalidInput` where no provider does it, and the error of a provider that refuses.
+        Raises `InvalidInput` without a provider for the task, and the provider's error if it refuses.
         """
         require_admin(identity)
         provider, model, ask = self._call(collection, task)
@@ -89,7 +89,7 @@ class ModelTrials:
         return Trial(model=model, provider=provider, ms=took, cost=cost)
 
     def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[], list[Usage]]]:
-        """Return the provider and model to try, and the call that does it."""
+        """Return the provider and model to try, and a call to run."""
         profile = profile_of(collection)
         if task == "embedding_model":
             embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))

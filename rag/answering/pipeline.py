@@ -76,12 +76,12 @@ class Answerer:
         on_step: Callable[[StepEvent], None] | None = None,
         every_seconds: Callable[[], float] = lambda: PIECES_EVERY_SECONDS,
     ) -> Iterator[AnswerEvent]:
-        """Yield the answer piece by piece. `DoneEvent` comes last; errors on the way become its outcome.
+        """Yield the answer piece by piece. `DoneEvent` comes last, and errors become its outcome.
 
-        `on_step` receives each step the moment it begins; without it, steps are yielded. `chat_log_id` is the open row
-        of the question in the log; without it a row is opened, which may raise `DatabaseUnavailable`. `every_seconds`
-        returns the seconds between two pieces of text. Set `cancel` to stop; the method may set it too, to end the
-        suggestion of next questions.
+        `on_step` receives each step at its start; without it, steps are yielded. `chat_log_id` is the question's open
+        log row; without it a row is opened, which may raise `DatabaseUnavailable`. `every_seconds` returns the seconds
+        between pieces of text. Set `cancel` to stop; the method may also set it, to end the suggestion of next
+        questions.
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(

@@ -22,20 +22,20 @@ from rag.types import Citation
 LONGEST_SENTENCE = 420
 #: Items quoted of a list.
 LONGEST_LIST = 8
-#: Steps quoted for one of them, and their characters.
+#: The most steps quoted from a list for a question how to do something, and their characters.
 MOST_STEPS, LONGEST_STEPS = 10, 700
-#: From this share of common terms on, two sentences say the same.
+#: Two sentences say the same from this share of common terms on.
 SAME = 0.7
-#: Words that a name has at most, or what else two documents fill into the same sentence.
+#: The most words two documents may fill into the same sentence, such as a name.
 MOST_FILLED_IN = 6
-#: Small words shared by names: "head of sales", "board of directors".
+#: Small words inside names: "head of sales", "board of directors".
 WITHIN_NAMES = re.compile(
     r".|of|and|the|for|von|und|der|die|das|des|für|van|en|het|voor|de|du|la|le|les|et|pour|del|los|para|di|della|per|da|do"
     r"|dos|dla"
 )
 #: Words by which a denial differs: "may not", "ne … pas".
 MOST_OF_DENIAL = 2
-#: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
+#: Limits the previous sentence, by words at the start of a sentence or anywhere inside.
 EXCEPTION = re.compile(
     r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
     r"|allerdings|aber|ausgenommen|ausnahmen?|dies gilt nicht|das gilt nicht|sauf|toutefois|cependant|mais|excepto"
@@ -49,7 +49,7 @@ EXCEPTION = re.compile(
 )
 
 
-#: A sentence that opens a list without a colon: "in one of the following cases."
+#: Opens a list without a colon: "in one of the following cases."
 OPENS_LIST = re.compile(
     r"\b(?:the following|volgende|folgende[nrs]?|suivante?s?|siguientes?|seguenti|seguintes|następując\w+|aşağıdaki)\b"
     r"|다음 각 ?[호목]|다음의|次の(?:各号|いずれか|とおり)|下列|以下|التالية",
@@ -59,19 +59,19 @@ OPENS_LIST = re.compile(
 
 @dataclass(frozen=True)
 class Quotes:
-    """What the extractive answer says: whole text with `[n]` of the context, and the numbers it names."""
+    """An extractive answer: complete text with `[n]` from the context, and the cited numbers."""
 
     text: str
     numbers: tuple[int, ...]
-    #: Whether they hold the kind of fact asked for, such as an amount or a time.
+    #: Whether the quotations hold the requested kind of fact, such as an amount or a time.
     is_of_type: bool = True
-    #: Whether the first of them is from a passage that says what the question names: "parking".
+    #: Whether the first quotation's passage contains the question's subject: "parking".
     is_about: bool = True
-    #: A reference in place of an answer, "see section 5.2": the number of its passage and the number of the section.
+    #: A reference instead of an answer, "see section 5.2": passage number and section number.
     points_to: tuple[int, str] | None = None
     #: Measured on the first quotation.
     signals: ReplySignals | None = None
-    #: The best sentence, with the number of the passage.
+    #: The passage number and the text of the best sentence.
     best: tuple[int, str] = (0, "")
     #: Terms in the best sentence and the heading above.
     said: frozenset[str] = frozenset()
@@ -87,7 +87,7 @@ class Quotes:
 
     @property
     def closest(self) -> Quotes:
-        """Keep the first passage's, if one passage may answer: others beside what is perhaps right seldom are."""
+        """Keep only the first passage's quotations if a single passage may answer: further ones are seldom right."""
         is_kept = self.has_parts or self.is_own_place or self.is_disagreed
         if is_kept or self.signals is None or self.signals.is_across:
             return self
@@ -109,28 +109,28 @@ class CandidateSentence:
     #: The passage's place in the list, and the sentence's place in the passage.
     passage: int
     position: int
-    #: Terms of the document's title, the section and the heading above the sentence; and terms of the title alone.
+    #: Terms in the document's title, the section and the heading above; and terms in the title alone.
     heading: frozenset[str]
     title: frozenset[str]
-    #: The numbers in it, without the question's.
+    #: The numbers in the sentence, without the question's numbers.
     figures: frozenset[str]
     #: Less than 1 for a fragment.
     value: float
-    #: Whether it holds the kind of fact asked for; true if any sentence may answer.
+    #: Whether the sentence holds the requested kind of fact; true if any sentence may answer.
     is_of_type: bool = True
-    #: The terms of the heading right above it alone.
+    #: Terms in the heading right above.
     under: frozenset[str] = frozenset()
-    #: The number of the paragraph in the passage.
+    #: The paragraph's number in the passage.
     block: int = 0
     #: The heading to compare by meaning together with the text; empty within a language.
     headed: str = ""
     #: Terms in `title` from the folder.
     folder: frozenset[str] = frozenset()
-    #: Whether the heading above holds the kind of fact asked for: "Technical interview — 2 hours".
+    #: Whether the heading above holds the requested kind of fact: "Technical interview — 2 hours".
     is_headed: bool = False
-    #: The number in a list of steps; 0 for other sentences.
+    #: The number in a list of steps, or 0.
     step: int = 0
-    #: Whether it names the letter asked for, "band B"; None without a letter, or with several.
+    #: Whether the sentence names the requested letter, "band B"; `None` without a letter, or with several letters.
     has_letter: bool | None = None
 
     @property
@@ -150,13 +150,12 @@ def written(
     *,
     with_steps: bool = False,
 ) -> Quotes:
-    """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
-    first.
+    """Write the quotations: passages in the order of their best sentences, and in each the best sentence group first.
 
     The sentence surrounded by `around` is set in bold.
 
-    Of documents that disagree the newer comes first, each with its date; passages of the asker's place, in `own`,
-    before others. `with_steps` quotes a list of steps whole for one of them.
+    If documents disagree, the newer comes first, each with its date. Passages for the asker's place, in `own`, come
+    before others. `with_steps` quotes a whole list of steps for a single step.
     """
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
@@ -196,7 +195,7 @@ def written(
         previous = -2
         for place in sorted(places):
             this = by_place[passage, place]
-            # An item further down its list stays with the line that opens it.
+            # A later list item stays with the line opening the list.
             between = (by_place.get((passage, skipped)) for skipped in range(previous + 1, place))
             is_of_list = (
                 this.kind == "item"
@@ -206,7 +205,7 @@ def written(
             )
             if is_of_list and place != previous + 1:
                 runs[-1].append("…")
-            # A row is a line by itself.
+            # A row is a separate line.
             elif place != previous + 1 or this.kind == "row":
                 runs.append([])
                 best_of_runs.append(0.0)
@@ -220,12 +219,12 @@ def written(
         day = told_apart[citations[passage].document_id] if is_dated else ""
         has_rows = any(by_place[passage, place].kind in ("row", "column") for place in places)
         for run in ordered:
-            # What a row is about is often said by the heading above its table alone.
+            # Often only the heading above a table names the subject of its rows.
             heading = _heading_above(by_place, passage, firsts[run]) or _last_heading(citations[passage])
             is_headed = has_rows or any(by_place[passage, place].is_headed for place in places)
             source = _source(citations[passage], heading, day) if is_named else heading if is_headed else ""
             lines.append((source, f"“{_joined(runs[run])}” [{number}]"))
-    # Consecutive lines from a source name the source once.
+    # Consecutive lines from the same source name the source only before the first.
     named = [
         f"{source}: {text}" if source and source != before else text
         for (before, _), (source, text) in pairwise([("", ""), *lines])
@@ -257,7 +256,7 @@ def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
     """
     words, others = tokens(one.text), tokens(other.text)
     matched = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
-    # Two names may share a character, as "人事部" and "部门经理", or a small word.
+    # Two names may share a small word or a character, such as "人事部" and "部门经理".
     same = [
         block for block in matched if block.size > 1 or (block.size and WITHIN_NAMES.fullmatch(words[block.a]) is None)
     ]
@@ -275,7 +274,7 @@ def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
 
 
 def _told_apart(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict[UUID, str]:
-    """Return a name to add to each document: its day, or its file's name beside one of equal title, folder and day."""
+    """Return a distinguishing name per document: its day, or its file name if title, folder and day are equal."""
     named = {(c.document_id, c.title, c.folder, days.get(c.document_id, "")) for c in citations}
     shared = Counter((title, folder, day) for _, title, folder, day in named)
     return {
@@ -296,9 +295,9 @@ def _has_sibling(
     citations: Sequence[Citation],
     asked: frozenset[str],
 ) -> bool:
-    """Tell whether a quoted document is one of several of a kind, none of them named in the question.
+    """Whether a quoted document has siblings of its kind and the question does not name it.
 
-    "Leave in Utrecht" beside "Leave in Leeds" is named, although it alone is quoted.
+    "Leave in Utrecht" is shown with its name because of its sibling "Leave in Leeds", even if only one is quoted.
     """
     titles = {citations[c.passage].document_id: c.title for c in everything}
     quoted = {citations[c.passage].document_id for c in chosen}
@@ -312,13 +311,13 @@ def _has_sibling(
 
 
 def _heading_above(by_place: Mapping[tuple[int, int], CandidateSentence], passage: int, place: int) -> str:
-    """Return the nearest heading above in the passage; empty without one."""
+    """Return the nearest heading above in the passage; "" without a heading."""
     above = (by_place[passage, before] for before in range(place - 1, -1, -1) if (passage, before) in by_place)
     return next((bare for c in above if c.kind == "heading" and (bare := bare_heading(c.text))), "")
 
 
 def bare_heading(heading: str) -> str:
-    """Return a heading without the marks of Markdown; empty for a bar of parts, such as a post's department and day."""
+    """Return a heading without Markdown marks; "" for a bar of parts, such as a post's department and day."""
     return "" if heading.count(" | ") > 1 else heading.lstrip("#").strip()
 
 
@@ -326,7 +325,7 @@ def _source(citation: Citation, heading: str, day: str) -> str:
     """Return the names of document, folder and section, and the date: other branches and plans have other rules."""
     apart = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
     title = f"{citation.title} ({apart})" if apart else citation.title
-    # A page's own heading is often a part of its title: "Leave : Notices".
+    # A page's heading is often contained in its title: "Leave : Notices".
     heading = "" if heading.casefold() in citation.title.casefold() else heading
     return PATH_SEPARATOR.join(dict.fromkeys(filter(None, (title, heading))))
 
@@ -355,7 +354,7 @@ def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passa
 
 
 def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of what opens the list of an item: alone, "travel expenses" may be covered or not."""
+    """Return the places of the lines opening an item's list: "travel expenses" alone may be covered or not."""
     if by_place[passage, place].kind != "item":
         return []
     first = place - 1
@@ -373,7 +372,7 @@ def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int
 
 
 def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of a list's items after its opening line: as long as they look alike, and up to a length."""
+    """Return the places of the items after an opening line, while they look alike and fit the length."""
     items: list[int] = []
     room = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))
@@ -387,7 +386,7 @@ def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: in
 
 
 def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of all steps of a list, in whose steps place is; none if they are too many or too long."""
+    """Return the places of all steps in the list around a step; empty if they are too many or too long."""
     steps = [place]
     if not by_place[passage, place].step:
         return []
@@ -400,7 +399,7 @@ def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: i
 
 
 def _joined(run: Sequence[str]) -> str:
-    """Sentences after each other; items of a list, which end in nothing, with a semicolon between them."""
+    """Join sentences by spaces, and list items without closing punctuation by semicolons."""
     text = run[0]
     for part in run[1:]:
         text += (" " if ends(text) or text[-1] in "…;；,、" or part == "…" else "; ") + part

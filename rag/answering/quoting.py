@@ -1,4 +1,4 @@
-"""Answer without a model: quote the sentences of the passages, or say that they do not answer."""
+"""Answer without a model: quote sentences from the passages, or say that the passages hold no answer."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from rag.types import ContextResponse, Evidence, MessageState, Outcome
 
 
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
-    """Return whether quotations answer the question.
+    """Decide whether quotations answer the question.
 
-    Their own probability decides, or the search if a reranker judged the passages. Without a model of meaning,
-    quotations without the kind of fact that was asked for, or without the company or country, are "perhaps".
+    The quotations' probability decides, or the search if a reranker judged the passages. Without a model of meaning,
+    quotations without the requested kind of fact, or without the company or country, are "perhaps".
     """
     signals = signals_of(quotes, context)
     is_reranked = any(result.rerank_score is not None for result in context.results)
@@ -63,9 +63,9 @@ def is_unnamed(quotes: Quotes, context: ContextResponse) -> bool:
 
 
 def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
-    """Return the signals of the first quotation and its search result; None without a search result."""
+    """Return the signals of the first quotation and its search result, or `None` without a search result."""
     first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
-    # A passage that a reference to its section added has no search result.
+    # A passage added by a reference to its section has no search result.
     found = next((result for result in context.results if result.chunk_id == first.chunk_id), None)
     if quotes.signals is None or found is None:
         return None
@@ -156,7 +156,7 @@ def _opening(
     sentences = [phrase(reason, language)]
     if is_perhaps:
         sentences.insert(0, phrase(CLOSEST, language))
-        # If the question has several names, the document may mention one of them.
+        # With several names in the question, the document may mention some.
         if len(context.names) == 1 and is_unnamed(quotes, context):
             sentences.insert(1, phrase(NOT_MENTIONED, language).format(name=context.names[0]))
     if is_since:
@@ -172,7 +172,7 @@ def _opening(
 def _since(
     state: AnswerState, context: ContextResponse, quotes: Quotes, asked: str
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Return since when the quotations hold, according to the versions of their document."""
+    """Find since when the quoted rule holds, from the versions of its document."""
     database = state.parts.chat_logs.database
     return since_reply(database, state.question, context, quotes, asked=asked, language=state.answer_language)
 
@@ -212,7 +212,7 @@ def _quotes_from(
     quotes = quote(context.citations)
     if quotes is None or quotes.points_to is None:
         return context, quotes
-    # The sentence says "see section 5.2": quote that section, if it answers.
+    # The sentence says "see section 5.2": quote this section if it answers.
     leading = next(c for c in context.citations if c.number == quotes.points_to[0])
     context, section = state.parts.retriever.with_section(
         context, state.question.identity, leading.document_id, quotes.points_to[1]
@@ -221,7 +221,7 @@ def _quotes_from(
 
 
 def _likeness(state: AnswerState) -> Similarities | None:
-    """Return how to compare sentences by meaning; None without a model of meaning."""
+    """Return a comparison of sentences by meaning, or `None` without a model of meaning."""
     embedder = state.parts.providers.meaning_for(state.question.collection.embedding_model)
     return likeness_by(embedder) if embedder is not None else None
 

@@ -1,4 +1,4 @@
-"""Tell which row of a table a figure of the question falls into: "after 6 years" into "5 to 10 years"."""
+"""Match figures in a question with ranges in table rows: "after 6 years" falls into "5 to 10 years"."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: Characters of a row's first cell that are read.
+#: Characters read from a row's first cell.
 LONGEST_NAME = 80
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
-#: What may come between a number and the word for its bound: its unit.
+#: A unit between a number and the word for its bound.
 _UNIT = r"\s?[^\d\s]{0,6}\s?"
 _TO = r"[-–—~～〜]|to|bis|tot(?: en met)?|t/m|à|al?|até|do|ila|から|부터|至|到|إلى"
 _LESS = r"\b(?:less than|under|below|weniger als|unter|minder dan|moins de|menos de|meno di|poniżej)"
@@ -33,7 +33,7 @@ FORMS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _F
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers from `low` to `high`; whether these belong to it too."""
+    """The numbers from `low` to `high`, and whether each bound is included."""
 
     low: float
     high: float

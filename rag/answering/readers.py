@@ -17,7 +17,7 @@ QUOTA_EXHAUSTED = N_(
 )
 
 NO_ANSWERS = N_("Answers cannot be written at the moment. Try again later, or tell your administrator.")
-#: Notices about failures that only an operator can mend.
+#: Notices about failures only an operator can repair.
 OPERATORS = (
     str(ProviderKeyRejected()),
     str(ProviderQuotaExhausted()),

@@ -1,7 +1,7 @@
-"""Estimate the probability that quotations answer their question; it decides the outcome of a reply without a model.
+"""Estimate the probability that quotations answer their question, which decides a reply's outcome without a model.
 
-Search can only tell that a passage is about the question's subject. Whether the sentences chosen from it answer is told
-by how much of the question they and their neighbours say, and how near they are to it in meaning.
+The search can only tell whether a passage is about the question's subject. Whether the chosen sentences answer shows in
+how much of the question they and their neighbours contain, and how close they are to the question in meaning.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from rag.types import Evidence
 
-#: Least probability of the outcomes "answered" and "perhaps".
+#: Lowest probabilities for the outcomes "answered" and "perhaps".
 ANSWERED, PERHAPS = 0.55, 0.17
-#: Least probability of "answered" for an exact quotation. In the fit, six exact ones do not answer: two have 0.7 or
-#: more, four less than 0.2.
+#: Lowest probability of "answered" for an exact quotation. Six exact quotations in the fit do not answer: two have 0.7
+#: or more, four less than 0.2.
 ANSWERED_EXACTLY = 0.4
-#: Least probability of "perhaps" by words alone. 63 of the 65 right replies of the fit have it, 59 have `PERHAPS`.
+#: Lowest probability of "perhaps" by words alone. In the fit, 63 of 65 right replies reach it; 59 reach `PERHAPS`.
 PERHAPS_BY_WORDS = 0.08
-#: The word count of a longer question is capped.
+#: The word count of a question is capped here.
 MOST_WORDS = 10
 SUREST = 0.999
 
@@ -29,10 +29,10 @@ class ReplySignals:
 
     #: Number of content words in the question.
     words: int
-    #: Share of these words, 0 … 1, weighted by rarity, in the sentence, its neighbours and its headings.
+    #: Share of these words, 0 … 1, weighted by rarity, found in the sentence, its neighbours and its headings.
     said: float
-    #: The cosine between its passage and the question by the built-in model of meaning, and the distance to the median
-    #: cosine in the passage's language; None without the model.
+    #: The cosine between passage and question by the built-in model of meaning, and its distance to the median cosine
+    #: in the passage's language; `None` without the model.
     meaning: float | None
     above_usual: float = 0.0
     #: The sentence's cosine similarity.
@@ -41,22 +41,23 @@ class ReplySignals:
     is_across: bool = False
     #: The search's probability that the best passage answers.
     search: float = 0.5
-    #: In the question's language, with all words and the asked kind of fact. Not a part of the odds.
+    #: Whether the quotation is in the question's language, with all words and the requested kind of fact. Not used in
+    #: the odds.
     is_exact: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coefficients:
-    """A logistic regression on the signals, as log odds."""
+    """A logistic regression on the signals, in log odds."""
 
     base: float
     words: float
     said: float
     above_usual: float
-    #: For the difference between the cosines of sentence and passage.
+    #: Coefficient for the difference between the sentence's and the passage's cosines.
     likeness: float
     across: float
-    #: For the log odds of the search's probability.
+    #: Coefficient for the log odds of the search's probability.
     search: float
 
 
@@ -71,25 +72,25 @@ FITTED = Coefficients(
 
 @dataclass(frozen=True, kw_only=True)
 class CoefficientsByWords:
-    """A logistic regression on the signals that need no model of meaning, as log odds."""
+    """A logistic regression on the signals which need no model of meaning, in log odds."""
 
     base: float
     words: float
     said: float
     across: float
-    #: For the log odds of the search's probability.
+    #: Coefficient for the log odds of the search's probability.
     search: float
     exact: float
 
 
 #: `python -m benchmarks.replies --words --fit`, 2026-11-28: 224 replies to these questions by words alone, 65 with the
-#: answering words. In ten-fold validation 7 of 224 questions near the subject are called answered, and none of 102
-#: everyday ones; by the search's probability alone it was 49 and 21.
+#: right words. In ten-fold validation, 7 of 224 questions near the subject and 0 of 102 everyday questions are wrongly
+#: called answered; by the search's probability alone the figures were 49 and 21.
 FITTED_BY_WORDS = CoefficientsByWords(base=-6.204, words=0.678, said=2.323, across=-0.27, search=0.264, exact=1.592)
 
 
 def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float | None:
-    """Return the probability, 0 … 1, of an answer in the reply; None without the model of meaning."""
+    """Return the probability, 0 … 1, that the reply answers, or `None` without the model of meaning."""
     if signals.meaning is None or signals.likeness is None:
         return None
     return _share(
@@ -104,7 +105,7 @@ def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float |
 
 
 def probability_by_words(signals: ReplySignals, fitted: CoefficientsByWords = FITTED_BY_WORDS) -> float:
-    """Return the probability, 0 … 1, of an answer in the reply, by its words and the search alone."""
+    """Return the probability, 0 … 1, that the reply answers, from words and search alone."""
     return _share(
         fitted.base
         + fitted.words * min(signals.words, MOST_WORDS)
@@ -126,7 +127,7 @@ def log_odds(share: float) -> float:
 
 
 def outcome_of(likely: float, *, is_exact: bool = False, perhaps: float = PERHAPS) -> Evidence:
-    """Return the outcome for a probability; `perhaps` is the least for that outcome."""
+    """Return the outcome for a probability; `perhaps` is the lowest probability of "perhaps"."""
     return (
         "answered"
         if likely >= (ANSWERED_EXACTLY if is_exact else ANSWERED)

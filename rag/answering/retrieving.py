@@ -16,7 +16,7 @@ from rag.profiles.profile import Profile
 from rag.text.tokens import estimate_tokens
 from rag.types import ContextResponse, TokenUsage
 
-#: Tokens are estimated, and the model's own tokenizer may count more: a prompt fills at most this share of its window.
+#: Share of a model's window a prompt may fill. Tokens are estimated, and the model's tokenizer may count more.
 SAFE_SHARE = 0.8
 #: The budget for passages in the smallest window.
 LEAST_CONTEXT_TOKENS = 200
@@ -58,7 +58,7 @@ def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
         recorder=state.calls,
     )
     if asked.is_joined:
-        # Passages that only the previous question found are not near this one.
+        # Passages found only by the previous question are not close to this question.
         own = (c for c in context.nearest if shares_words(state.question.text, c.matched_terms, state.language))
         context = replace(context, nearest=tuple(own))
     rewriting_ms = state.details.timing.openai_ms
@@ -91,9 +91,9 @@ def _follows(
     together: tuple[Quotes | None, ContextResponse],
     alone: tuple[Quotes | None, ContextResponse],
 ) -> bool:
-    """Tell whether a question follows the conversation: the quotations found with it are at least as good.
+    """Whether a question continues the conversation: quotations found with the conversation are at least as good.
 
-    `own` are the terms of the question that the conversation does not have.
+    `own` are the question's terms missing in the conversation.
     """
     said = [own & quotes.said if quotes else frozenset[str]() for quotes, _ in (together, alone)]
     if own and not said[0]:

@@ -39,7 +39,7 @@ def route(state: AnswerState) -> RouteReply | None:
 
 
 def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
-    """Show the reply of a route: its text, or a text that the language model writes from its parts."""
+    """Show a route's reply: fixed text, or text written by the language model from the reply's parts."""
     context = ContextResponse(
         context_text="\n\n".join(part.context_text for part in reply.parts),
         citations=reply.citations,
@@ -83,7 +83,7 @@ def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: C
 def _in_parts(
     state: AnswerState, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse
 ) -> Iterator[TextEvent]:
-    """Have the model sum up one part after the other. Only passages that it was given so far can be cited."""
+    """Let the model summarise each part in turn. A part can only cite passages given so far."""
     filtered = CitationFilter(())
     tokens = [0, 0]
     asked = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
@@ -98,7 +98,7 @@ def _in_parts(
         state.details.openai.input_tokens, state.details.openai.output_tokens = tokens
         if state.outcome is Outcome.STOPPED:
             return
-        # The remarks on a single part, such as a missing source, do not hold for the whole summary.
+        # Remarks about a single part, such as a missing source, do not apply to the whole summary.
         state.end(Outcome.ANSWERED, state.state, state.reason)
         state.asides = [aside for aside in state.asides if aside != UNCITED]
         state.kind, state.citations = "cited", cited(context.citations, filtered.shown)

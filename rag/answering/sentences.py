@@ -11,9 +11,10 @@ from typing import Literal
 from rag.text.tables import row_in_words, tables_in
 
 HEADING_CHARACTERS = 60
-#: Rows from which lines without a full stop are read as a table whose columns were lost.
+#: Rows from which lines without a full stop are read as a table with lost columns.
 FEWEST_ROWS = 3
-#: A line so much shorter than the paragraph's longest ends on purpose, like a line with room for the next word.
+#: A line shorter than this share of the paragraph's longest line ends on purpose, and so does a line with room for the
+#: next word (second value).
 SHORT_LINE, LINE_WITH_ROOM = 0.6, 0.8
 
 ABBREVIATIONS = re.compile(
@@ -26,11 +27,11 @@ MONTH = re.compile(
     r"(?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[czs]|styc|lut|kwie|czerw|lip|sierp|wrze|paź|list|grud)",
     re.IGNORECASE,
 )
-#: Notes of a statute about amendments, and the marks before its paragraphs from the second on. The first paragraph
-#: stands on the line of the article's name.
+#: Notes about amendments in a statute, and the marks before paragraphs, except the first. The first paragraph is on the
+#: line with the article's name.
 AMENDMENT = re.compile(r"\s*[<\[〈](?:전문|본조|제목)?(?:개정|신설|삭제|이동)[^<>\[\]〈〉]{0,300}[>\]〉]")
 PARAGRAPH_MARK = re.compile(r"(?<=\S)\s+(?=[②-⑳])")
-#: The title of a part of a document: "제7장 기능 습득", "Chapter 3".
+#: The title of a document part: "제7장 기능 습득", "Chapter 3".
 PART_HEAD = re.compile(
     r"(?:제\d+(?:장|절|편|관)(?:의\d+)?|chapter|part|hoofdstuk|kapitel|abschnitt|chapitre|titre|capítulo|capitolo|rozdział"
     r"|bölüm)(?:\s|$)",
@@ -38,27 +39,27 @@ PART_HEAD = re.compile(
 )
 ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
 BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+|[a-z][.)](?=[a-z]{2,}\s|\d))")
-#: The number of a step: "3. Press send."
+#: A step's number: "3. Press send."
 STEP = re.compile(r"\s*\(?(\d{1,2})[.)]\s+\S")
-#: The number of a section, which opens a heading: "7.2", "§ 3".
+#: A section's number at the start of a heading: "7.2", "§ 3".
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
 
-#: Beginnings that refer to the sentence before.
+#: Openings which refer to the previous sentence.
 POINTS_BACK = re.compile(
     r"(?:these|those|this|they|it|deze|dit|die|dies|diese[rs]?|ces|cela|ceci|est[oa]s?|quest[oaei]|estes|isto|te|bunlar)\b"
     r"|이는|이들|그 ?중|これ|这些|وهي|هذه",
     re.IGNORECASE,
 )
 
-#: Beginnings that say when a rule just given holds.
+#: Openings which state when the previous rule applies.
 IN_THIS_CASE = re.compile(
     r"(?:in (?:this|that|such a|these) cases?|in (?:dit|dat|deze) geval(?:len)?|in (?:diesem|solchen) f(?:all|ällen)"
     r"|dans ce(?:s)? cas|en (?:este|ese|estos) casos?|in (?:questo|tal) caso|n(?:este|esse) caso"
     r"|w (?:tym|takim) przypadku|bu durumda)\b|이 ?경우|이때|[そこ]の場合|在(?:这种|此)情况下|此时|في هذه الحالة",
     re.IGNORECASE,
 )
-#: What a paragraph says of the rule in another: "the leave under paragraph 1", "제1항에 따른 휴가".
+#: References to a rule in a different paragraph: "the leave under paragraph 1", "제1항에 따른 휴가".
 OF_ANOTHER_PARAGRAPH = re.compile(
     r"\b(?:under|pursuant to|referred to in|according to|mentioned in) (?:sub)?(?:paragraph|section)s? \(?\d"
     r"|\b(?:nach|gemäß|im sinne (?:von|des)) (?:absatz|abs\.) \d"
@@ -85,7 +86,7 @@ POINTER = re.compile(
     r"|mais informações|zob\.|patrz|więcej informacji|bkz\.|bakınız|daha fazla bilgi)"
     r"|(?:을|를|은|는) ?(?:참고|참조)(?:하|해)|자세한 (?:내용|사항)"
     r"|を参照|詳しくは|请?(?:参见|参阅|参照)|详见|انظر|راجع"
-    # What the page is about, or from: "This page outlines how to sign up."
+    # The page's subject or origin: "This page outlines how to sign up."
     r"|\bthis (?:page|document|section|guide|chapter) (?:outlines|describes|explains|lists)\b"
     r"|\binformation (?:above|below) (?:was|is)\b"
     r"|\b(?:deze pagina|dit (?:document|hoofdstuk|deel)) (?:beschrijft|behandelt)"
@@ -99,7 +100,7 @@ POINTER = re.compile(
     r"|本(?:页|文件|章).{0,60}(?:说明|介绍)|(?:توضح|تشرح) هذه الصفحة",
     re.IGNORECASE,
 )
-#: A line with nothing but a link, perhaps after its name.
+#: A line with only a link, perhaps after its name.
 LINK_ALONE = re.compile(r"(?:[^:—|]{0,80}(?::|—|\|)\s*){0,2}(?:https?://|www\.)\S+")
 
 _PART = (
@@ -113,7 +114,7 @@ REFERENCE = re.compile(
     r"|[제第]\s?(?P<article>\d{1,3}(?:조의\d{1,2})?)\s?[조장절条章节節]|(?P<bare>\d{1,2}(?:\.\d{1,2}){1,3})\s?[절장항]",
     re.IGNORECASE,
 )
-#: Says in other words than `POINTER` that a section is where to look.
+#: Points to a section in other words than `POINTER`.
 LEADS = re.compile(
     r"\b(?:see|refer to|described|explained|set out|laid down|covered|found|governed|zie|beschreven|geregeld|siehe"
     r"|beschrieben|geregelt|voir|véase|ver|vedi|veda|patrz|zob|opisan\w*|bkz|bakınız)\b"
@@ -126,9 +127,9 @@ LEAST_CLAUSE = 5
 
 
 def section_pointed_to(text: str) -> str:
-    """Return the number of the section where a sentence sends its reader, in place of saying something: "5.2".
+    """Return the section number a sentence sends its reader to instead of giving a fact: "5.2".
 
-    Empty for a sentence that says something besides, such as "27 days, see section 5.2" or "(see article 7)".
+    Returns "" for a sentence with a fact, such as "27 days, see section 5.2" or "(see article 7)".
     """
     reference = REFERENCE.search(text)
     if reference is None or not LEADS.search(text):
@@ -147,40 +148,40 @@ def section_pointed_to(text: str) -> str:
     return next(number for number in reference.groups() if number)
 
 
-#: What goes on in a date: "2011. 5. 24."
+#: The continuation of a date: "2011. 5. 24."
 DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
 
-#: The title of an article by itself: "제70조(야간근로와 휴일근로의 제한)".
+#: An article's title alone: "제70조(야간근로와 휴일근로의 제한)".
 ARTICLE_HEAD = re.compile(r"제\d+조(?:의\d+)?\([^()]{1,80}\)")
 
 Kind = Literal["sentence", "item", "row", "column", "heading"]
-#: Columns of tables up to this many rows are also offered whole: "What do I get with Plus?"
+#: Tables with at most this many rows also offer whole columns: "What do I get with Plus?"
 LONGEST_COLUMN = 14
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a passage on one line."""
+    """A passage's part on a single line."""
 
     text: str
     kind: Kind
-    #: Of a column: its head. Of a row: its cells without the heads, which all rows have.
+    #: For a column, its head. For a row, its cells without the heads shared by all rows.
     subject: str = ""
-    #: The number of its paragraph within the passage.
+    #: The paragraph's number within the passage.
     block: int = 0
-    #: Its number in a list of steps; 0 for what is no step.
+    #: The number in a list of steps, or 0.
     step: int = 0
 
 
 def sentences(passage: str) -> list[str]:
-    """Return the sentences, list items and table rows of a passage, in its order, each on one line."""
+    """Return a passage's sentences, list items and table rows in order, each on a line."""
     return [unit.text for unit in units_of(passage)]
 
 
 def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
-    """Return the parts of a passage in its order; numbers in brackets, which would look like citations, are left out.
+    """Split a passage into its parts, in order, without numbers in brackets, which would look like citations.
 
-    `titles` are the document's and its section's: a line that repeats one is a heading, whatever it looks like.
+    `titles` are the document's and the section's titles: a line repeating a title is a heading, whatever its form.
     """
     text = PARAGRAPH_MARK.sub("\n\n", AMENDMENT.sub("\n\n", FOOTNOTE.sub("", passage)))
     found: list[Unit] = []
@@ -211,13 +212,13 @@ def folded(heading: str) -> str:
 
 
 def ends(text: str) -> bool:
-    """Whether a text ends as a sentence does, or announces what follows."""
+    """Whether a text ends like a sentence, or with a colon."""
     return bool(re.search(r"[.!?:。！？][\"'”’)\]*]*$", text))
 
 
 def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
     text = units[index].text
-    # A line in parts is a bar of links, or facts about the page.
+    # A line with several bars is a row of links, or facts about the page.
     if folded(text) in names or text.startswith("#") or text.count(" | ") > 1:
         return True
     if ends(text) or units[index].kind == "item":
@@ -232,7 +233,7 @@ def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
         return True
     if ":" in bare or any(map(str.isdigit, bare)):
         return False
-    # Several short lines are a list that lost the marks, like the lines after "as follows:".
+    # Several short lines are a list without marks, like the lines after "as follows:".
     first = index
     while first > 0 and units[first - 1].kind == "sentence" and not ends(units[first - 1].text):
         first -= 1
@@ -248,9 +249,7 @@ def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Unit]:
 
 
 def _units_of_prose(text: str, first_block: int) -> list[Unit]:
-    """Join the lines of each paragraph; a line that was broken on purpose ends a unit. Paragraphs count from
-    `first_block`.
-    """
+    """Join each paragraph's lines; an intended line break ends a unit. Paragraphs are numbered from `first_block`."""
     found: list[Unit] = []
     for number, block in enumerate(re.split(r"\n\s*\n", text), first_block):
         begin = len(found)
@@ -279,7 +278,7 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
 
 def _steps(lines: list[str]) -> dict[str, int]:
-    """Return the numbers of the lines that count on from each other, by line: steps, however short, are no headings."""
+    """Return the lines with consecutive numbers, and their numbers: steps, however short, are no headings."""
     counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
     if len(counted) < FEWEST_ROWS or any(after != before + 1 for (before, _), (after, _) in pairwise(counted)):
         return {}
@@ -287,17 +286,17 @@ def _steps(lines: list[str]) -> dict[str, int]:
 
 
 def _width(lines: list[str]) -> int:
-    """How long the lines of a paragraph are when full; the longest may be two that an extractor joined."""
+    """Return the length of a paragraph's full lines; the longest line may be two lines joined by an extractor."""
     full = [len(line) for line, following in pairwise(lines) if following[:1].islower() and not ends(line)]
     longest = max(map(len, lines), default=0)
     return min(longest, round(median(full))) if len(full) > 1 else longest
 
 
 def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: bool) -> bool:
-    """Whether a line ends on purpose, not because the paragraph was full. `unit` is what it ends.
+    """Whether a line ends on purpose, not because the paragraph was full. `unit` is the unit the line ends.
 
-    A sentence goes on in small letters, except below a list's opening line, where items may begin so. A capital after
-    a line with room for one more word begins something else: below a heading, or after the item of a list.
+    A sentence continues in lower case, except below a list's opening line, where items may start in lower case. A
+    capital after a line with room for another word starts a new unit, below a heading or after a list item.
     """
     if line.endswith(","):
         return False
@@ -311,8 +310,9 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:
-    """Return the rows of a block that was a table: a line of heads, then lines with figures, none of them a
-    sentence.
+    """Recognise a table which lost its columns, and return its rows.
+
+    The first line has the heads; the other lines have figures, and no line is a sentence.
     """
     rows = lines[1:]
     if len(lines) < FEWEST_ROWS or any(map(str.isdigit, lines[0])) or len(lines[0].split()) < 2:
@@ -344,5 +344,5 @@ def _split(text: str, step: int = 0) -> list[Unit]:
     return [Unit(BULLET.sub("", part).strip(), kind, step=step) for part in found]
 
 
-#: "2. Vacation": a number and a word or two, as headings have them, is no item by its number alone.
+#: "2. Vacation": a number and a few words, like a heading; the number alone makes no list item.
 SECTION_HEAD = re.compile(r"^\d{1,2}\.\s+\S{2,}(?:\s+\S+){0,5}$")

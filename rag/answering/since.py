@@ -44,7 +44,7 @@ QUOTED = re.compile("“(.*?)”")
 
 
 class SinceReply(NamedTuple):
-    """The text of the reply and the passages it cites by number."""
+    """The reply's text and the passages it cites by number."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -62,10 +62,10 @@ class _Said:
 
 @dataclass(frozen=True)
 class _Version:
-    """A version with its sentences; `said` is the sentence in the place of the rule."""
+    """A version with its sentences; `said` is the counterpart of the rule."""
 
     document: WholeDocument
-    #: The first day that was set for this version, or None.
+    #: The first day set for this version, or `None`.
     first_day: date | None
     sentences: tuple[_Said, ...]
     said: _Said | None
@@ -100,7 +100,7 @@ def since_reply(
         (place for place, version in enumerate(versions) if version.document.id == citation.document_id),
         len(versions) - 1,
     )
-    # Today's version comes first, then the nearest before or after it.
+    # Today's version comes first, then the nearest before or after.
     first = min(places, key=lambda place: abs(place - current))
     while first - 1 in places:
         first -= 1
@@ -108,7 +108,7 @@ def since_reply(
 
 
 def figures_of(text: str) -> frozenset[str]:
-    """Return the figures of a text without marks between thousands."""
+    """Return the figures in a text, without thousands separators."""
     return frozenset(THOUSANDS.sub("", figure) for figure in FIGURE.findall(text))
 
 
@@ -124,7 +124,7 @@ def _versions(
     sentence: str,
     wanted: frozenset[str],
 ) -> list[_Version]:
-    """Return the versions of a cited document in the order they answered."""
+    """Return the versions of a cited document in the order they were published."""
     published_of = {version.document_id: version.published_id for version in context.versions}
     published_id = published_of.get(citation.document_id, citation.document_id)
     for collection in (question.collection, *question.others):
@@ -135,7 +135,7 @@ def _versions(
     else:
         return []
     published = documents[0]
-    # A version that was taken back answers again, after the later ones.
+    # A restored version answers again, after the later versions.
     kept = sorted(library.versions(published), key=lambda document: document.id == published.id)
     found = []
     for document in kept:
@@ -159,7 +159,7 @@ def _versions(
 
 
 def _in_its_place(sentence: str, among: Sequence[_Said]) -> tuple[_Said | None, float]:
-    """Return the sentence most like the given sentence, with its likeness; None if all are too different."""
+    """Return the most similar sentence and its likeness; `None` if all differ too much."""
     masked = _masked(sentence)
     alike = ((ratio(_masked(said.text), masked) + (said.text == sentence), said) for said in among)
     likeness, said = max(alike, key=lambda item: item[0], default=(0.0, None))
@@ -177,7 +177,7 @@ def _says_it(said: str, sentence: str, wanted: frozenset[str], likeness: float) 
 
 
 def _written(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
-    """Quote the first version with the rule, the version before it, and today's version if its rule is different."""
+    """Quote the first version with the rule, the version before, and today's version if its rule is different."""
     passages = NumberedPassages()
     published = versions[-1].document.id
 
@@ -214,5 +214,5 @@ def _written(versions: Sequence[_Version], first: int, current: int, language: s
 
 
 def _is_of_whole(text: str) -> bool:
-    """Return whether a sentence names the first day of its whole document: "This policy is valid from May 2024"."""
+    """Whether a sentence states the first day of the whole document: "This policy is valid from May 2024"."""
     return _names_its_day(text) and (len(text.split()) <= FEW_WORDS or names_a_kind(text))

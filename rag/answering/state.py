@@ -1,6 +1,6 @@
-"""The state of one question on its way through the pipeline: what is known, and what the reader has seen.
+"""The state of a question on its way through the pipeline: the known facts, and the text shown to the reader.
 
-Each step is a function of a module beside this one. `pipeline.py` calls them in order.
+Each step is a function in a module beside this module. `pipeline.py` calls them in order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The services that the steps use."""
+    """The services used by the steps."""
 
     retriever: Retriever
     providers: Providers
@@ -48,7 +48,7 @@ class Parts:
 
 @dataclass(kw_only=True)
 class AnswerState:
-    """One question on its way through the pipeline."""
+    """A question on its way through the pipeline."""
 
     parts: Parts
     question: Question
@@ -56,9 +56,9 @@ class AnswerState:
     #: Set by the reader to stop the answer.
     cancel: Event
     chat_log_id: UUID
-    #: Receives each step when it begins. Without it, `pending_steps` yields them.
+    #: Receives each step at its start. Without it, `pending_steps` yields the steps.
     on_step: Callable[[StepEvent], None] | None = None
-    #: Returns the seconds between two pieces of text.
+    #: Returns the seconds between pieces of text.
     every_seconds: Callable[[], float]
 
     text: str = ""
@@ -68,14 +68,14 @@ class AnswerState:
     reason: str = ""
     #: Sentences about skipped steps.
     asides: list[str] = field(default_factory=list)
-    #: Sentences about cited documents that are not valid today.
+    #: Sentences about cited documents not valid today.
     warnings: list[str] = field(default_factory=list)
     error: str = ""
-    #: Name of the model that wrote the answer, or "".
+    #: The model which wrote the answer, or "".
     model: str = ""
     citations: tuple[Citation, ...] = ()
     kind: CitationKind = "cited"
-    #: Whether the text consists of quotations and fixed sentences.
+    #: Whether the text consists only of quotations and fixed sentences.
     is_quoted: bool = False
     #: Whether the model's text was withdrawn.
     is_withdrawn: bool = False
@@ -92,7 +92,7 @@ class AnswerState:
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
         self.language = question_language(self.question)
-        #: The language of the answer: the profile's fixed language, else the question's.
+        #: The answer's language: the profile's fixed language, else the question's.
         self.answer_language = self.profile.language.answer_language or self.language
         #: The question, completed from the conversation.
         self.carried = Carried(self.question.text)
@@ -106,18 +106,18 @@ class AnswerState:
         )
         #: Whether the next text replaces the text shown so far.
         self._starts_over = False
-        #: Text that is shown again together with the next text.
+        #: Text to show again together with the next text.
         self._kept = ""
         self._steps: list[StepEvent] = []
 
     # Money
 
     def hold_to_budget(self) -> None:
-        """Once a budget is spent, go on without models that cost money."""
+        """Continue without paid models after a budget is spent."""
         if not self.profile.spends:
             return
         if self.parts.has_budget(self.question.identity):
-            # Questions asked at the same moment see the cost of this one.
+            # Questions asked at the same time see the cost of this question.
             self.calls.write_known()
         if why := self.parts.stop_spending(self.question.identity):
             self.profile = self.profile.model_copy(update={"spends": False})
@@ -127,7 +127,7 @@ class AnswerState:
 
     @property
     def answer_model(self) -> ChatModel | None:
-        """The model that writes answers, if there is one."""
+        """The model for writing answers, if any."""
         return self.parts.providers.chat_model_for(self.profile)
 
     @property
@@ -138,11 +138,11 @@ class AnswerState:
     # Progress and outcome
 
     def step(self, name: str, detail: str = "") -> None:
-        """Tell the reader that a step begins."""
+        """Tell the reader about a starting step."""
         (self.on_step or self._steps.append)(StepEvent(name, detail))
 
     def pending_steps(self) -> Iterator[StepEvent]:
-        """Yield the steps that began since the last call."""
+        """Yield the steps started since the last call."""
         pending, self._steps[:] = list(self._steps), []
         yield from pending
 
@@ -154,7 +154,7 @@ class AnswerState:
 
     @property
     def elapsed_ms(self) -> int:
-        """Milliseconds until the text was complete; so far, while it is not."""
+        """Milliseconds until the text was complete, or until now."""
         return self.text_ms if self.text_ms is not None else round(ms_since(self.started))
 
     @property
@@ -194,7 +194,7 @@ class AnswerState:
             self.calls.write()
 
     def show_quotes(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
-        """Show quotations and renumber their citations in the order of the text."""
+        """Show quotations and number their citations in the order of the text."""
         filtered = CitationFilter([citation.number for citation in context.citations])
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
@@ -209,7 +209,7 @@ class AnswerState:
         self.is_withdrawn = self._starts_over = True
 
     def start_again(self, text: str) -> None:
-        """Withdraw everything shown after `text`; the next text follows it."""
+        """Withdraw everything shown after `text`; the next text follows `text`."""
         self.text, self._kept = "", text
         self._starts_over = True
 

@@ -1,4 +1,4 @@
-"""Suggest what to ask next: three questions by the chat model, in one small call once an answer is there."""
+"""Suggest three next questions by a small call to the chat model after an answer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rag.types import Outcome, SuggestedQuestions, Usage
 
 MAXIMUM_OUTPUT_TOKENS = 120
 MAXIMUM_CHARACTERS = 120
-#: The reader waits for these; past it the answer is better without them.
+#: The reader waits for the suggestions; after this time the answer is better without them.
 TIMEOUT_SECONDS = 5.0
-#: Nobody sees these before they are whole, so their stream is read seldom.
+#: The suggestions are shown only when complete, so their stream is read seldom.
 READ_EVERY_SECONDS = 0.25
 #: More is not needed to find a next question, and every character is paid for.
 CONTEXT_CHARACTERS = 6000
@@ -28,9 +28,9 @@ CONTEXT_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class FollowUps:
-    """Next questions, with the usage of the call that wrote them and of `lost` attempts before it.
+    """Next questions, with the usage of the call which wrote them, and of `lost` attempts before.
 
-    `usage` is an estimate if the provider gave no figures, and None after a refusal.
+    `usage` is an estimate if the provider gave no figures, and `None` after a refusal.
     """
 
     questions: tuple[str, ...] = ()
@@ -49,9 +49,9 @@ def suggest_follow_ups(
     cancel: Event,
     on_send: Callable[[Usage], object] = lambda expected: None,
 ) -> FollowUps:
-    """Ask the model for up to `count` questions; return none if it fails, is cancelled or takes too long.
+    """Ask the model for up to `count` questions; return no questions if it fails, is cancelled or takes too long.
 
-    Sets `cancel` itself when the time is up; by then nothing else uses it. `on_send` gets the expected cost before the
+    Sets `cancel` itself at the time limit; nothing else uses it by then. `on_send` gets the expected cost before the
     call is made.
     """
     messages = follow_up_messages(
@@ -100,7 +100,7 @@ def suggest_follow_ups(
 
 
 def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
-    """Return the questions in a reply: one per line, bullets and numbers taken off, the one asked left out."""
+    """Return the questions in a reply, one per line, without bullets and numbers and without the question `asked`."""
     lines = (re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s*", "", line).strip(" \"'“”*") for line in text.splitlines())
     wanted = dict.fromkeys(
         line
@@ -111,21 +111,21 @@ def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
 
 
 def is_question(line: str) -> bool:
-    """Whether a line asks something: by its mark, or by its ending where a language needs none."""
+    """Whether a line is a question, by its mark or, in languages without the mark, by its ending."""
     return line.rstrip().endswith(("?", "？", "؟")) or line.rstrip(". ").endswith(
         ("까", "나요", "가요", "ですか", "ますか", "吗")
     )
 
 
 def filled_up(questions: Sequence[str], others: Sequence[str], *, asked: str, count: int) -> tuple[str, ...]:
-    """Return up to `count` questions: the model's, then others with answers in the documents."""
+    """Return up to `count` questions: the model's first, then others with answers in the documents."""
     known = {asked.strip().casefold(), *(question.casefold() for question in questions)}
     rest = [other for other in dict.fromkeys(others) if other.strip().casefold() not in known]
     return (*questions, *rest)[:count]
 
 
 def suggest_next_questions(state: AnswerState) -> None:
-    """Add follow-up questions, where a model is there and the answer is whole."""
+    """Add follow-up questions if there is a model and the answer is complete."""
     state.text_ms = state.elapsed_ms
     model = _next_question_model(state)
     is_reply = state.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
@@ -158,7 +158,7 @@ def suggest_next_questions(state: AnswerState) -> None:
 
 
 def _next_question_model(state: AnswerState) -> ChatModel | None:
-    """Return the small model, or the profile's own model for another provider."""
+    """Return the small model, or the profile's model if it uses a different provider."""
     providers = state.parts.providers
     answering = providers.chat_choice(state.profile)
     is_own = answering.provider != providers.translation_choice(state.profile).provider and not answering.is_elsewhere
@@ -166,10 +166,10 @@ def _next_question_model(state: AnswerState) -> ChatModel | None:
 
 
 def _questions_of_documents(state: AnswerState) -> list[str]:
-    """Return questions that the documents searched answer in the answer's language, as they were read from them."""
+    """Return questions in the answer's language which the searched documents answer, as found when they were read."""
     question = state.question
     if not question.filters.is_empty:
-        return []  # what else these leave is not known here
+        return []  # the filters leave an unknown selection
     documents = state.parts.chat_logs.database.fetch_all(
         question.identity,
         "suggestions",

@@ -1,9 +1,9 @@
-"""Find sources for the uncited sentences of a model, and list sentences without a source.
+"""Find sources for a model's uncited sentences, and list sentences without a source.
 
-A block of an answer, a paragraph or a list, that cites nothing gets the numbers of the passages that its sentences are
-in, as its last characters. A sentence beside cited ones is compared with these and with the other passages. Where
-sentence and passage are in two languages, only figures are compared: such a sentence counts as sourced in a block that
-cites, and as unsourced in one that does not.
+A paragraph or list without citations gets, at its end, the numbers of the passages holding its sentences. An uncited
+sentence beside cited sentences is compared with their passages and with all others. If sentence and passage differ in
+language, only figures are compared: the sentence then counts as sourced in a block with citations, and as unsourced in
+a block without citations.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ TRAILING_SPACE = re.compile(r"\s+$")
 NAMES_ONLY = re.compile(r"^\s*(?:#{1,6}\s.*|\*\*[^*]{1,120}\*\*:?|[|\s:-]+|```.*)\s*$")
 BULLET = re.compile(r"^\s*(?:[-–—*•●▪|>]\s*)+")
 MARKS = re.compile(r"[*_`|]+")
-#: Shorter sentences without a figure state nothing comparable: "Yes, you can."
+#: Shorter sentences without a figure have no comparable content: "Yes, you can."
 LEAST_WORDS = 2
-#: Least share of a sentence's words in its source; lower if sentence and source share a figure.
+#: Lowest share of a sentence's words in its source; lower if sentence and source share a figure.
 LEAST_HELD, LEAST_HELD_WITH_FIGURE = 0.5, 0.3
 #: Unsourced sentences listed below an answer, at most.
 MOST_NAMED = 3
@@ -59,10 +59,10 @@ class Statement:
 
 
 class SourceFinder:
-    """Follows an answer while it is written, with its numbers already in the order of the text.
+    """Follows an answer while it is written, with numbers already in the order of the text.
 
-    `shown` maps the context's numbers to the text's; it grows by the numbers that are added here. `language_of` detects
-    the language of a text.
+    `shown` maps context numbers to text numbers, and grows by the numbers added here. `language_of` detects the
+    language of a text.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class SourceFinder:
         self._question = question
         self._language_of = language_of
         self._block = self._held = self._beginning = ""
-        #: Whether the answer cites or states anything so far.
+        #: Whether the answer has citations or statements so far.
         self.says_something = False
-        #: Sentences without a source, and sentences in a language that allows no comparison.
+        #: Sentences without a source, and sentences in a language without comparable passages.
         self.unsupported: list[str] = []
         self.unknown: list[str] = []
         self.supported: list[str] = []
 
     def feed(self, text: str) -> str:
-        """Take a piece of the answer; return the text to show, without trailing spaces."""
+        """Take a piece of the answer and return the text to show, without trailing spaces."""
         if not text:
             return ""
         text = self._held + text
@@ -104,7 +104,7 @@ class SourceFinder:
         return out
 
     def finish(self) -> str:
-        """Return the numbers of the last block."""
+        """Return the numbers for the last block."""
         self._held = ""
         return self._closed()
 
@@ -130,7 +130,7 @@ class SourceFinder:
         return " " + "".join(f"[{self._shown.setdefault(n, len(self._shown) + 1)}]" for n in numbers)
 
     def _source_of(self, statement: Statement, asked: QuestionContext) -> int | None:
-        """Return the context number of a sentence's source; record a sentence without one."""
+        """Return the context number of a sentence's source, or record a sentence without a source."""
         comparable = {n: source for n, source in self._sources.items() if source.language == asked.language}
         held = {n: _held(statement.text, source, asked) for n, source in comparable.items()}
         best = max(held, key=lambda n: held[n], default=None)
@@ -147,13 +147,13 @@ class SourceFinder:
 
 
 def uncited_statements(block: str, language: str) -> list[Statement]:
-    """Return the uncited statements of a block."""
+    """Return a block's uncited statements."""
     is_cited = SHOWN_MARKER.search(block) is not None
     found = []
     for line in block.split("\n"):
         if NAMES_ONLY.match(line):
             continue
-        # "25 days. [1]": the number belongs to the sentence before it.
+        # "25 days. [1]": the number belongs to the previous sentence.
         line = re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1 ", line)
         for part in SENTENCE_END.split(line):
             sentence = MARKS.sub(" ", LIST_NUMBER.sub("", BULLET.sub("", part or ""))).strip()

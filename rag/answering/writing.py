@@ -1,7 +1,7 @@
-"""Have the model write the answer from the passages, and check the text while it is written.
+"""Let the model write the answer from the passages, and check the text while it is written.
 
-A text that repeats itself or is not supported by its passages is withdrawn and replaced by quotations. Every call is in
-the ledger, whatever became of it.
+A repetitive text, or a text without support in its passages, is withdrawn and replaced by quotations. The ledger
+contains every call, whatever its result.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from rag.text.language_detection import detect_language
 from rag.text.tokens import estimate_tokens
 from rag.types import ContextResponse, MessageState, Outcome, Usage
 
-#: The name of the call that writes the answer.
+#: The name of the call which writes the answer.
 ANSWER = "answer"
 TOO_LONG = N_("The answer reached its length limit and ends here.")
-#: Servers cut a prompt that is longer than the model's window; the best passage may have been cut off.
+#: Servers cut prompts longer than the model's window, and the best passage may be lost.
 PROMPT_CUT = N_(
     "The language model could read only a part of what was found, so this answer may miss something. An "
     "administrator can give the model a larger context window."
@@ -66,9 +66,9 @@ WITHDRAWN: dict[Trouble, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDocumentsCall:
-    """A call about whole documents: its rules, and a filter that numbers the citations of all its parts.
+    """A call about whole documents: its rules, and a filter numbering the citations in all its parts.
 
-    `quotes` replace an unusable text; None if the call writes one of several parts.
+    `quotes` replace an unusable text; `None` if the call writes only a part of the answer.
     """
 
     system: str
@@ -77,7 +77,7 @@ class WholeDocumentsCall:
 
 
 def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]:
-    """Write the answer from the passages, or say that none were found."""
+    """Write the answer from the passages, or say that no passages were found."""
     yield from state.pending_steps()
     if state.cancel.is_set():
         state.end(Outcome.STOPPED, MessageState.STOPPED)
@@ -109,7 +109,7 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
                 state.show_nearest()
             return
         yield from quote(state, MODEL_FAILED)
-        # Text that was not shown yet is lost with the stream.
+        # Text not yet shown is lost with the stream.
         why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else why_failed(exc, model.provider)
         state.end(Outcome.FAILED, MessageState.CUT, why)
 
@@ -117,7 +117,7 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
 def stream(
     state: AnswerState, model: ChatModel, context: ContextResponse, asked: WholeDocumentsCall | None = None
 ) -> Iterator[TextEvent]:
-    """Show the model's text as it is written. `asked` is set for a call about whole documents."""
+    """Show the model's text while it is written. `asked` is set for a call about whole documents."""
     state.model = model.model
     own_place = None if asked or state.profile.answer.source_prompt else context.own_place
     system = asked.system if asked else rules_of(state.profile, state.answer_language)
@@ -215,14 +215,14 @@ def stream(
 
 
 def _watch(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
-    """Return the guard that checks the text while it is written."""
+    """Return the guard which checks the text while it is written."""
     likely = (state.question.collection.language,)
     sources = sources_of(context.citations, context.context_text, likely)
     return AnswerWatch(sources, filtered.shown, state.question.text, partial(_written_language, state))
 
 
 def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> SourceFinder:
-    """Return the finder of sources for sentences without a citation."""
+    """Return the finder of sources for uncited sentences."""
     sources = sources_of(context.citations, context.context_text, (state.question.collection.language,))
     return SourceFinder(sources, filtered.shown, state.question.text, partial(_written_language, state))
 
@@ -236,13 +236,13 @@ def _trouble_at_end(watch: AnswerWatch, finder: SourceFinder | None, received: s
     if finder is None:
         return watch.finish()
     trouble = watch.finish(supported=finder.supported, unsupported=finder.unsupported)
-    # A question back to the reader states nothing and is fine.
+    # A question back to the reader makes no statement and is fine.
     is_empty = received.strip() and not finder.says_something and not received.rstrip().endswith(("?", "？", "؟"))
     return trouble or ("says nothing" if is_empty else None)
 
 
 def _written_language(state: AnswerState, text: str) -> str:
-    """Detect the language of the text; the language asked for is the likeliest."""
+    """Detect the text's language; the requested language is the likeliest."""
     return detect_language(text[:400], [state.answer_language])
 
 
@@ -281,7 +281,7 @@ def _charge_stream(
 ) -> None:
     """Write the call into the ledger with the provider's usage, else with an estimate.
 
-    A call that was refused before the first word costs nothing.
+    A call refused before the first word is free.
     """
     is_refused = error is not None and not error.details.get("is_perhaps_billed")
     if usage is None and (estimated.output_tokens or not is_refused):

@@ -14,12 +14,12 @@ from rag.text.tokens import estimate_tokens
 from rag.types import ChatMessage
 
 FOLDER = Path(__file__).parent
-#: The rules and the order of prompts as the sources have them.
+#: Rules and prompt layouts as given by the sources.
 SOURCE = FOLDER / "source"
-#: A model that finds no answer in the passages begins its reply so; the reader never sees it.
+#: A model starts its reply with this mark if the passages hold no answer; the reader never sees the mark.
 NOT_FOUND = "NOT_FOUND"
 HISTORY_TOKENS = 1500
-#: A long answer of an earlier turn says its subject at its beginning.
+#: A long answer from an earlier turn names its subject at the start.
 TURN_CHARACTERS = 2000
 LANGUAGES = {
     "en": "English",
@@ -38,7 +38,7 @@ LANGUAGES = {
 }
 
 
-#: The same in Korean, for rules that are written in it.
+#: The same names in Korean, for rules written in Korean.
 LANGUAGES_IN_KOREAN = {
     "en": "영어",
     "nl": "네덜란드어",
@@ -58,7 +58,7 @@ _HANGUL = re.compile(r"[가-힣]")
 
 
 def language_name(language: str, *, in_korean: bool = False) -> str:
-    """How the language of an ISO 639-1 code is called in a prompt."""
+    """Return a language's name for a prompt, from its ISO 639-1 code."""
     names, unknown = LANGUAGES, "the same language as the question"
     if in_korean:
         names, unknown = LANGUAGES_IN_KOREAN, "질문과 같은 언어"
@@ -75,12 +75,12 @@ def system_prompt(
     own_rules: str = "",
     is_source: bool = False,
 ) -> str:
-    """Return the rules of a profile's answers from `prompts/<name>.md`, or `hr`'s if the profile has none.
+    """Return the answer rules for a profile from `prompts/<name>.md`, or `hr`'s if the profile has no file.
 
-    With `is_source` they are those of `source/<name>.md`, where the profile's source gives any.
+    With `is_source`, the rules come from `source/<name>.md` if the file exists.
 
-    `persona_name` and `persona_facts` describe the person for whom a profile speaks. `own_name` is the collection's
-    name, and `own_rules` are its administrator's additions.
+    `persona_name` and `persona_facts` describe the person the profile speaks for. `own_name` is the collection's name,
+    and `own_rules` are its administrator's additions.
     """
     if is_source and (SOURCE / f"{name}.md").is_file():
         return _source_rules(
@@ -105,7 +105,7 @@ def system_prompt(
 
 
 def rules_of(profile: Profile, language: str) -> str:
-    """Return the system prompt for answers of a profile in a language (ISO 639-1)."""
+    """Return a profile's system prompt for answers in a language (ISO 639-1)."""
     answer = profile.answer
     return system_prompt(
         answer.prompt,
@@ -123,31 +123,31 @@ def _source_rules(rules: str, values: Mapping[str, str], own_rules: str) -> str:
     return "\n\n".join([_filled(rules, values), *added])
 
 
-#: Introduces a collection's own name and rules.
+#: Introduces a collection's name and additional rules.
 OWN = ("The name of this collection:", "Further rules of its administrator:")
 OWN_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 더한 규칙:")
 
 
 def persona_part(name: str, facts: str) -> str:
-    """Who speaks: the person the profile was set up for, or nobody in particular."""
+    """Return the persona's part: the person the profile was set up for, or no particular person."""
     if not name.strip():
         return _read(FOLDER / "no_persona.md")
     return _filled(_read(FOLDER / "persona.md"), {"name": name.strip(), "facts": facts.strip() or "(none)"})
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Every `{name}` replaced once: braces in what goes in stay as they are."""
+    """Replace each `{name}` only once; braces inside the values stay unchanged."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
 
 def own_place_rule(group: str, numbers: Sequence[int]) -> str:
-    """Return the rule on passages, by their numbers, of documents for the place that the asker's group names."""
+    """Return the rule about the passages, given by number, for the place in the asker's group name."""
     named = defused(" ".join(group.split()))
     return _filled(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
 
 
 def opinion_rules(opinion_type: str) -> str:
-    """Return the rules of an opinion's draft."""
+    """Return the rules for the draft of an opinion."""
     return _filled(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})
 
 
@@ -156,7 +156,7 @@ def answer_messages(
 ) -> list[ChatMessage]:
     """Return the rules, the last turns, then the passages and the question.
 
-    `form` names a profile whose source gives the order: then all of it is in the last message, as in
+    `form` names a profile whose source gives the layout: then everything is in the last message, as in
     `source/<form>.user.md`.
     """
     if form and (path := SOURCE / f"{form}.user.md").is_file():
@@ -173,7 +173,7 @@ def answer_messages(
 
 
 def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[ChatMessage]:
-    """Return the messages that ask for a standalone form of the question."""
+    """Return the messages which ask for a standalone question."""
     return [
         ChatMessage(role="system", content=_read(FOLDER / "rewrite.md")),
         ChatMessage(role="user", content=f"{_conversation(history)}\n\nThe last message:\n{question}"),
@@ -181,12 +181,12 @@ def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[Chat
 
 
 def route_rules(task: str, language: str) -> str:
-    """Return the rules of an answer about whole documents: a `summary`, a `comparison` or a `listing`."""
+    """Return the rules for an answer about whole documents: a `summary`, a `comparison` or a `listing`."""
     return _filled(_read(FOLDER / f"{task}.md"), {"language": language_name(language)})
 
 
 def route_messages(text: str) -> list[ChatMessage]:
-    """Asks what a message wants of whole documents."""
+    """Return the messages which ask whether a message needs whole documents."""
     return [
         ChatMessage(role="system", content=_read(FOLDER / "route.md")),
         ChatMessage(role="user", content=f"The message:\n{text}"),
@@ -206,7 +206,7 @@ def follow_up_messages(
 
 
 def recent_turns(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
-    """Return the last turns that fit, oldest first, without citations; begins with a question."""
+    """Return the last turns within the budget, oldest first, without citations, starting with a question."""
     kept: list[ChatMessage] = []
     left = maximum_tokens
     for turn in reversed(history):
@@ -224,14 +224,14 @@ def recent_turns(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTOR
 
 
 class NotFoundMark:
-    """Takes `NOT_FOUND` off the beginning of a reply while it streams. `is_set` says whether it was there."""
+    """Removes `NOT_FOUND` from the start of a streamed reply. `is_set` tells whether the mark was there."""
 
     def __init__(self) -> None:
         self._held: str | None = ""
         self.is_set = False
 
     def feed(self, delta: str) -> str:
-        """Return what may be shown; nothing until the beginning is known not to be the mark."""
+        """Return the text to show, or "" while the start may still be the mark."""
         if self._held is None:
             return delta
         self._held += delta
@@ -255,7 +255,7 @@ class NotFoundMark:
 
 
 def _conversation(turns: Sequence[ChatMessage]) -> str:
-    """Return turns as data: what the assistant said may repeat a document."""
+    """Return the turns as data, because the assistant's replies may repeat a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
     return as_data("conversation", "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns))
 

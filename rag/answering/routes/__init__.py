@@ -1,7 +1,7 @@
-"""Route messages that need no search: small talk, and questions about whole documents.
+"""Route messages which need no search: small talk, and questions about whole documents.
 
-A route is taken only if the wording asks for it and the documents have the content it needs; every other question is
-searched. Routes read with the asker's own rights, within the documents they chose.
+A route requires a matching wording and documents with the right content; all other questions are searched. Routes read
+with the asker's rights, within the documents the asker chose.
 """
 
 from __future__ import annotations
@@ -56,36 +56,36 @@ from rag.types import Outcome, Question, Usage
 
 __all__ = ["ModelPart", "RouteReply", "Router"]
 
-#: Documents whose text is searched for the two sides of a comparison.
+#: The most documents read for the two sides of a comparison.
 MOST_COMPARED = 3
-#: Versions of a document are compared by what changed.
+#: Versions of a document are compared by their changes.
 VERSIONS = re.compile(r"\bversi|fassung|\bwersj|버전|バージョン|版本|نسخ|\bsürüm", re.IGNORECASE)
-#: Documents that are named where somebody asks which there are.
+#: The most documents named in a reply to "Which documents are there?".
 MOST_TITLES = 5
-#: Documents that each side of a comparison may choose from.
+#: The most documents for each side of a comparison.
 MOST_OF_A_SIDE = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Router:
-    """Finds the route of a question, if any."""
+    """Finds the route for a question, if any."""
 
     database: Database
     question: Question
-    #: The question's language and that of the answer, ISO 639-1.
+    #: The question's and the answer's language, ISO 639-1.
     language: str
     answer_language: str
-    #: The language of every answer in this profile; "" for the language of the question.
+    #: The language of every answer in this profile, or "" for the question's language.
     fixed_language: str = ""
     #: Writes summaries, comparisons and lists, if there is a model.
     model: ChatModel | None = None
-    #: Interprets the message when its wording is unclear; None without such a model.
+    #: Interprets a message with an unclear wording; `None` without such a model.
     small_model: ChatModel | None = None
     price: Price
     charge: Callable[[Usage], None]
 
     def reply(self) -> RouteReply | None:
-        """Return the reply of the question's route; None for a question that needs a search."""
+        """Return the reply from the question's route, or `None` if the question needs a search."""
         text = self.question.text
         if (read := self._section(text)) is not None:
             return read
@@ -110,7 +110,7 @@ class Router:
         return replace(reply, language=written_in) if reply is not None else None
 
     def _section(self, text: str) -> RouteReply | None:
-        """Read out a numbered section; None for other messages and unknown numbers."""
+        """Read out a numbered section. Returns `None` for other messages and unknown numbers."""
         asked = recognise_section(text, language=self.language)
         if asked is None:
             return None
@@ -123,8 +123,8 @@ class Router:
         return section.read_out([library.contents(document) for document in found], number)
 
     def _about_product(self, met: Met) -> str | None:
-        """Return the reply to a question about the product, with its figures; None if there are none."""
-        from babel.dates import format_date  # a tenth of a second that other questions do not wait for
+        """Answer a question about the product, with figures; `None` without the figures."""
+        from babel.dates import format_date  # takes a tenth of a second, which other questions need not wait for
 
         values = {}
         with speaking(met.language):
@@ -144,7 +144,7 @@ class Router:
         return line.replace("….", "…").replace("…。", "…")
 
     def _confirmed(self, text: str) -> Recognised | None:
-        """Return the summary that a mere "yes" agrees to: the one whose cost was stated just before."""
+        """Return the summary a plain "yes" agrees to: the summary whose cost the previous reply stated."""
         history = self.question.history
         if len(history) < 2 or not is_yes(text):
             return None
@@ -159,13 +159,13 @@ class Router:
         return replace(known, is_confirmed=True) if known is not None else None
 
     def _coming(self, text: str) -> Recognised | None:
-        """Return the changes that begin by the coming day that a message names: "What changes in January?"."""
+        """Recognise a question about changes starting by a coming day: "What changes in January?"."""
         coming = day_to_come(text, self.language, datetime.now(UTC).date())
         asked = recognise_coming(coming.text, language=self.language) if coming is not None else None
         return replace(asked, until=coming.day, text=text) if asked is not None and coming is not None else None
 
     def _recognised_by_model(self, text: str) -> Recognised | None:
-        """Return what the inexpensive model takes a message for whose wording is not plain; None without one."""
+        """Let the inexpensive model interpret a message with an unclear wording; `None` without a model."""
         if self.small_model is None or not may_be_meant(text):
             return None
         asked, usage = recognise_by_model(self.small_model, text)
@@ -202,7 +202,7 @@ class Router:
         return summary.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, asked: Recognised) -> Writer | None:
-        """The language model for the wording; None without a model."""
+        """The language model for the wording, or `None` without a model."""
         if self.model is None:
             return None
         return Writer(
@@ -213,9 +213,7 @@ class Router:
         )
 
     def _worded(self, found: QuotedReply | None, asked: Recognised) -> RouteReply | None:
-        """Return what a comparison or a list comes to: the model's words where there is one, else the documents'
-        own.
-        """
+        """Word a comparison or list: by the model if there is a model, else in the documents' words."""
         if found is None:
             return None
         writer = self._writer(asked)
@@ -256,7 +254,7 @@ class Router:
         return self._worded(listing.list_all(read, subject, self.answer_language), asked)
 
     def _within(self, library: ReadableDocuments, subject: str) -> tuple[str, list[WholeDocument]]:
-        """Return the subject of the list, and the documents named after it, as by "in the handbook"."""
+        """Split a list's subject from the documents named after it, such as "in the handbook"."""
         for joiner in (
             " in ",
             " from ",
@@ -309,7 +307,7 @@ class Router:
         return self._worded(found, asked)
 
     def _siblings(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
-        """Compare the documents of a kind with each other, as in "compare the plans"; of more than two, ask which."""
+        """Compare documents of the same kind, as in "compare the plans"; if there are more than two, ask which."""
         if VERSIONS.search(asked.subject):
             return self._changes(library, replace(asked, subject=""))
         found = self._meant(library, asked.subject)
@@ -337,17 +335,17 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> QuotedReply | None:
-        """Compare two names in the documents called so, in those that mention both, and in `also`."""
+        """Compare two names in the documents called like them, in documents mentioning both, and in `also`."""
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
-        # First the document that says most about both.
+        # The document which says most about both comes first.
         wanted = library.naming(words, limit=MOST_COMPARED)
         both = [library.contents(by_id[document_id]) for document_id in wanted if document_id in by_id]
         return comparison.compare(sides if all(sides) else ([], []), both, names, self.answer_language)
 
 
 def _beginning(documents: Sequence[WholeDocument], *, until: date, among: Collection[UUID]) -> list[WholeDocument]:
-    """Return the documents whose newest version begins after today and by a day; with `among` only those."""
+    """Return the documents whose newest version starts after today and by `until`; with `among` only those."""
     today = datetime.now(UTC).date()
     return [
         document

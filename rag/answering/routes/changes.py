@@ -1,4 +1,4 @@
-"""Compare two versions of a document page by page: sentences that are new, removed or reworded."""
+"""Compare two versions of a document page by page: new, removed and reworded sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CHANGES = 40
 MOST_CHARACTERS = 300
 #: From this share of common letters on, two sentences at the same place are a change.
 SAME_SENTENCE = 0.55
-#: From this many sentences on, the same replacement of words is reported once.
+#: With this many affected sentences, a replacement of words is reported only once.
 FEWEST_PLACES = 4
 BESIDE_FIGURES = re.compile(r"(?<!\d)\W+|\W+(?!\d)")
 PUNCTUATION = ".,;:!?()[]“”\"'‘’"
@@ -49,9 +49,10 @@ class Sentence:
 def what_changed(
     library: ReadableDocuments, documents: Sequence[WholeDocument], *, since: str, language: str
 ) -> RouteReply:
-    """Return the changes between an earlier version and the current one.
+    """Return the changes between an earlier version and the current version.
 
-    `documents` are those meant, or all with earlier versions. Changes count from `since`, in the question's words.
+    `documents` are the documents meant, or all documents with earlier versions. Changes count from `since`, in the
+    question's words.
     """
     if not documents:
         return RouteReply(text=say("no_versions", language), outcome=Outcome.NO_CONTEXT)
@@ -71,9 +72,9 @@ def what_changed(
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
-    """Return the version to compare with: the named one, else the last before the year, else the previous one.
+    """Return the version to compare with: the named version, else the last before the year, else the previous version.
 
-    If none is so old, the oldest is returned.
+    If no version is old enough, the oldest is returned.
     """
     if number := VERSION.search(since):
         named = [version for version in earlier if version.version == int(number[1])]
@@ -89,7 +90,7 @@ def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
 def compared(
     library: ReadableDocuments, old: WholeDocument, new: WholeDocument, names: tuple[str, str], language: str
 ) -> RouteReply:
-    """Compare two documents, the older first; `names` distinguish them in the reply, such as their days."""
+    """Compare two documents, the older first; `names` distinguish them in the reply, for example by their days."""
     before, after = _sentences(library.pages(old)), _sentences(library.pages(new))
     contents = {old.id: library.contents(old), new.id: library.contents(new)}
     passages = NumberedPassages()
@@ -138,7 +139,7 @@ def compared(
 
 
 def _renamed(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
-    """Return replacements, such as a new name, that are the only change in many sentences."""
+    """Return replacements, such as a new name, which are the only change in many sentences."""
     found: dict[tuple[str, str], list[int]] = {}
     for place, (gone, came) in enumerate(pairs):
         if gone is None or came is None:
@@ -156,7 +157,7 @@ def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
 
 
 def _paired(gone: Sequence[Sentence], came: Sequence[Sentence]) -> list[tuple[Sentence | None, Sentence | None]]:
-    """Pair the sentences of one place with their rewordings, in the new order; the others stay alone."""
+    """Pair the sentences at a place with their rewordings, in the new order; the rest stay unpaired."""
     left = list(gone)
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
     for new in came:

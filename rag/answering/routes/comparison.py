@@ -1,7 +1,7 @@
-"""Compare two things side by side: a table of the same aspects of both, each cell citing its passage.
+"""Compare two things side by side, in a table with a row per aspect and a cited passage per cell.
 
-Aspects are rows of a table that has both as columns, columns of a table that has both as rows, headings that occur
-under both, and, failing these, sentences about each that share their words.
+Aspects come from the rows of tables with both names as columns, from the columns of tables with both names as rows,
+from headings below both names, and otherwise from sentences about each name with shared words.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rag.retrieval.bm25.index import tokenize
 from rag.types import DocumentChunk
 
 MOST_ASPECTS = 20
-#: With fewer rows of tables, sentences of the text are compared too.
+#: With fewer table rows, sentences from the text are compared too.
 FEWEST_ASPECTS = 6
-#: Words that two sentences share beside the names, to speak of the same.
+#: Words two sentences must share beside the names to be about the same subject.
 LEAST_SHARED = 2
-#: A "not" tells two sentences apart that say the same otherwise.
+#: Lowest likeness of two sentences for comparing their negations.
 LEAST_ALIKE_DENIED = 0.5
-#: The share of common words they then need, and the number of sentences of a section that are compared.
+#: Lowest likeness of two compared sentences, and the most sentences compared in a section.
 LEAST_ALIKE, MOST_SENTENCES = 0.34, 24
 MOST_CELL_CHARACTERS = 300
 LABEL_WORDS = 3
@@ -42,7 +42,7 @@ AROUND_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Aspect:
-    """A row of the comparison; texts with their markers."""
+    """A row in the comparison; the texts include their markers."""
 
     label: str
     one: str
@@ -50,7 +50,7 @@ class Aspect:
 
 
 def bare_name(name: str) -> str:
-    """Return a name without article, quotation marks and the kind of thing it is: "the Standard plan" is "Standard"."""
+    """Strip article, quotation marks and kind from a name: "the Standard plan" gives "Standard"."""
     name = name.strip(" \"'“”„«»")
     while (shorter := AROUND_NAME.sub("", name)) != name and shorter:
         name = shorter
@@ -63,9 +63,9 @@ def compare(
     names: tuple[str, str],
     language: str,
 ) -> QuotedReply | None:
-    """Return a table that compares two names; None if the documents have nothing to compare.
+    """Return a table comparing two names, or `None` if the documents have nothing to compare.
 
-    `sides` are the documents named after each of the two; `both` are documents about both, most telling first.
+    `sides` are the documents named after each side; `both` are documents about both, most relevant first.
     """
     passages = NumberedPassages()
     aspects = _first_aspects(_from_tables(contents, names, passages) for contents in both)
@@ -122,7 +122,7 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedP
                 if aspects:
                     break
             elif _is_run_together(line, names):
-                # Rows follow up to the first line that is a sentence.
+                # Rows follow until the first line with a sentence.
                 order = line.casefold().find(names[0].casefold()) < line.casefold().find(names[1].casefold())
                 for row in lines[place + 1 :]:
                     pair = split_pair(row)
@@ -137,7 +137,7 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedP
 def _rows_of_names(
     contents: Contents, part: OutlineSection, lines: Sequence[str], names: tuple[str, str], passages: NumberedPassages
 ) -> list[Aspect]:
-    """Return a table in which the names are rows: its heads are the aspects."""
+    """Read a table with the names as rows; its heads are the aspects."""
     heads = cells(lines[0])
     rows: dict[int, tuple[list[str], str]] = {}
     for line in lines[1:]:
@@ -157,7 +157,7 @@ def _rows_of_names(
 
 
 def _is_run_together(line: str, names: tuple[str, str]) -> bool:
-    """Tell whether a line is the head of a table whose cells have run together: few words, both names at its end."""
+    """Whether a line is the head of a table with merged cells: few words, with both names at the end."""
     if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
         return False
     first, second = (re.escape(name) for name in names)
@@ -169,7 +169,7 @@ def _aspect(label: str, one: str, other: str, marker: str) -> Aspect:
 
 
 def _from_sections(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
-    """Return headings below the one name and below the other that are called the same."""
+    """Pair equal headings below the first and below the second name."""
     below = []
     for name, rival in (names, names[::-1]):
         named = [p for p in contents.parts if _has(p.path, name) and not _has(p.path, rival)]
@@ -200,7 +200,7 @@ def _shared_headings(
         pair = _most_telling_pair(part, match, known, one.document.language)
         if pair is not None:
             found.append((pair[0], place, part, match, pair[1], pair[2]))
-    # The rows that tell the two apart come first, then all others in the document's order.
+    # Rows showing a difference come first, then all others in the document's order.
     found.sort(key=lambda row: (-row[0], row[1]))
     aspects = []
     for _, _, part, match, first, second in found:
@@ -216,7 +216,11 @@ def _shared_headings(
 def _most_telling_pair(
     part: OutlineSection, match: OutlineSection, known: frozenset[str], language: str
 ) -> tuple[float, str, str] | None:
-    """Return what two sections say of the same, and how much it tells: 2 for other figures, 1 for a "not", else 0."""
+    """Return the best pair of sentences on the same subject, with a rank.
+
+    The rank is 2 for different figures, 1 for a "not", 0 for any other difference, and -1 for the sections' first
+    telling sentences if no pair has the same subject.
+    """
     sides = [
         [
             (sentence, frozenset(tokenize(sentence, language)) - known)
@@ -225,7 +229,7 @@ def _most_telling_pair(
         ][:MOST_SENTENCES]
         for side in (part, match)
     ]
-    # What both say word for word tells nothing apart.
+    # Sentences in both sections show no difference.
     both = {said for said, _ in sides[0]} & {said for said, _ in sides[1]}
     sides = [[(said, terms) for said, terms in side if said not in both] for side in sides]
     best: tuple[float, float, str, str] | None = None
@@ -263,7 +267,7 @@ def _from_sentences(
     passages: NumberedPassages,
     language: str,
 ) -> list[Aspect]:
-    """Pair sentences about one name alone with those about the other that share most of their words."""
+    """Pair sentences about a single name with the rival's sentences which share most of their words."""
     own: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
     both = frozenset(term for name in names for term in tokenize(name, language))
     for documents, name, rival in zip(sides, names, names[::-1], strict=True):
@@ -297,7 +301,7 @@ def _from_sentences(
 
 
 def _label(sentence: str, shared: frozenset[str], counts: Counter[str], language: str) -> str:
-    """Return the common subject of two sentences: the rarest of their shared words, as written."""
+    """Return the common subject of two sentences: the rarest shared words, as written."""
     words: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_]{3,}(?:-[^\W\d_]+)*", sentence):
         for term in shared.intersection(tokenize(word, language)):

@@ -30,23 +30,23 @@ from rag.text.spans import section_paths
 from rag.text.tokens import estimate_tokens
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, Section, sections_from_json
 
-#: The most documents searched for the one that a question names.
+#: The most documents searched for the document a question names.
 MOST_DOCUMENTS = 2_000
-#: Up to this size all documents of a collection are read to find a passage by its words: about 0.1 s.
+#: The largest collection whose documents are all read to find a passage by words; takes about 0.1 s.
 MOST_PASSAGES = 20_000
 #: Shorter lines are headings and longer lines whole paragraphs: neither sums up a section.
 TELLING_CHARACTERS = (30, 420)
-#: How many sentences of a section are searched for a word of its heading.
+#: The most sentences in a section searched for a word from its heading.
 MOST_LOOKED_AT = 6
-#: Words of at least this many letters are compared by their beginning.
+#: Words with at least this many letters are compared by their first letters.
 STEM_LETTERS = 6
-#: Two of them joined by " › " make a path.
+#: Joins headings into a path.
 SEPARATOR = " › "
 
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDocument:
-    """A document that a question may mean."""
+    """A document a question may mean."""
 
     id: UUID
     original_id: UUID
@@ -65,7 +65,7 @@ class WholeDocument:
 
 @dataclass(frozen=True)
 class OutlineSection:
-    """The text below one heading. `chunk` is the passage in which the text begins, None if no passage holds it."""
+    """The text below a heading. `chunk` is the passage where the text starts, or `None` without a passage."""
 
     title: str
     path: str
@@ -87,15 +87,13 @@ class Contents:
         return [chunk.start_character for chunk in self.chunks]
 
     def chunk_at(self, position: int) -> DocumentChunk | None:
-        """Return the passage of a place in the text."""
+        """Return the passage at a position in the text."""
         if not self.chunks:
             return None
         return self.chunks[max(0, bisect_right(self._starts, position) - 1)]
 
     def chunk_with(self, sentence: str, near: int) -> DocumentChunk | None:
-        """Return the passage that has a sentence, looked for from a place in the text on; the one of the place
-        otherwise.
-        """
+        """Return the passage with a sentence, searching from a position on; else the passage at the position."""
         at = self.chunk_at(near)
         if at is None:
             return None
@@ -105,7 +103,7 @@ class Contents:
 
 
 class NumberedPassages:
-    """Passages that are cited, each once, numbered in the order in which they are first needed."""
+    """Cited passages, each only once, numbered in order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[UUID, int] = {}
@@ -134,13 +132,13 @@ class NumberedPassages:
                     **of_post(document.metadata),
                     is_corrected="corrected_pages" in chunk.metadata,
                     folder=document.folder,
-                    score=0.0,  # the whole document is cited, without a search that would score it
+                    score=0.0,  # the whole document is cited, without a search and its scores
                 )
             )
         return f" [{self._numbers[chunk.id]}]"
 
     def in_full(self, number: int) -> str:
-        """Return a passage for the language model: its number, document, date, page and section above its text."""
+        """Return a passage for the language model, with number, document, date, page and section above the text."""
         citation = self.citations[number - 1]
         return f"{self._place(citation)}\n{citation.passage}"
 
@@ -163,7 +161,7 @@ class NumberedPassages:
 
 
 class ReadableDocuments:
-    """The documents that may answer a question: its collection, narrowed by the asker's choice."""
+    """The documents which may answer a question: its collection, limited to the asker's choice."""
 
     def __init__(self, database: Database, question: Question) -> None:
         self._database = database
@@ -179,7 +177,7 @@ class ReadableDocuments:
 
     @cached_property
     def _allowed(self) -> list[UUID] | None:
-        """Return the documents that meet the asker's conditions; None if there are no conditions."""
+        """Return the documents within the asker's conditions, or `None` without conditions."""
         filters = replace(self._filters, document_ids=tuple(self._chosen))
         if filters.is_empty:
             return None
@@ -193,7 +191,7 @@ class ReadableDocuments:
     def documents(
         self, *, words: Sequence[str] | None = None, has_versions: bool = False, limit: int = MOST_DOCUMENTS
     ) -> list[WholeDocument]:
-        """Return the documents, newest first; with words those that have all of them in their title or headings."""
+        """Return the documents, newest first; with `words`, only documents with all words in title or headings."""
         return self._database.fetch_all(
             self._who,
             "whole_documents",
@@ -206,7 +204,7 @@ class ReadableDocuments:
         )
 
     def naming(self, words: Sequence[str], *, limit: int) -> list[UUID]:
-        """Documents with passages that have all of these words; none in a collection too large to look through."""
+        """Return the documents with passages holding all words; empty if the collection is too large to search."""
         with self._database.transaction(self._who) as connection:
             if self._allowed is None:
                 where = {**self._where, "limit": MOST_PASSAGES + 1}
@@ -217,7 +215,7 @@ class ReadableDocuments:
             return [row[0] for row in connection.execute(queries["whole_documents_naming"], where)]
 
     def versions(self, document: WholeDocument) -> list[WholeDocument]:
-        """Return the versions of a document that are kept, oldest first; the last one answers."""
+        """Return a document's stored versions, oldest first; the last version answers questions."""
         return self._database.fetch_all(
             self._who,
             "kept_versions",
@@ -227,7 +225,7 @@ class ReadableDocuments:
         )
 
     def pages(self, document: WholeDocument) -> list[DocumentPage]:
-        """Return the pages of a document with their text."""
+        """Return a document's pages with their text."""
         return self._database.fetch_all(
             self._who, "find_pages", DocumentPage, document_id=document.id, limit=None, offset=0
         )
@@ -240,7 +238,7 @@ class ReadableDocuments:
         return sorted(sections_from_json(stored), key=lambda section: section.start)
 
     def contents(self, document: WholeDocument) -> Contents:
-        """Return everything a document says, section by section; passage by passage where it has no headings."""
+        """Return the document's whole text by section, or by passage if it has no headings."""
         chunks = self._database.fetch_all(
             self._who,
             "find_chunks",
@@ -266,9 +264,9 @@ class ReadableDocuments:
 
 
 def telling_sentence(text: str, title: str = "") -> str:
-    """Return the first telling sentence in a text: no heading, no table row, no question; "" if there is none.
+    """Return the first telling sentence (no heading, table row or question), or "".
 
-    With the title of the section, sentences sharing a word with it come first: openings are often about the company.
+    With the section's title, sentences sharing a word with it come first, because openings are often about the company.
     """
     found = [sentence for sentence in sentences(text) if is_telling(sentence)]
     stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}
@@ -288,7 +286,7 @@ def is_telling(sentence: str) -> bool:
 
 
 def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
-    """Return the sections that passages were cut by, each once; a passage without a section is a part by itself."""
+    """Group passages by section; a passage without a section is a part by itself."""
     parts: list[OutlineSection] = []
     for chunk in chunks:
         if parts and chunk.section and chunk.section == parts[-1].path:
@@ -301,12 +299,12 @@ def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
 
 
 def _text_of(chunks: Sequence[DocumentChunk]) -> str:
-    """Return the document's text put together from its passages, every character in its place."""
+    """Rebuild the document's text from its passages, with every character at its position."""
     end = max((chunk.end_character for chunk in chunks), default=0)
     characters = ["\n"] * end
     for chunk in chunks:
         length = chunk.end_character - chunk.start_character
-        # A chunker may have put the header of a table before the text.
+        # A chunker may put a table header before the text.
         characters[chunk.start_character : chunk.end_character] = (
             chunk.content[-length:].ljust(length) if length else ""
         )
@@ -314,7 +312,7 @@ def _text_of(chunks: Sequence[DocumentChunk]) -> str:
 
 
 def _below(title: str, body: str) -> str:
-    """Return the text of a section without its heading, which may run over two lines."""
+    """Return a section's text without its heading, which may span several lines."""
     wanted = " ".join(title.split())
     lines = body.splitlines()
     for count in (1, 2, 3):
@@ -323,7 +321,7 @@ def _below(title: str, body: str) -> str:
     return body
 
 
-#: Words that name no kind of document have to be so much of a title: "vacation" alone is not "Vacation policy 2026".
+#: Share of a title required from words other than document kinds: "vacation" alone is not "Vacation policy 2026".
 LEAST_OF_TITLE = 0.5
 #: Documents offered to choose from; a reader can name any other.
 MOST_CHOICES = 6
@@ -331,7 +329,7 @@ YEAR_OR_NUMBER = re.compile(r"\d+")
 
 
 def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
-    """Return documents by titles that tell them apart: where equal, with the folder, the file's name and the day."""
+    """Label documents by title; equal titles get the folder, the file name and the day too."""
     return distinct_labels(
         documents,
         lambda document: document.id,
@@ -345,9 +343,9 @@ def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
 def documents_meant(
     library: ReadableDocuments, subject: str, *, language: str, earlier: Sequence[str] = ()
 ) -> list[WholeDocument]:
-    """Return the documents that a question's words name, newest first; none if they name no document.
+    """Return the documents named in a question, newest first; empty if the words name no document.
 
-    `earlier` are the messages before it, the latest first: "summarise it" refers to a document mentioned there.
+    `earlier` are the previous messages, latest first: "summarise it" refers to a document mentioned there.
     """
     terms = frozenset(tokenize(subject, language))
     everything = library.documents()
@@ -376,13 +374,13 @@ def documents_meant(
             for term in terms - held
             if not (kinds & kinds_in(document.title) and (term in of_kinds or kinds_in(term)))
         }
-        # A kind said in another language than the title's is not among its terms.
+        # A kind named in a different language than the title's is missing in the title's terms.
         said = frozenset(term for term in terms if not ((term in of_kinds or kinds_in(term)) and term not in held))
         if missing or not (said or kinds):
             continue
         shared = len(said & held)
         words = {term for term in tokenize(document.title, language) if not YEAR_OR_NUMBER.fullmatch(term)}
-        # A file may be called otherwise than its title: "burlg.md".
+        # A file's name may differ from its title: "burlg.md".
         file = frozenset(tokenize(re.sub(r"[_.-]+", " ", document.file_name.rpartition(".")[0]), language))
         is_file = bool(file) and file <= terms
         if not names_a_kind(subject) and not is_file and shared < LEAST_OF_TITLE * max(1, len(words)):
@@ -394,8 +392,9 @@ def documents_meant(
 
 
 def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
-    """Return the documents that a mere kind, as in "the plan", may mean although no title says it: few, and more than
-    one, that have it in a heading. One alone may be about something else.
+    """Return the documents with a kind of document, as in "the plan", only in their headings.
+
+    The result has at least two and at most a few documents, because a single document may be about something else.
     """
     if not mere:
         return []
@@ -405,7 +404,7 @@ def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language:
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:
-    """Return the terms of a document's title, folder and file's name, in its own language and in the question's."""
+    """Return the terms in a document's title, folder and file name, in its language and in the question's."""
     names = (
         f"{known_by(document.title, document.folder)} {re.sub(r'[_.-]+', ' ', document.file_name)} {document.file_name}"
     )

@@ -27,7 +27,7 @@ class Edition:
     document: WholeDocument
     begins: date
     number: int
-    #: The mark as written; the first day if one is set.
+    #: The mark as written, or the first day if set.
     words: str
 
     @property
@@ -38,10 +38,10 @@ class Edition:
 def two_editions(
     documents: Iterable[WholeDocument], meant: Sequence[WholeDocument], since: str
 ) -> tuple[Edition, Edition] | None:
-    """Return an earlier and a later edition of the work meant; None without two.
+    """Return an earlier and a later edition of the requested work, or `None` without two editions.
 
-    Years in `since`, the question's words for the time between, choose the editions; otherwise an edition is compared
-    with its predecessor. Without a document meant, there has to be exactly one work of several editions.
+    Years in `since`, the question's words for the period, choose the editions; without years, an edition is compared
+    with its predecessor. If no document is named, exactly one work must have several editions.
     """
     works: dict[tuple[str, ...], list[Edition]] = {}
     for document in documents:

@@ -1,7 +1,7 @@
 """List everything of a kind in the documents: headings, list items and table rows, each with its passage.
 
-The subject is matched with the first column of a table, with a heading (its lists, tables and sub-headings are then
-listed), or with the title of a document (its outline is then listed).
+The subject is matched with a table's first column, with a heading (to list its lists, tables and sub-headings), or with
+a document's title (to list its outline).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MOST_ENTRIES = 40
 #: Documents that are listed from.
 MOST_DOCUMENTS = 5
 MOST_CHARACTERS = 240
-#: A row of a table whose cells have run together is short and no sentence.
+#: A table row with merged cells is short and no sentence.
 LONGEST_ROW = 90
 MOST_HEAD_WORDS = 8
-#: A heading with so many below it names a chapter: its headings are listed.
+#: A heading with at least this many headings below names a chapter: its headings are listed.
 FEWEST_HEADINGS = 8
 #: No denial: "including but not limited to".
 NOT_LIMITED = re.compile(
@@ -44,14 +44,14 @@ ENDING = re.compile(r"[.!?:;,。！？]$")
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the list with its marker, below a heading."""
+    """A line in the list with its marker, below a heading."""
 
     heading: str
     text: str
 
 
 def candidates(library: ReadableDocuments, subject: str, meant: Sequence[WholeDocument]) -> list[WholeDocument]:
-    """Return the documents that may list something: those named, else those whose title or headings have the words."""
+    """Return the documents which may hold a list: the named documents, else by words in title or headings."""
     if meant:
         return list(meant[:MOST_DOCUMENTS])
     words = [beginning(word) for word in re.findall(r"\w{2,}", subject.lower())]
@@ -61,7 +61,7 @@ def candidates(library: ReadableDocuments, subject: str, meant: Sequence[WholeDo
 
 
 def _speaking_of(library: ReadableDocuments, words: Sequence[str]) -> list[WholeDocument]:
-    """Return those with passages that have all of the words, where no title or heading has them."""
+    """Return the documents with passages holding all words, for words missing in titles and headings."""
     wanted = library.naming(words, limit=MOST_DOCUMENTS)
     by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if wanted else {}
     return [by_id[document_id] for document_id in wanted if document_id in by_id]
@@ -73,7 +73,7 @@ def beginning(word: str) -> str:
 
 
 def list_all(documents: Sequence[Contents], subject: str, language: str) -> QuotedReply | None:
-    """List all matches; None without a match."""
+    """List all matches, or return `None` without a match."""
     passages = NumberedPassages()
     lines: list[str] = []
     count, left = 0, 0
@@ -121,7 +121,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
     for part in named:
         below = [p for p in contents.parts if p.path.startswith(f"{part.path} › ")]
         if len(below) >= FEWEST_HEADINGS:
-            # For the title of a whole chapter, list its headings; everything below them would be the chapter itself.
+            # For a chapter's title, list its headings; everything below would be the whole chapter.
             for inner in _highest(below):
                 sentence = telling_sentence(inner.text, inner.title)
                 if sentence:
@@ -148,18 +148,16 @@ def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
 
 
 def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is_asked_negated: bool) -> Iterator[str]:
-    """Yield the items of a list that a sentence opens which says what they are: "Lessons that the programme
-    covers:".
-    """
+    """Yield the items of a list opened by a sentence naming the subject: "Lessons that the programme covers:"."""
     units = units_of(part.text)
     for place, unit in enumerate(units):
         if not unit.text.endswith((":", "：")) or unit.kind in ("row", "column"):
             continue
-        # "These are: …" means what the sentence before names.
+        # "These are: …" refers to the subject of the previous sentence.
         before = units[place - 1].text if place and POINTS_BACK.match(unit.text) else ""
         if not terms <= frozenset(tokenize(f"{before} {unit.text}", language)):
             continue
-        # "Things that are not covered:" begins the opposite list.
+        # "Things that are not covered:" opens the opposite list.
         if is_negated(NOT_LIMITED.sub("", f"{before} {unit.text}"), language) and not is_asked_negated:
             continue
         for item in units[place + 1 :]:
@@ -169,7 +167,7 @@ def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is
 
 
 def _rows_headed(part: OutlineSection, terms: frozenset[str], language: str) -> list[str]:
-    """Return the rows of a table with these terms in the head of its first column."""
+    """Return the rows of a table with these terms in the head of the first column."""
     lines = part.text.splitlines()
     for place, line in enumerate(lines):
         heads = cells(line)
@@ -216,7 +214,7 @@ def _row_text(row: str) -> str:
 
 BAR = re.compile(r"\s*(?:\||\t)\s*")
 RULE = re.compile(r"[\s|:+-]+")
-#: A value at the end of a row whose cells have run together.
+#: A value at the end of a row with merged cells.
 VALUE = (
     r"(?:not covered|not included|not available|none|yes|no|n/a|included|full|–|-"
     r"|niet gedekt|geen|ja|nee|nicht versichert|keine?|nein|없음|해당 없음|미보장|보장"
@@ -227,7 +225,7 @@ HALVES = re.compile(r"(?P<label>\S.*?)\s+(?P<one>\S.*\S)\s+(?P=one)")
 
 
 def cells(line: str) -> list[str]:
-    """Return the cells of a row; none for a line that is no row of a table with bars or tabs."""
+    """Split a table row by bars or tabs; empty for other lines."""
     if "|" not in line and "\t" not in line:
         return []
     line = line.strip()
@@ -244,7 +242,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def split_pair(line: str) -> tuple[str, str, str] | None:
-    """Split a row whose cells have run together into its label and two values; None if that is not possible."""
+    """Split a row with merged cells into its label and two values, or return `None`."""
     said = " ".join(line.split())
     for pattern in (HALVES, TWO_VALUES):
         if match := pattern.fullmatch(said):
@@ -254,7 +252,7 @@ def split_pair(line: str) -> tuple[str, str, str] | None:
 
 
 def columns_of(heads: Sequence[str], names: tuple[str, str]) -> tuple[int, int] | None:
-    """Return the columns of two names; None unless each name has a separate column."""
+    """Return the columns of two names, or `None` unless each name has a separate column."""
     places = []
     for name in names:
         found = [place for place, head in enumerate(heads) if place and _names(head, name)]

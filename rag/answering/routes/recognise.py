@@ -25,15 +25,15 @@ from rag.types import Usage
 RouteName = Literal["summary", "listing", "comparison", "changes"]
 #: The order in which they are tried: "summarise the changes in the handbook" asks for the changes.
 ROUTES: tuple[RouteName, ...] = ("changes", "comparison", "listing", "summary")
-#: Nobody needs more words to ask for one of these; a longer message says something else.
+#: The longest message which can be a route's request; a longer message says something else.
 LONGEST = 200
 QUOTED = re.compile(r"[“\"«「『„](?P<label>[^”\"»」』“]{1,200})[”\"»」』“]")
-#: Replaces a quoted name while the words around it are read.
+#: Replaces a quoted name while the surrounding words are read.
 MASK = "“¤”"
 #: Of a section: "2.2", "5:4", "12a".
 NUMBER = r"\d{1,4}(?:[.:]\d{1,3}){0,4}[a-z]?"
 YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
-#: Words that may ask for one of these in any context; a model then decides.
+#: Words which may be a route's request in any context; a model then decides.
 UNSURE = re.compile(
     r"\b(?:summari[sz]e|(?:a|the) summary of|gist of|in a nutshell|tl;?dr|key points of|samenvat\w*|zusammenfass\w*"
     r"|résum\w*|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*"
@@ -53,20 +53,20 @@ class Recognised:
     #: The two sides of a comparison.
     one: str = ""
     other: str = ""
-    #: The point in time from which changes count, as the question puts it.
+    #: The start of the period for changes, in the question's words.
     since: str = ""
     #: For coming changes, the last day on which they may begin; None for past changes.
     until: date | None = None
     #: The asker has read the price and said yes.
     is_confirmed: bool = False
-    #: The language of its wording; "" if a model interpreted the message.
+    #: The wording's language, or "" if a model interpreted the message.
     language: str = field(default="", compare=False)
-    #: The message without a "yes," at its beginning.
+    #: The message without a "yes," at the start.
     text: str = field(default="", compare=False)
 
 
 def recognise(text: str, *, language: str) -> Recognised | None:
-    """Return the route that a message is worded for; None for an ordinary question. `language` is the asker's."""
+    """Return the route matching a message's wording, or `None` for an ordinary question. `language` is the asker's."""
     if len(text) > LONGEST:
         return None
     found = [asked for code in _order(language) if (asked := _recognised_in(text, code)) is not None]
@@ -75,7 +75,7 @@ def recognise(text: str, *, language: str) -> Recognised | None:
 
 
 def recognise_coming(text: str, *, language: str) -> Recognised | None:
-    """Recognise a question about coming changes without its day: "What changes?" from "What changes in May?"."""
+    """Recognise a question about coming changes without its day: "What changes?" for "What changes in May?"."""
     said = _said(text)
     for code in _order(language):
         for pattern in _wordings(code).coming:
@@ -85,7 +85,7 @@ def recognise_coming(text: str, *, language: str) -> Recognised | None:
 
 
 def recognise_section(text: str, *, language: str) -> tuple[str, str] | None:
-    """Return the number of the section asked for and the words for its document, "" without any.
+    """Return the requested section number and the words for its document ("" without a document).
 
     "What does section 2.2 of the handbook say?" gives ("2.2", "the handbook").
     """
@@ -105,7 +105,7 @@ def _recognised_in(text: str, code: str) -> Recognised | None:
     wordings = _wordings(code)
     asked, is_confirmed = _without_yes(text, code)
     said = _said(asked)
-    # An "and" within a name joins nothing.
+    # An "and" inside a name does not separate.
     labels = [label[0] for label in QUOTED.finditer(said)]
     masked = QUOTED.sub(MASK, said)
     for route in ROUTES:
@@ -135,7 +135,7 @@ def _small_words(text: str, code: str) -> int:
 
 
 def without_yes(text: str) -> tuple[str, bool]:
-    """Take "yes," from the beginning of a message; also return whether it was there."""
+    """Remove "yes," from the start of a message; also return whether it was there."""
     found = (_without_yes(text, code) for code in _order(""))
     return next((rest for rest in found if rest[1]), (text, False))
 
@@ -159,20 +159,20 @@ def may_be_meant(text: str) -> bool:
 
 
 def quoted_label(subject: str) -> str:
-    """Return the name in quotation marks; "" without one."""
+    """Return the name in quotation marks, or ""."""
     found = QUOTED.search(subject)
     return found["label"].strip() if found else ""
 
 
 def names_a_kind(subject: str) -> bool:
-    """Tell whether words name a kind of document, such as "handbook", in any language."""
+    """Whether the words name a kind of document, such as "handbook", in any language."""
     return any(_wordings(code).documents.search(subject) for code in _order(""))
 
 
 def words_of_a_kind(subject: str) -> list[str]:
-    """Return the words for a kind of document if there are no other telling words, as in "the plan"; else none.
+    """Return the words for a kind of document if no other words carry meaning, as in "the plan"; else an empty list.
 
-    Stop words of all languages are left out: "Resume el plan" may be read as French.
+    Stop words in all languages are ignored: "Resume el plan" may be read as French.
     """
     telling = [word for word in re.findall(r"\w+", subject.lower()) if all(tokenize(word, code) for code in _order(""))]
     kinds = [word for word in telling if any(_wordings(code).documents.fullmatch(word) for code in _order(""))]
@@ -180,20 +180,21 @@ def words_of_a_kind(subject: str) -> list[str]:
 
 
 def means_any(subject: str, language: str) -> bool:
-    """Tell whether words name no document in particular: "it", "this document", or nothing but stopwords."""
+    """Whether the words name no document in particular: "it", "this document", or only stop words."""
     telling = [word for word in re.findall(r"\w+", subject.lower()) if tokenize(word, language)]
     return all(any(_wordings(code).any.fullmatch(word) for code in _order("")) for word in telling)
 
 
 def kinds_in(text: str) -> frozenset[int]:
-    """Return the kinds of document that a text names, alike in all languages; for a title in another one than the
-    question.
+    """Return the kinds of document named in a text, as numbers equal in all languages.
+
+    This matches a title in a different language than the question's.
     """
     return frozenset(number for number, pattern in enumerate(_kinds()) if pattern.search(text))
 
 
 def kind_terms(text: str, language: str) -> frozenset[str]:
-    """Return the terms of the words that name kinds of document; in a script without spaces one word has several."""
+    """Return the terms of words for kinds of document; a word in a script without spaces has several terms."""
     found = (match[0] for pattern in _kinds() for match in pattern.finditer(text))
     return frozenset(term for word in found for term in tokenize(word, language))
 
@@ -273,7 +274,7 @@ SCHEMA = {
 
 
 def recognise_by_model(model: ChatModel, text: str) -> tuple[Recognised | None, Usage | None]:
-    """Return the route that a model reads in a message, and what asking took; no route where it fails or names none."""
+    """Let a model choose a message's route, if any, and return the usage too."""
     try:
         reply = model.complete(
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA

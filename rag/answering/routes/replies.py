@@ -1,4 +1,4 @@
-"""Word the reply of a route: in the phrases of its language, or by the model, which asks first at a high cost."""
+"""Word a route's reply with fixed phrases or by the model; an expensive reply asks the reader first."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from rag.answering.sentences import FOOTNOTE
 from rag.text.tokens import estimate_tokens
 from rag.types import Citation, Outcome, Usage
 
-#: What the rules and the question around a part's passages come to.
+#: Tokens for the rules and the question around a part's passages.
 AROUND_TOKENS = 400
-#: Ten times the cost of an ordinary answer by a large model: above it the asker has to agree first.
+#: The largest cost in dollars without asking first: ten times an ordinary answer by a large model.
 MOST_UNASKED = Decimal("0.10")
 #: The same for a model without a known price, at 2.50 dollars a million.
 MOST_TOKENS_UNASKED = 40_000
 #: Beyond this, a comparison or list gives the model only the findings and not their passages.
 MOST_PASSAGE_TOKENS = 12_000
-#: The longest comparison or list that a model may write.
+#: The most tokens for a comparison or list written by a model.
 OUTPUT_TOKENS = 900
 
-#: Estimates the cost of a call; None without a known price.
+#: Estimates a call's cost; `None` without a known price.
 Price = Callable[[Usage], Decimal | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPart:
-    """A part of a document for the language model: its heading, and the passages it may cite by their numbers."""
+    """A part of a document for the language model: its heading, and the numbers of the passages it may cite."""
 
     heading: str
     #: Pages, for documents without a heading.
@@ -44,36 +44,36 @@ class ModelPart:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteReply:
-    """A route's reply: text that cites its passages by number. With `parts`, the language model writes instead."""
+    """A route's reply: text with cited passage numbers. With `parts`, the language model writes the text instead."""
 
     text: str
     citations: tuple[Citation, ...] = ()
     outcome: Outcome = Outcome.ANSWERED
-    #: What the asker probably says next, to choose from.
+    #: Likely next messages, offered to the asker.
     follow_ups: tuple[str, ...] = ()
     parts: tuple[ModelPart, ...] = ()
-    #: What the model does with them: a comparison and a list are one call, a summary is one for each part.
+    #: The model's task: comparisons and listings take one call, a summary takes a call per part.
     task: Literal["summary", "comparison", "listing"] = "summary"
     #: The language, ISO 639-1.
     language: str = ""
 
 
 class QuotedReply(NamedTuple):
-    """What a comparison or a list comes to in the documents' own words, and the passages that it was made from."""
+    """A comparison or list in the documents' words, and the passages used."""
 
     reply: RouteReply
     passages: NumberedPassages
 
 
 def say(name: str, language: str, **values: object) -> str:
-    """Return a sentence of `phrases.toml` in a language (ISO 639-1), in English where there is none."""
+    """Return a sentence from `phrases.toml` in a language (ISO 639-1), else in English."""
     table = _table()
     texts = table.get(language.split("-")[0].lower(), table["en"])
     return texts[name].format(**values)
 
 
 def ask_which(documents: Sequence[WholeDocument], language: str, question: str, **values: str) -> RouteReply:
-    """Ask back: which of several documents? `question` names the phrase to offer for each, with `values`."""
+    """Ask which document is meant. `question` names the phrase offered for each document, filled with `values`."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents[:MOST_CHOICES]]
     lines = [say("which", language), "", *(f"- {label}" for label in offered)]
@@ -84,7 +84,7 @@ def ask_which(documents: Sequence[WholeDocument], language: str, question: str, 
 
 
 def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteReply:
-    """Ask which two of several documents are to be compared."""
+    """Ask which two documents to compare."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents]
     pairs = list(combinations(offered, 2))[:MOST_CHOICES]
@@ -96,9 +96,7 @@ def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteRep
 
 
 def cell(text: str) -> str:
-    """Return a text as it fits into a cell of a Markdown table or a line of a list, without what looks like a
-    citation.
-    """
+    """Prepare a text for a Markdown table cell or a list line, without footnote marks resembling citations."""
     return " ".join(FOOTNOTE.sub("", text).replace("|", "/").split())
 
 
@@ -119,7 +117,7 @@ class Writer:
     provider: str
     model: str
     price: Price
-    #: The asker knows the cost and wants it.
+    #: Whether the asker has accepted the cost.
     is_confirmed: bool
 
     def worded(self, reply: RouteReply, passages: NumberedPassages, *, question: str, language: str) -> RouteReply:
@@ -150,9 +148,9 @@ class Writer:
         language: str,
         shown: RouteReply | None = None,
     ) -> RouteReply:
-        """Return the reply, or where writing it is expensive the cost and what there is without: the text of `shown`.
+        """Return the reply, or ask first if writing is expensive: state the cost and show the free text of `shown`.
 
-        `names` are the phrases that ask, with a price and without; `confirm` is the asker's yes.
+        `names` are the phrases for the question with and without a price; `confirm` is the asker's yes.
         """
         input_tokens = sum(estimate_tokens(part.context_text) + AROUND_TOKENS for part in reply.parts)
         expected = Usage(
@@ -175,6 +173,6 @@ class Writer:
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:
-    """Return how the sentences end that ask whether to write at a cost."""
+    """Return the endings of the sentences which ask whether to write at a cost."""
     names = ("estimate", "unpriced", "estimate_wording", "unpriced_wording")
     return [say(name, language, title="", cost="", tokens="")[-12:] for name in names]

@@ -19,14 +19,14 @@ from rag.answering.routes.replies import RouteReply, cell
 MOST_SEARCHED, MOST_QUOTED = 60, 3
 #: Characters quoted of a section.
 LONGEST_QUOTED = 900
-#: A line with a number of its own.
+#: A line starting with a number.
 NEXT_NUMBER = re.compile(r"\n[ \t]*(?:[^\W\d_]{1,12}\.? ?|§ ?)?\d+(?:[.:]\d+)*[.)]?[ \t]+(?=\w)")
 
 
 def documents_with(
     library: ReadableDocuments, number: str, among: Sequence[WholeDocument] | None
 ) -> list[WholeDocument]:
-    """Documents with a section of this number, newest first; `among` narrows the choice."""
+    """Return the documents with a section of this number, newest first; `among` limits the choice."""
     chosen = None if among is None else {document.id for document in among}
     named = library.documents(words=[number], limit=MOST_SEARCHED)
     heads = _heads(number)
@@ -45,7 +45,7 @@ def documents_with(
 
 
 def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
-    """Quote the section of each document, with a citation; None without text."""
+    """Quote each document's section with a citation, or return `None` without text."""
     passages = NumberedPassages()
     lines = []
     for contents in documents:

@@ -1,7 +1,7 @@
-"""Reply to small talk in one friendly line: a greeting, thanks, "who are you", a small insult or "write me a poem".
-Questions about the product, such as the number of documents, are answered here too.
+"""Reply to small talk in a friendly line: a greeting, thanks, "who are you", a small insult, "write me a poem".
 
-A message counts only if it is small talk alone: "Hi, how many days of leave do I have?" is a question.
+Questions about the product, such as the number of documents, are answered here too. A message must be small talk
+alone: "Hi, how many days of leave do I have?" is a question.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-#: Characters around the words that change nothing: punctuation, emoji and other symbols.
+#: Characters without meaning around the words: punctuation, emoji and other symbols.
 AROUND = re.compile(r"[^\w\s'’]+|_")
 PARTS = re.compile(r"[,;.!?。！？、，؟]+|\s[-–—]\s")
-#: A longer message is more than small talk.
+#: The longest message which can be small talk alone.
 LONGEST = 120
 #: A word this short is small talk only in the asker's own language: in English, "PA" may be a search.
 SHORTEST = 2
@@ -35,32 +35,32 @@ class Met(NamedTuple):
 
 
 def small_talk(text: str, *, language: str, reply_language: str = "") -> str | None:
-    """Return the friendly line that meets small talk; None for everything else.
+    """Return a friendly reply to small talk, or `None` for any other message.
 
-    `language` is the one the asker probably writes: it counts for words that several languages say alike. The line is
-    in `reply_language`, or where none is given in the language of the words.
+    `language` is the asker's likely language and decides for words shared by several languages. The reply is in
+    `reply_language`, or else in the language of the words.
     """
     if len(text) > LONGEST:
         return None
     if met := _met("small_talk", text, language, reply_language):
         return met.line
-    # "Hi! Who are you?" is met by what answers its last part; one part that is no small talk makes it a question.
+    # "Hi! Who are you?" gets the reply to its last part; a single part without small talk makes it a question.
     parts = [part for part in PARTS.split(text) if AROUND.sub("", part).strip()]
     found = [_met("small_talk", part, language, reply_language) for part in parts]
     return found[-1].line if len(found) > 1 and found[-1] and all(found) else None
 
 
 def about_product(text: str, *, language: str, reply_language: str = "") -> Met | None:
-    """Return what meets a question about the product itself, with places for its figures; None for everything else.
+    """Return the reply to a question about the product, with placeholders for figures, or `None` for other messages.
 
-    The kinds are `documents` (how many, which), `today`, `person` (to speak to somebody), `kept` (what is stored of
+    The kinds are `documents` (how many, which), `today`, `person` (talking to a person), `kept` (stored data about
     questions) and `instructions`. Languages as in `small_talk`.
     """
     return _met("about_product", text, language, reply_language) if len(text) <= LONGEST else None
 
 
 def _met(table: str, text: str, language: str, reply_language: str) -> Met | None:
-    # A capital "I" with a dot, as Turkish writes it, becomes two characters.
+    # Lower-casing the Turkish dotted capital "I" gives two characters.
     lowered = text.lower().replace("\u0307", "").replace("’", "'")
     said = " ".join(AROUND.sub(" ", lowered).split())
     if not said:

@@ -1,5 +1,7 @@
-"""Summarise a whole document: its outline with the first sentence of each section or, with a language model, its parts
-summarised one after the other, each from its own numbered passages.
+"""Summarise a whole document.
+
+Without a language model, the summary is the outline with each section's first sentence. With a model, the parts are
+summarised in turn, each from its numbered passages.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from rag.text.tokens import estimate_tokens
 
 #: Sections in an outline; of a document with more only the higher headings are shown.
 MOST_SECTIONS = 60
-#: Tokens of one part for a model: a small model still reads so much with care, and few calls are needed.
+#: Tokens per part: few enough for a small model to read with care, and few calls are needed.
 PART_TOKENS = 6_000
 PART_OUTPUT_TOKENS = 350
 
 
 def outline(contents: Contents, language: str) -> RouteReply:
-    """Return the document's outline in its own words, each section cited."""
+    """Return the document's outline in the document's words, with a citation per section."""
     passages = NumberedPassages()
     lines = [say("outline", language, title=contents.document.title), ""]
     written = _written(contents)
@@ -54,13 +56,13 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply
         confirm=say("yes", language) + say("summarise", language, title=title),
         output_tokens=PART_OUTPUT_TOKENS,
         language=language,
-        # The outline costs nothing and may be all that is wanted.
+        # The outline is free and may be all the asker wants.
         shown=without,
     )
 
 
 def _written(contents: Contents) -> list[OutlineSection]:
-    """Return the sections of an outline: all headings, or the higher ones where there are too many."""
+    """Return the sections for an outline: all headings, or only the higher levels if there are too many."""
     parts = [part for part in contents.parts if part.title or part.text.strip()]
     levels = sorted({part.level for part in parts}, reverse=True)
     for level in levels[:-1]:
@@ -70,13 +72,13 @@ def _written(contents: Contents) -> list[OutlineSection]:
     if len(parts) > 1 and _is_title(contents, parts[0]):
         parts = parts[1:]
     if len(parts) > MOST_SECTIONS:
-        # Without headings of several levels: evenly over the document.
+        # Without several heading levels, choose evenly over the document.
         parts = [parts[index * len(parts) // MOST_SECTIONS] for index in range(MOST_SECTIONS)]
     return parts
 
 
 def _without_level(parts: list[OutlineSection], level: int) -> list[OutlineSection]:
-    """Return the sections above a level, each including the text of the omitted sections below it."""
+    """Return the sections above a level, each with the text of the omitted sections below."""
     kept: list[OutlineSection] = []
     for part in parts:
         if part.level < level:
@@ -101,7 +103,7 @@ def _telling(contents: Contents, part: OutlineSection) -> str:
 
 
 def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
-    """Return the document's passages in their order, as many to a part as fit."""
+    """Divide the document's passages, in order, into parts of limited size."""
     parts: list[ModelPart] = []
     texts: list[str] = []
     numbers: list[int] = []
