@@ -54,7 +54,7 @@ NOT_APPLIED = N_(
 
 @dataclass(frozen=True)
 class CorrectionPlan:
-    """The effect and the estimated cost of saving a correction."""
+    """The effect and the estimated cost of a correction."""
 
     document: Document
     passages: int
@@ -94,7 +94,7 @@ class Corrections:
         return find_corrections(self._database, who, document.original_id or document.id)
 
     def plan(self, identity: Identity, document_id: UUID, page: int, text: str | None) -> CorrectionPlan:
-        """Estimate the cost of saving a text; None stands for the text as read. Raises the errors of `save`."""
+        """Estimate the cost of saving a text; `None` stands for the text as read. Raises the errors of `save`."""
         return self._planned(self._change(identity, document_id, page, text, None))
 
     def save(
@@ -106,12 +106,12 @@ class Corrections:
         *,
         seen: str,
     ) -> Document:
-        """Give a page this text, or with None the text as read. Returns the new version.
+        """Give a page this text, or restore the text as read with `None`. Returns the new version.
 
         `seen` is the fingerprint of the text before the change.
 
-        Raises `TextChanged` when somebody changed the page meanwhile, `StepNotPossible` while another version is made,
-        `BudgetSpent`, `NotFound`, and `InvalidInput` for a text that cannot be saved.
+        Raises `TextChanged` if somebody changed the page meanwhile, `StepNotPossible` while a different version is
+        being made, `BudgetSpent`, `NotFound`, and `InvalidInput` for an unusable text.
         """
         document = self._document(identity, document_id)
         with self._database.transaction(identity) as connection:
@@ -125,7 +125,7 @@ class Corrections:
         return self._document(identity, new_id)
 
     def dismiss(self, identity: Identity, document_id: UUID, correction_id: UUID) -> None:
-        """End a correction from the list of `not_applied`. Raises `NotFound`."""
+        """End a correction in the `not_applied` list. Raises `NotFound`."""
         document = self._document(identity, document_id)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
@@ -158,7 +158,7 @@ class Corrections:
         text: str | None,
         seen: str | None,
     ) -> _Change:
-        """Return the change that a new text makes."""
+        """Return the change made by a new text."""
         document = self._document(identity, document_id)
         if document.mime_type == EXPORT_TYPE:
             raise InvalidInput("Imported passages stay as they are. Upload the document itself to correct its text.")
@@ -353,10 +353,10 @@ def _md5(text: str) -> str:
 
 
 def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return the correction for each page, by number.
+    """Return the correction for each page, by page number.
 
-    The page with the number of the correction comes first. Without the same text there, it goes to the page with this
-    text, if there is exactly one.
+    A correction belongs to the page with its number. If the text there differs, the correction goes to the only page
+    with the right text, if any.
     """
     hashes = {page.number: read_hash(page.as_read) for page in pages}
     found: dict[int, PageCorrection] = {}
@@ -377,7 +377,7 @@ def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> d
 def of_page(
     number: int, pages: Sequence[DocumentPage], history: Sequence[PageCorrection]
 ) -> tuple[list[PageCorrection], PageCorrection | None]:
-    """Return the corrections of a page in all readings, and the current correction."""
+    """Return a page's corrections in all readings, and the current correction."""
     holding = placed([correction for correction in history if correction.is_latest], pages).get(number)
     known = holding.read_hash if holding else None
     return [c for c in history if number == c.page or c.read_hash == known], holding
@@ -401,7 +401,7 @@ def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage])
 
 
 def missing(history: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return corrections that fit a page but are missing in this version, by page: it was restored, or work failed."""
+    """Return corrections missing in this version, by page, after it was restored or work failed."""
     texts = {page.number: page.text for page in pages}
     holding = placed([correction for correction in history if correction.is_latest], pages)
     return {n: c for n, c in holding.items() if c.text_after is not None and c.text_after != texts[n]}
@@ -472,7 +472,7 @@ def store_texts(
 
 
 def with_corrected_pages(chunks: Sequence[Chunk], corrected: Iterable[int]) -> list[Chunk]:
-    """Note the numbers of corrected pages in the metadata of chunks."""
+    """Note the numbers of corrected pages in the chunks' metadata."""
     numbers = sorted(corrected)
     noted = []
     for chunk in chunks:

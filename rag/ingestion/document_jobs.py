@@ -30,7 +30,7 @@ from rag.types import Collection, Document, Step
 
 #: An administrator has to solve these outside the product; jobs wait, however long that takes.
 WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
-#: Worth a retry later: nothing is wrong with the document.
+#: Errors worth a later retry: the document itself is fine.
 TEMPORARY = (
     ProviderUnavailable,
     ProviderQuotaExhausted,
@@ -42,7 +42,7 @@ TEMPORARY = (
 
 
 class JobInterrupted(Exception):
-    """The application stops; the job goes on at its next start."""
+    """The application is stopping; the job continues at its next start."""
 
 
 class JobTaken(Exception):
@@ -50,11 +50,11 @@ class JobTaken(Exception):
 
 
 class DocumentGone(Exception):
-    """The document was deleted while it was worked on."""
+    """The document was deleted during the work."""
 
 
 class ModelChanged(Exception):
-    """The collection got another embedding model while the document was worked on; its vectors are made again."""
+    """The collection's embedding model changed during the work; the vectors are made again."""
 
 
 class JobQueue(Protocol):
@@ -65,7 +65,7 @@ class JobQueue(Protocol):
 
 @dataclass(frozen=True)
 class DocumentJob:
-    """A document with its collection, profile and prices, for the steps of the pipeline."""
+    """A document with its collection, profile and prices, for the pipeline's steps."""
 
     document: Document
     collection: Collection
@@ -78,7 +78,7 @@ class DocumentJob:
 
 
 class JobControl:
-    """Claims, watches and stops the jobs of one process. Thread-safe."""
+    """Claims, watches and stops the jobs of this process. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -98,17 +98,17 @@ class JobControl:
             raise JobInterrupted
 
     def wait(self, seconds: float) -> None:
-        """Wait; raise `JobInterrupted` as soon as the application stops."""
+        """Wait; raise `JobInterrupted` when the application stops."""
         if self._stopping.wait(seconds):
             raise JobInterrupted
 
     @contextmanager
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
-        """Hold the lock of a document, or of another job by its name.
+        """Hold the lock of a document, or of another job given by name.
 
-        The lock lasts as long as a transaction, so it is released when the process ends, however it ends. A restart of
-        the database releases it too, unnoticed by work that waits for a provider; therefore each process also keeps its
-        own list. Raises `JobTaken`, `TenantSuspended`.
+        The lock lasts as long as a transaction, so it is released when the process ends, however it ends. A database
+        restart also releases it, unnoticed by work waiting for a provider; so each process keeps a list too. Raises
+        `JobTaken` and `TenantSuspended`.
         """
         key = str(worked_on)
         with self._holding:
@@ -127,12 +127,12 @@ class JobControl:
                 self._held.discard(key)
 
     def stop_if_suspended(self, tenant_id: str) -> None:
-        """Raise `TenantSuspended` when nothing of this tenant may be processed now."""
+        """Raise `TenantSuspended` if this tenant is suspended and no work is allowed."""
         with self.database.transaction(tenant_id) as connection:
             require_active(connection)
 
     def job(self, tenant_id: str, document_id: UUID) -> DocumentJob:
-        """Load a document with what its steps need. Raises `DocumentGone`."""
+        """Load a document with everything its steps need. Raises `DocumentGone`."""
         found = find_documents(self.database, tenant_id, document_id=document_id)
         if not found:
             raise DocumentGone
@@ -146,7 +146,7 @@ class JobControl:
 
 
 def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
-    """Return a collection that existed a moment ago. Raises `DocumentGone` when it has been deleted since."""
+    """Return a collection which existed a moment ago. Raises `DocumentGone` if it was deleted since."""
     found = find_collections(database, tenant_id, collection_id=collection_id)
     if not found:
         raise DocumentGone
@@ -174,7 +174,7 @@ def hold(connection: Connection, job: DocumentJob) -> None:
 
 
 def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
-    """Return the parameters of `note_progress`; with `started`, the time since then is added to the document's."""
+    """Return the parameters for `note_progress`; `started` adds the time since to the document's time."""
     elapsed_ms = round(ms_since(started)) if started is not None else 0
     return {
         **job.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,

@@ -1,7 +1,7 @@
-"""Read and write the rows of documents, pages and chunks, and remove files that no document needs any more.
+"""Read and write the rows for documents, pages and chunks, and remove files without a document.
 
-Row-level security refuses COPY. Of the alternatives measured, a statement per row is limited by the number of
-statements and a temporary table writes everything twice; binary arrays with a whole batch do neither.
+Row-level security refuses COPY. In measurements, a statement per row is limited by the number of statements, and a
+temporary table writes everything twice. Binary arrays with a whole batch avoid both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from rag.types import (
     storable,
 )
 
-#: About three megabytes of vectors and text in one statement.
+#: About three megabytes of vectors and text per statement.
 ROWS_PER_STATEMENT = 500
 
 
@@ -55,9 +55,9 @@ def find_documents(
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Document]:
-    """Find a tenant's documents that meet all conditions given, newest first; versions are documents of their own.
+    """Find a tenant's documents which meet all conditions, newest first; versions are separate documents.
 
-    At most `limit` of them, after the first `offset`.
+    Returns at most `limit` documents after the first `offset`.
     """
     rows = database.fetch_all(
         who,
@@ -88,14 +88,14 @@ def page_from_row(row: DocumentPage) -> Page:
 
 
 def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[Page, str]]) -> None:
-    """Write the pages, each with its language, within the caller's transaction."""
+    """Write the pages with their languages within the caller's transaction."""
     rows = [page_row(document, page, language) for page, language in pages]
     with connection.cursor() as cursor:
         cursor.executemany(queries["add_page"], rows)
 
 
 def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
-    """Return a page as a row for the table."""
+    """Return a page as a table row."""
     return {
         "document_id": document.id,
         "number": page.number,
@@ -120,7 +120,7 @@ def add_chunks(
 ) -> None:
     """Write chunks with their vectors, shape (chunks, dimensions), within the caller's transaction.
 
-    A row of NaN is a chunk without a vector. Without `tokens` they are estimated, which takes as long as the writing.
+    A NaN row is a chunk without a vector. Without `tokens` they are estimated, which takes as long as writing.
     """
     counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
     for first in range(0, len(chunks), ROWS_PER_STATEMENT):
@@ -145,7 +145,7 @@ def add_chunks(
 
 
 def find_bare_chunks(database: Database, document: Document, embedding_model: str) -> list[Chunk]:
-    """Find the stored chunks of a document without a vector of this model, in their order."""
+    """Find a document's stored chunks without a vector from this model, in order."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     with database.transaction(document.tenant_id) as connection:
         rows = connection.execute(queries["bare_chunks"], parameters).fetchall()
@@ -156,7 +156,7 @@ def find_bare_chunks(database: Database, document: Document, embedding_model: st
 
 
 def halfvecs(vectors: FloatMatrix) -> list[HalfVector | None]:
-    """Return the rows for Postgres; a vector of NaN is stored as NULL."""
+    """Return the rows for Postgres; a NaN vector is stored as NULL."""
     missing = [bool(np.isnan(vector).any()) for vector in vectors]
     return [None if is_missing else HalfVector(vector) for vector, is_missing in zip(vectors, missing, strict=True)]
 
@@ -211,8 +211,9 @@ def keep_embedded(
 def keep_asked(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> tuple[bool, frozenset[int]]:
-    """Store the chunks without vectors; return whether vectors of all were asked for already, and the indexes of those
-    that got none.
+    """Store the chunks without vectors.
+
+    Returns whether all vectors were already requested, and the indexes of chunks which got no vector.
     """
     key = {"document_id": document.id}
     rows = connection.execute(queries["chunks_asked_for"], key).fetchall()
@@ -249,7 +250,7 @@ log = logging.getLogger("rag.ingestion")
 
 
 def request_file_removal(connection: Connection, tenant_id: str, file_paths: Sequence[str]) -> None:
-    """Ask for files to be removed, within the transaction that deletes their documents."""
+    """Request the removal of files, within the transaction which deletes their documents."""
     connection.execute(queries["await_file_removal"], {"file_paths": list(file_paths)})
     connection.execute(queries["enqueue_file_removal"], {"tenant_id": tenant_id})
 
@@ -285,5 +286,5 @@ class FileRemovals:
 
 
 def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
-    """Turn amounts into JSON: dollars as strings, exact; null where no price is known."""
+    """Convert amounts to JSON: dollars as exact strings, null without a known price."""
     return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

@@ -1,7 +1,7 @@
-"""Embed chunks in fixed batches, several at once, and store each with its bill in one transaction.
+"""Embed chunks in fixed batches, several at the same time, and store each with its bill in one transaction.
 
-`embed_batches` is the one loop that embeds documents: their chunks, the sentences of a cut by topic, and the chunks of
-a collection that moves to another model. Vectors of meaning are made elsewhere (`meaning.py`): they cost nothing.
+`embed_batches` is the only loop which embeds documents: chunks, sentences for cutting by topic, and chunks in
+a collection moving to a different model. Free vectors of meaning are made in `meaning.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
 log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 EmbeddingOperation = Literal["embedding", "chunking"]
-#: Of the first passage without a vector, in the message about it.
+#: Characters shown from the first passage without a vector.
 SHOWN_CHARACTERS = 60
 SET_ASIDE = (
     N_(
@@ -49,7 +49,7 @@ SET_ASIDE = (
 
 @dataclass(frozen=True)
 class Batch(Generic[Item]):
-    """Items with the texts that one call embeds, and the document to charge; None for items of several documents."""
+    """Items with the texts for a single call, and the document to charge; `None` for items from several documents."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -58,7 +58,7 @@ class Batch(Generic[Item]):
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with vectors, NaN for texts without. `call` is None for free batches."""
+    """A batch with vectors, NaN for texts without a vector. `call` is `None` for free batches."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -68,7 +68,7 @@ class EmbeddedBatch(Generic[Item]):
 
     @property
     def set_aside(self) -> list[Item]:
-        """Return the items for whose texts the provider has no vector."""
+        """Return the items for which the provider has no vector."""
         missing = [bool(np.isnan(vector).any()) for vector in self.embeddings.vectors]
         return [item for item, is_missing in zip(self.items, missing, strict=True) if is_missing]
 
@@ -83,11 +83,11 @@ def embed_batches(
     pause_ms: int,
     operation: EmbeddingOperation = "embedding",
 ) -> Iterator[list[EmbeddedBatch[Item]]]:
-    """Embed batches, and yield those that are ready together, to be stored in one transaction.
+    """Embed batches, and yield groups which are ready together, for storage in a single transaction.
 
-    `owner_id` is the document, the move or the collection that the calls belong to. With a pause between calls, only
-    one runs at a time, and the pause holds from one document to the next. Raises `JobInterrupted` and `ProviderError`s,
-    after the calls under way were yielded.
+    `owner_id` is the document, move or collection the calls belong to. With a pause between calls, only one call runs
+    at a time, and the pause also applies between documents. Raises `JobInterrupted` and `ProviderError`s after yielding
+    the calls under way.
     """
 
     def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
@@ -120,7 +120,7 @@ def embed_batches(
 
 
 def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[str]) -> list[str]:
-    """Return the texts that identify an embedding call."""
+    """Return the texts which identify an embedding call."""
     # A chunk with a single sentence is embedded with its title and section, unlike the sentence alone.
     return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
 
@@ -139,17 +139,16 @@ def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str)
 
 
 class EmbedStep:
-    """Embeds a document's chunks; vectors that are stored already cost nothing."""
+    """Embeds a document's chunks; vectors already stored are free."""
 
     def __init__(self, calls: PaidCalls) -> None:
         self._calls = calls
         self._control = calls.control
 
     def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
-        """Embed the chunks without a vector; return those that the provider has none for, which are found by their
-        words.
+        """Embed the chunks without a vector; return chunks the provider refuses, which are found only by words.
 
-        Paid batches are kept. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s; `VectorUnusable` where no
+        Paid batches are kept. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s, and `VectorUnusable` if no
         chunk has a vector.
         """
         document = job.document
@@ -166,7 +165,8 @@ class EmbedStep:
     def run_together(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk] | None:
         """Store the chunks and leave their vectors to `SharedRequests`.
 
-        Returns None until the vectors were asked for, then as `run`. Raises `DocumentGone`, `VectorUnusable`.
+        Returns `None` until the vectors were requested, then the same result as `run`. Raises `DocumentGone`,
+        `VectorUnusable`.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
@@ -180,7 +180,7 @@ class EmbedStep:
         return [chunk for chunk in chunks if chunk.index in bare]
 
     def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
-        """Embed stored chunks that have no vector, and leave their other columns alone. Returns and raises as `run`."""
+        """Embed stored chunks without a vector, and change nothing else in them. Returns and raises like `run`."""
         return self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
 
     def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
@@ -240,8 +240,8 @@ class EmbedStep:
     ) -> None:
         """Store chunks, vectors and bills, and end their calls, in one transaction.
 
-        The commit does not wait for the disk: only a crash of the server can undo it, as a whole, and then the calls
-        are open again under the same keys. Chunks that are stored already only get their vectors.
+        The commit does not wait for the disk: only a server crash can undo it, as a whole, and then the calls are open
+        again under the same keys. Chunks already stored only get their vectors.
         """
         document = job.document
         tokens = [[estimate_tokens(chunk.content) for chunk in embedded.items] for embedded in group]
@@ -262,7 +262,7 @@ class EmbedStep:
 
 
 class MeteredEmbedder:
-    """Wraps an embedder and remembers what its calls used."""
+    """Wraps an embedder and remembers the usage of its calls."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.id = embedder.id
@@ -275,16 +275,16 @@ class MeteredEmbedder:
         self._embedder = embedder
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts. Raises as the wrapped embedder does."""
+        """Embed the texts. Raises the errors of the wrapped embedder."""
         made = self._embedder.embed(texts, purpose=purpose)
         self.usages.extend(made.usages)
         return made
 
 
 class DurableEmbedder:
-    """Embeds the sentences of a cut by topic, and keeps their vectors until the cut is stored.
+    """Embeds the sentences for cutting by topic, and keeps their vectors until the cut is stored.
 
-    Such a cut pays before there are chunks that could hold the vectors.
+    Cutting by topic is paid before there are chunks to hold the vectors.
     """
 
     def __init__(self, embedder: Embedder, calls: PaidCalls, job: DocumentJob) -> None:
@@ -300,7 +300,7 @@ class DurableEmbedder:
         self._job = job
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts that no earlier attempt has paid for.
+        """Embed the texts not yet paid for by an earlier attempt.
 
         Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
         """

@@ -1,7 +1,7 @@
-"""Estimate the cost of processing a document, before anything is spent.
+"""Estimate the cost of processing a document before money is spent.
 
-Earlier documents correct the estimate: each tokenizer counts in its own way, and the length of a model's answers cannot
-be read from the text.
+Earlier documents correct the estimate: tokenizers count differently, and the text does not tell the length of
+a model's answers.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from rag.storage.database import Database
 from rag.text.tokens import estimate_tokens
 from rag.types import Chunk, ChunkingMethod, CostEstimate, Usage
 
-#: A correction beyond these has another cause than the tokenizer, such as a document embedded several times.
+#: A correction outside these limits has a different cause than the tokenizer, such as a repeated embedding.
 LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5
-#: How far a bill may lie from its estimate: of the first document of a tenant (five PDFs of HR were 28 % low), and of
-#: the later ones at least.
+#: The deviation of a bill from its estimate: for a tenant's first document (five HR PDFs were 28 % low), and the
+#: minimum for later documents.
 FIRST_SPREAD, LEAST_SPREAD = 0.3, 0.1
-#: 95 % of documents lie within this number of standard deviations.
+#: The range in standard deviations which holds 95 % of documents.
 DEVIATIONS = 2
 
 
 @dataclass(frozen=True)
 class EstimateCorrection:
-    """Tokens billed for each token estimated, and the tokens of a tagging answer; None where nothing is known yet.
+    """Billed tokens per estimated token, and the tokens in a tagging answer; `None` while unknown.
 
-    A deviation is the standard deviation over documents as a share of the mean, None for fewer than two documents.
+    A deviation is the standard deviation over documents as a share of the mean, `None` for fewer than two documents.
     """
 
     embedding_ratio: Decimal | None = None
@@ -47,22 +47,22 @@ class EstimateCorrection:
 
     @property
     def embedding_spread(self) -> Decimal:
-        """How far the embedding's bill may lie from its estimate, as a share of the estimate."""
+        """The possible deviation of the embedding bill, as a share of the estimate."""
         return _spread(self.embedding_ratio, self.embedding_deviation)
 
     @property
     def tagging_spread(self) -> Decimal:
-        """How far the bill of tags may lie from its estimate, as a share of the estimate."""
+        """The possible deviation of the tagging bill, as a share of the estimate."""
         return max(
             _spread(self.tagging_ratio, self.tagging_deviation), _spread(self.answer_tokens, self.answer_deviation)
         )
 
     def embedding(self, tokens: int) -> int:
-        """Correct an estimate to the tokens that the embedding provider will bill."""
+        """Correct an estimate to the tokens billed by the embedding provider."""
         return _corrected(tokens, self.embedding_ratio)
 
     def tagging(self, tokens: int) -> int:
-        """Correct an estimate to the input tokens that the tagging provider will bill."""
+        """Correct an estimate to the input tokens billed by the tagging provider."""
         return _corrected(tokens, self.tagging_ratio)
 
 
@@ -101,13 +101,13 @@ def _corrected(tokens: int, ratio: Decimal | None) -> int:
 
 
 NO_CORRECTION = EstimateCorrection()
-#: Tokens that introduce a schema to the model.
+#: Tokens which introduce a schema to the model.
 SCHEMA_TOKENS_AROUND = 9
-#: Letters that a model counts as a word where words are written without blanks, as in Japanese.
+#: Letters counted as a word in languages without blanks between words, such as Japanese.
 LETTERS_OF_A_WORD = 2.0
-#: Words longer than this are several, written without blanks.
+#: Longer average words mean that words are written without blanks.
 LONGEST_WORD = 12.0
-#: Tokens of a word, for a document without any words.
+#: Tokens per word, for a document without words.
 TOKENS_A_WORD = 1.3
 WORD = re.compile(r"[^\W\d_]+")
 
@@ -127,9 +127,9 @@ def estimate_costs(
     recognition: Usage | None = None,
     correction: EstimateCorrection = NO_CORRECTION,
 ) -> CostEstimate:
-    """Estimate the cost of each step, from the tokens of exactly the texts that will be sent.
+    """Estimate the cost of each step from the tokens in exactly the texts to send.
 
-    Chunking by topic embeds every sentence as well. A model without a known price gives None, never 0.
+    Chunking by topic also embeds every sentence. A model without a known price gives `None`, never 0.
     """
     embedding_tokens = sum(
         estimate_tokens(contextual_text(title, chunk.section, chunk.content), model=embedder.model) for chunk in chunks
@@ -186,7 +186,7 @@ def tokens_sent(
     model: str,
     tag_values: Sequence[tuple[str, str]] = (),
 ) -> int:
-    """Estimate the input tokens for tagging: one call for the document, and one for each tagged chunk."""
+    """Estimate the input tokens for tagging: a call for the document, and a call per tagged chunk."""
     calls = [(tagging.messages_for_document(title, text), tagging.DOCUMENT_SCHEMA)]
     if chunk_tags:
         schema, vocabulary = tagging.tag_schema(chunk_tags), tagging.vocabulary_of(tag_values)
@@ -204,10 +204,9 @@ def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
 def tokens_answered(
     text: str, tagged_chunks: int, fields: Sequence[str], model: str, correction: EstimateCorrection
 ) -> int:
-    """Estimate the output tokens of a document's tagging calls: from earlier answers, else from what the prompts ask
-    for.
+    """Estimate the output tokens of a document's tagging calls from earlier answers, else from the prompts.
 
-    The prompts say how many words an answer may have, and the document tells how many tokens its words are.
+    The prompts limit the words in an answer, and the document shows the tokens per word.
     """
     if correction.answer_tokens is not None:
         return round(float(correction.answer_tokens) * (1 + tagged_chunks))
@@ -219,7 +218,7 @@ def tokens_answered(
 
 
 def tokens_a_word(text: str, model: str) -> float:
-    """Estimate the tokens of a word of this text, without numbers."""
+    """Estimate the tokens per word in this text, without numbers."""
     words = WORD.findall(text)
     if not words:
         return TOKENS_A_WORD

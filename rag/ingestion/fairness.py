@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 class Slots:
-    """Shares a number of slots among all tenants, with one more for a tenant that has none. Thread-safe.
+    """Shares a number of slots among all tenants, plus an extra slot for a tenant without a slot. Thread-safe.
 
-    The waiting tenant with the fewest slots comes first. One tenant may use them all while nobody else wants any; the
-    extra slot keeps its slow files from delaying others.
+    The waiting tenant with the fewest slots comes first. A single tenant may use all slots while no other tenant waits;
+    the extra slot keeps its slow files from delaying others.
     """
 
     def __init__(self, number: int) -> None:
@@ -56,7 +56,7 @@ class Slots:
 
 
 class TenantSlots:
-    """Counts the jobs of each tenant in this process. Only for the event loop of its workers."""
+    """Counts each tenant's jobs in this process. Only for the event loop of its workers."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -18,7 +18,7 @@ from rag.storage.files import FileStore, Originals
 
 
 def serve(files: Originals | None = None) -> None:
-    """Do the task from stdin and answer with its error, or None; end at once when stdin ends."""
+    """Run the task from stdin and answer with its error or `None`; exit at once when stdin ends."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     tasks = sys.stdin.buffer
@@ -38,7 +38,7 @@ def serve(files: Originals | None = None) -> None:
 
 
 def work(task: DocumentTask, files: Originals) -> None:
-    """Do the task with connections of this process's own."""
+    """Run the task with separate connections for this process."""
     database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
     database.open()
     pipeline = IngestionPipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
@@ -49,17 +49,17 @@ def work(task: DocumentTask, files: Originals) -> None:
 
 
 def originals(settings: Settings) -> Originals:
-    """Open the originals as the application does."""
+    """Open the store of originals like the application."""
     if not settings.supabase_service_role_key:
         return FileStore(settings.data_dir / "files")
-    # Imports for an eighth of a second, only needed here.
+    # This import takes an eighth of a second and is needed only here.
     from rag.providers.supabase import SupabaseFiles, SupabaseProject
 
     return SupabaseFiles(SupabaseProject(settings), settings.supabase_bucket)
 
 
 def end_with(parent: BinaryIO) -> None:
-    """End when the application ends, however that happens."""
+    """Exit when the application ends, whatever the reason."""
     parent.read(1)
     os._exit(1)
 

@@ -1,9 +1,9 @@
-"""Process a document in a process of its own, after several processes have ended while working on it.
+"""Process a document in a separate process, after several processes have ended while working on it.
 
-When a process ends, nobody can tell which of its documents caused it, or whether it was killed from outside. When a
-process with a single document ends while its parent lives on, that document is the cause. Not confined like the
-sandbox: it needs the database and the providers. Not `concurrent.futures`: its processes finish their task when the
-application is killed, and would then work on a document that the next start has taken up.
+When a process ends, nobody can tell which document was the cause, or whether the process was killed from outside. When
+a process with a single document ends while its parent lives on, this document is the cause. The process is not confined
+like the sandbox, because it needs the database and the providers. `concurrent.futures` does not fit: its processes
+finish their task after the application is killed, and would work on a document already taken up by the next start.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rag.storage.database import Database
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 COMMAND = (sys.executable, "-m", "rag.ingestion.isolated_process")
-#: How many processes a document may end before it is set aside: one may have run out of the machine's memory.
+#: Processes a document may end before it is set aside: a single end may come from a lack of memory.
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class DocumentTask:
-    """A document, and how its process reaches the database and the providers."""
+    """A document, with the access to database and providers for its process."""
 
     conninfo: str
     database_key: bytes = field(repr=False)
@@ -50,9 +50,9 @@ class IsolatedRuns:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, tenant_id: str, document_id: UUID, stop_if_asked: Callable[[], None]) -> None:
-        """Process a document that the caller holds. Raises what `Pipeline.run_claimed` raises there.
+        """Process a document held by the caller. Raises the errors of `Pipeline.run_claimed`.
 
-        Raises `WorkKeepsDying` when the document ends its process each time, and what `stop_if_asked` raises.
+        Raises `WorkKeepsDying` if the document ends its process each time, and the errors of `stop_if_asked`.
         """
         task = DocumentTask(
             self._database.conninfo,
@@ -73,13 +73,13 @@ class IsolatedRuns:
         raise WorkKeepsDying
 
     def interrupt(self) -> None:
-        """End all processes; `run` learns of it from `stop_if_asked`."""
+        """End all processes; `run` notices through `stop_if_asked`."""
         with self._lock:
             for process in self._running:
                 process.kill()
 
     def _answer(self, task: DocumentTask, stop_if_asked: Callable[[], None]) -> bytes:
-        """Return the answer from a process; b"" if it ended without an answer."""
+        """Return a process's answer, or b"" if it ended without an answer."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
         ) as process:
@@ -91,7 +91,7 @@ class IsolatedRuns:
                 assert process.stdout is not None  # noqa: S101
                 try:
                     pickle.dump(task, process.stdin)
-                    process.stdin.flush()  # and open until the answer is there: closing it would end that process
+                    process.stdin.flush()  # keep stdin open until the answer arrives: closing it would end the process
                 except BrokenPipeError:
                     return b""
                 return process.stdout.read()

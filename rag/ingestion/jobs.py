@@ -1,4 +1,4 @@
-"""Hand procrastinate's jobs to the workers of this process, and decide when a failed one is tried again."""
+"""Hand procrastinate's jobs to the workers in this process, and decide when to retry a failed job."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rag.storage.sql import queries
 
 
 class KnownJobs(JobManager):
-    """Hands jobs to a worker of this process and knows which it has, until how each ended is stored.
+    """Hands jobs to a worker in this process and remembers them until their results are stored.
 
-    A job whose work is done has let go of its document already: without this, it would look like one that a dead
-    process left, be put back, and be gone when its own worker stores how it ended.
+    A finished job has already released its document. Without this memory, it would look like a job left by a dead
+    process, would be queued again, and would be gone when its worker stores the result.
     """
 
     def __init__(self, connector: BaseConnector, job_ids: set[int]) -> None:
@@ -42,8 +42,8 @@ class KnownJobs(JobManager):
         try:
             await super().retry_job(job, *arguments, **options)
         except (UniqueViolation, AssertionError):
-            # Another job of this name began to wait meanwhile, and does the rest. procrastinate asserts that Postgres
-            # tells whose name that is, which row-level security keeps to itself.
+            # Meanwhile another job with this name started waiting and does the rest. procrastinate asserts that
+            # Postgres reports the conflicting name, which row-level security hides.
             await super().finish_job(job, Status.FAILED, delete_job=True)
         finally:
             self._leave(job)
@@ -87,7 +87,7 @@ class RetrySchedule(BaseRetryStrategy):
     """Decides which jobs are tried again, and when."""
 
     def __init__(self, wait_after: Callable[[BaseException, Mapping[str, Any]], float | None]) -> None:
-        """`wait_after` returns the seconds until a failed job's next attempt; None where there is none."""
+        """`wait_after` returns the seconds until a failed job's next attempt, or `None` for no attempt."""
         self._wait_after = wait_after
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:

@@ -1,7 +1,7 @@
-"""Make vectors of meaning in the background; documents can be searched by words long before.
+"""Make vectors of meaning in the background; documents are searchable by words long before.
 
-Vectors are stored a few passages at a time, so a killed process loses seconds of work. Only one process of an
-installation makes them at a time, because the model uses a whole core while there is work.
+Vectors are stored a few passages at a time, so a killed process loses only seconds of work. Only one process per
+installation makes vectors at a time, because the model uses a whole core.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ except ImportError:  # Windows: the package with the model has no wheel for it
 
 log = logging.getLogger("rag.meaning")
 
-#: Passages read at once, and stored in one transaction.
+#: Passages read together, and passages stored in one transaction.
 PASSAGES_READ = 500
 PASSAGES_STORED = 8
-#: Length of a part of a passage, in characters: a few sentences, or a short section with its heading.
+#: Characters in a part of a passage: a few sentences, or a short section with its heading.
 PART_CHARACTERS = 280
-#: A shorter rest is joined to the part before it.
+#: A shorter rest is joined to the previous part.
 LEAST_PART = 80
-#: A line of at most this many characters that is neither a sentence nor a table row is taken for a heading.
+#: The longest line read as a heading, in characters, unless it is a sentence or a table row.
 HEADING_CHARACTERS = 70
 _PIECE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _HEADING = re.compile(r"\w[^|]*[^\s.!?。！？,;:|]\s*\n\s*")
@@ -53,7 +53,7 @@ IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class UnreadPassage:
-    """A passage that has no vector of meaning yet."""
+    """A passage without a vector of meaning."""
 
     id: UUID
     document_id: UUID
@@ -64,7 +64,7 @@ class UnreadPassage:
 
     @property
     def texts(self) -> list[str]:
-        """Return the texts to embed: its parts, each with the passage's title and section."""
+        """Return the texts to embed: the parts, each with the passage's title and section."""
         return [contextual_text(self.title, self.section, part) for part in parts_of(self.content)]
 
 
@@ -84,7 +84,7 @@ class MeaningProgress:
 
 
 class MeaningJob:
-    """Makes vectors of meaning for the passages of collections on the built-in embedder."""
+    """Makes vectors of meaning for passages in collections with the built-in embedder."""
 
     def __init__(self, control: JobControl, embedder: MeaningEmbedder, data_dir: Path) -> None:
         self._control = control
@@ -92,10 +92,9 @@ class MeaningJob:
         self._lock_file = data_dir / "meaning.lock"
 
     def run(self, tenant_id: str, collection_id: UUID, *, turn_seconds: float = TURN_SECONDS) -> bool:
-        """Work on a collection until nothing is left. Returns False when its turn ends before that.
+        """Work on a collection until it is complete. Returns `False` if its turn ends before.
 
-        Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` when the engine does
-        not answer.
+        Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` if the engine does not answer.
         """
         ends_at = time.monotonic() + turn_seconds
         with self._only_one(), self._control.claimed(tenant_id, f"meaning {collection_id}"):
@@ -120,11 +119,11 @@ class MeaningJob:
         return len(found)
 
     def interrupt(self) -> None:
-        """End the process that embeds passages; a passage in progress is given up."""
+        """End the embedding process; a passage in progress is given up."""
         self._embedder.rest()
 
     def rest_when_idle(self) -> None:
-        """End that process after a while without passages."""
+        """End the embedding process after a while without passages."""
         self._embedder.rest(idle_seconds=IDLE_SECONDS)
 
     def _next(self, tenant_id: str, collection_id: UUID) -> list[UnreadPassage]:
@@ -138,14 +137,14 @@ class MeaningJob:
         )
 
     def _vectors(self, passage: UnreadPassage) -> list[FloatMatrix]:
-        """Embed the parts of passages, except those whose text the model cannot read."""
+        """Embed the parts of passages, except texts the model cannot read."""
         vectors = list[FloatMatrix]()
         for text in passage.texts:
             self._control.stop_if_asked()
             try:
                 vectors.append(self._embedder.embed([text], purpose="document").vectors[0])
             except ProviderUnavailable:
-                self._control.stop_if_asked()  # the process was ended for it
+                self._control.stop_if_asked()  # a requested stop ends the process
                 raise
             except InvalidInput as exc:
                 log.warning("A part of passage %s has no vector of meaning: %s", passage.id, exc.message)
@@ -157,7 +156,7 @@ class MeaningJob:
 
     @contextmanager
     def _only_one(self) -> Iterator[None]:
-        """Hold the lock that one process of this installation has at a time. Raises `JobTaken`."""
+        """Hold the lock shared by all processes in this installation. Raises `JobTaken`."""
         self._lock_file.parent.mkdir(parents=True, exist_ok=True)
         with self._lock_file.open("a") as file:
             if not _locked(file):
@@ -166,7 +165,7 @@ class MeaningJob:
 
 
 def parts_of(content: str) -> list[str]:
-    """Split a passage into parts of about the same length: whole sentences or lines, a heading with its text."""
+    """Split a passage into parts with similar lengths: whole sentences or lines, headings with their text."""
     pieces, ends = list[str](), [found.end() for found in _PIECE.finditer(content)]
     for start, end in zip([0, *ends], [*ends, len(content)], strict=True):
         piece = content[start:end]
@@ -186,14 +185,14 @@ def parts_of(content: str) -> list[str]:
 
 
 def digest_of(text: str) -> bytes:
-    """Hash a text, to look up its vector."""
+    """Hash a text to look up its vector."""
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
 def meaning_progress(
     database: Database, tenant_id: str, *, collection_id: UUID | None = None, document_id: UUID | None = None
 ) -> list[MeaningProgress]:
-    """Count the vectors of each searchable document, of all collections on the built-in embedder or of one."""
+    """Count the vectors of each searchable document in collections with the built-in embedder, or of a single one."""
     return database.fetch_all(
         tenant_id, "meaning_progress", MeaningProgress, collection_id=collection_id, document_id=document_id
     )
@@ -216,13 +215,13 @@ def _columns(passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatr
 
 
 def _mean(vectors: Sequence[FloatMatrix]) -> FloatMatrix:
-    """Average vectors to a direction of length 1."""
+    """Average vectors to a direction with length 1."""
     mean: FloatMatrix = np.mean(vectors, axis=0)
     return mean / np.linalg.norm(mean)
 
 
 def _locked(file: IO[str]) -> bool:
-    """Lock the file until this process closes it, however it ends. Returns whether it could."""
+    """Lock the file until this process closes it, however it ends. Returns whether the lock was free."""
     if fcntl is None:
         return True
     try:

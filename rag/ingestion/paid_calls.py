@@ -1,11 +1,12 @@
-"""Make paid calls, several at once: a kill repeats none where the provider helps, and none unnoticed where it does not.
+"""Make paid calls in parallel, so that a kill repeats no call if the provider helps, and no call unnoticed otherwise.
 
-A row is committed before the call and removed in the transaction that stores its result with its ledger row. The row's
-id is the call's idempotency key: sent again after a kill, a provider that knows such keys bills it once. For others the
-document counts the call as repeated: per kill, at most as many as were in flight may have been billed twice.
+A row is committed before the call, and removed in the transaction which stores its result with its ledger row. The
+row's id is the call's idempotency key: if the call is sent again after a kill, a provider supporting keys bills it only
+once. For other providers the document counts the call as repeated: per kill, at most the calls in flight may be billed
+twice.
 
-Nothing that may have been billed stays out of the ledger: an attempt that failed is a row as soon as it failed, and one
-of a process that was killed is a row with what it was expected to cost once the call is sent again or given up.
+Every call which may be billed is in the ledger. A failed attempt gets its row when it fails. An attempt by a killed
+process gets a row with the expected cost when the call is sent again or given up.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from rag.text.tokens import estimate_tokens
 from rag.types import Operation, Usage
 
 Value = TypeVar("Value")
-#: Calls that are ready to be sent as soon as there is room.
+#: Calls prepared for sending when there is room.
 PREPARED = 2
-#: How long a call has to be quiet before its process counts as dead, when no worker holds its document.
+#: Seconds without a sign of life after which a call's process counts as dead, if no worker holds its document.
 QUIET_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class PaidCall:
-    """A call on its way. `sent` counts how often it has been sent, this time included."""
+    """A call under way. `sent` counts how often it was sent, including this time."""
 
     id: UUID
     tenant_id: str
@@ -56,7 +57,7 @@ class PaidCall:
 
 
 class PaidCalls:
-    """Makes calls through the gate, each with its row. Thread-safe."""
+    """Makes calls through the gate, each with a row. Thread-safe."""
 
     def __init__(self, control: JobControl, gate: CallGate, ledger: Ledger) -> None:
         self.control = control
@@ -64,19 +65,19 @@ class PaidCalls:
         self._gate = gate
         self._ledger = ledger
         self._lock = threading.Lock()
-        #: When the next call may begin, by what is called.
+        #: The earliest time for the next call, by name of the called service.
         self._ready_at: dict[str, float] = {}
-        #: Digests of calls of this process whose results are not stored yet.
+        #: Digests of this process's calls whose results are not yet stored.
         self._open: set[tuple[UUID, str, str]] = set()
 
     @property
     def threads(self) -> int:
-        """Return how many threads are useful: the calls that may be in flight, and some prepared ones that wait."""
+        """Return the useful number of threads: the calls allowed in flight, plus some prepared calls."""
         return self._gate.maximum + PREPARED
 
     @contextmanager
     def apart(self, called: str, seconds: float) -> Iterator[None]:
-        """Wait until the last call of this name ended so long ago. Raises `JobInterrupted`."""
+        """Keep calls with this name `seconds` apart. Raises `JobInterrupted`."""
         with self._lock:
             now = time.monotonic()
             begin = max(now, self._ready_at.get(called, now))
@@ -100,10 +101,10 @@ class PaidCalls:
         document_id: UUID | None = None,
         collection_id: UUID | None = None,
     ) -> tuple[PaidCall, Value]:
-        """Make one call, identified by its owner, its operation and its texts. Raises what `function` raises.
+        """Make a call, identified by owner, operation and texts. Raises the errors of `function`.
 
-        `expected` is the usage it will be billed for. `document_id` is the document charged, where it is not the owner;
-        `collection_id` is charged where the call is for several documents.
+        `expected` is the usage to be billed. `document_id` is the document to charge if it is not the owner;
+        `collection_id` is charged if the call covers several documents.
         """
         document_id = None if collection_id else document_id or owner_id
         key = self._key(owner_id, operation, digest_of(texts))
@@ -134,7 +135,7 @@ class PaidCalls:
                 try:
                     return function()
                 except ProviderUnavailable:
-                    # What it may have cost is recorded by now; it is the same call when it is sent again.
+                    # The possible cost is recorded by now; sending again is the same call.
                     self._database.execute(tenant_id, "account_for_paid_call", id=made[0].id, unsettled=0)
                     raise
                 except Exception:
@@ -153,9 +154,9 @@ class PaidCalls:
     def settle(
         self, connection: Connection, call: PaidCall | None, usages: Iterable[Usage], prices: Mapping[str, Any]
     ) -> None:
-        """Write what a call cost and forget it, in the transaction that stores its result.
+        """Record a call's cost and remove its row, in the transaction which stores the result.
 
-        It was paid even if its document is gone. Without a call nothing was paid.
+        The call was paid even if its document is gone. Without a call there is no cost.
         """
         if call is None:
             return
@@ -177,13 +178,13 @@ class PaidCalls:
     def settle_abandoned(
         self, tenant_id: str, *, owner_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
     ) -> int:
-        """Record what abandoned calls of dead processes may have cost. Returns their number."""
+        """Record the possible cost of calls abandoned by dead processes. Returns their number."""
         prices = price_overrides(self._database, tenant_id)
         with self._database.transaction(tenant_id) as connection:
             parameters = {"owner_id": owner_id, "quiet_seconds": quiet_seconds}
             rows = connection.execute(queries["take_abandoned_calls"], parameters).fetchall()
             for operation, unsettled, expected, document_id, collection_id in rows:
-                if expected:  # of a version before this was kept
+                if expected:  # rows from versions before this column have no expected usage
                     item = charge(operation, usage_from_json(expected), prices)
                     charged = {"document_id": document_id, "collection_id": collection_id}
                     for _ in range(unsettled):
@@ -193,7 +194,7 @@ class PaidCalls:
         return len(rows)
 
     def _key(self, owner_id: UUID, operation: Operation, digest: str) -> tuple[UUID, str, str]:
-        """Two calls with the same texts at the same time are two calls, each with its own key and bill."""
+        """Return the key of a call: two simultaneous calls with the same texts have different keys and bills."""
         with self._lock:
             key, number = (owner_id, str(operation), digest), 1
             while key in self._open:
@@ -227,18 +228,18 @@ class PaidCalls:
 
 
 def note_costs(database: Database, ledger: Ledger, tenant_id: str, document_id: UUID) -> None:
-    """Write a document's cost so far, from the ledger."""
+    """Write a document's cost so far from the ledger."""
     costs = Jsonb(amounts_to_json(ledger.document_costs(tenant_id, document_id)))
     database.execute(tenant_id, "note_costs", document_id=document_id, costs=costs)
 
 
 def digest_of(texts: Sequence[str]) -> str:
-    """Hash the texts by which a call is identified, besides its owner and its operation."""
+    """Hash the texts which identify a call, together with owner and operation."""
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
 def expected_embedding(provider: str, model: str, texts: Sequence[str]) -> Usage:
-    """Estimate the usage that embedding these texts is billed for."""
+    """Estimate the billed usage for embedding these texts."""
     tokens = sum(estimate_tokens(text, model=model) for text in texts)
     return Usage(provider=provider, model=model, input_tokens=tokens, is_estimated=True)
 
@@ -254,12 +255,12 @@ TICK_SECONDS = 0.1
 def in_parallel(
     function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
 ) -> Iterator[tuple[Item, Value]]:
-    """Yield each item with its result as it arrives, in any order; the items are started in theirs.
+    """Yield each item with its result on arrival, in any order; the items are started in order.
 
-    The threads are daemons, so a call that hangs never keeps the process from ending.
+    The threads are daemons, so a hanging call never keeps the process from ending.
 
-    After a failure no further item is started. Calls in progress may have been paid, so their results are still yielded
-    before the first error is raised. `on_tick` may raise to stop waiting.
+    After a failure no further item is started. Calls in progress may be paid, so their results are still yielded before
+    the first error is raised. `on_tick` may raise to stop waiting.
     """
     for ready in groups_in_parallel(function, items, threads=threads, on_tick=on_tick):
         yield from ready
@@ -268,7 +269,7 @@ def in_parallel(
 def groups_in_parallel(
     function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
 ) -> Iterator[list[tuple[Item, Value]]]:
-    """Work as `in_parallel`, but yield all results since the last time together, to be stored in one transaction."""
+    """Work like `in_parallel`, but yield all results since the last time together, for a single transaction."""
     if threads <= 1 or len(items) <= 1:
         for item in items:
             on_tick()
@@ -303,7 +304,7 @@ def start_workers(
     failed: threading.Event,
     threads: int,
 ) -> list[threading.Thread]:
-    """Start threads that take the items in their order until none is left or one has failed."""
+    """Start threads which take the items in order until the items run out or an item fails."""
     waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
@@ -320,7 +321,7 @@ def start_workers(
                 failed.set()
                 results.put((item, None, exc))
 
-    # Each with a copy of the caller's context: what they do belongs to the trace of the document.
+    # Each thread gets a copy of the caller's context, so its work belongs to the document's trace.
     runs = [copy_context().run for _ in range(threads)]
     workers = [threading.Thread(target=run, args=(work,), name="paid call", daemon=True) for run in runs]
     for worker in workers:
@@ -329,7 +330,7 @@ def start_workers(
 
 
 def waited_for(results: queue.SimpleQueue[Result[Item, Value]]) -> list[Result[Item, Value]]:
-    """Return the results that are there or arrive within a tick."""
+    """Return the results available now or within a tick."""
     found: list[Result[Item, Value]] = []
     try:
         found.append(results.get(timeout=TICK_SECONDS))

@@ -1,4 +1,4 @@
-"""Keep the passages of a document from another vector store: lines of records, read and chunked like any file."""
+"""Store a document's passages from another vector store: lines of records, read and chunked like any file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from rag.ingestion.loaders import ExtractedDocument
 from rag.types import Chunk, Page, storable
 
-#: The type of an imported document's file, which has lines of records.
+#: The type of an imported document's file, with a record per line.
 EXPORT_TYPE = "application/vnd.hr-assistant.passages+jsonl"
 #: LangChain's loaders write `page` from 0 (Python) and `loc.pageNumber` from 1 (JavaScript).
 PAGE_KEYS = ("page", "page_number", "pageNumber", "loc.pageNumber")
 SECTION_KEYS = ("section", "heading", "header")
-#: What a document's metadata hold for other reasons; fields of these names stay with their passages.
+#: Names reserved in a document's metadata; fields with these names stay with their passages.
 RESERVED = frozenset(
     {"sections", "sheet_rows", "chunk_spans", "questions", "suggested_questions", "suggested_elsewhere",
      "summary", "topics", "untagged_chunks", "is_named",
@@ -53,14 +53,14 @@ def records_from_bytes(content: bytes) -> list[Record]:
 
 
 def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[Chunk]]:
-    """Make pages of the passages' texts, and a chunk of each passage, from records in their order."""
+    """Make pages from the passages' texts, and a chunk per passage, in the order of the records."""
     texts: dict[int, list[str]] = {}
     places: list[tuple[Record, int, int]] = []
     start = 0
     for record, page in zip(records, pages_of(records), strict=True):
         on_page = texts.setdefault(page, [])
         if places:
-            start += len(BETWEEN) if on_page else 1  # pages are joined by one newline
+            start += len(BETWEEN) if on_page else 1  # pages are joined by a single newline
         on_page.append(record.text)
         places.append((record, page, start))
         start += len(record.text)
@@ -81,19 +81,19 @@ def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[
 
 
 def read_passages(content: bytes) -> ExtractedDocument:
-    """Read an imported document like any other file: pages, and the metadata that all its passages share."""
+    """Read an imported document like any file: pages, and the metadata shared by all its passages."""
     records = records_from_bytes(content)
     pages, _ = pages_and_chunks(records)
     return ExtractedDocument(pages=pages, metadata=shared_fields(records))
 
 
 def chunks_from_bytes(content: bytes) -> list[Chunk]:
-    """Return the chunks of an imported document; the same at any time."""
+    """Return an imported document's chunks, always the same."""
     return pages_and_chunks(records_from_bytes(content))[1]
 
 
 def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
-    """Return the fields with one value in all records: they become the document's."""
+    """Return the fields with the same value in all records, which become the document's fields."""
     shared = {key: value for key, value in records[0].fields.items() if key not in RESERVED}
     for record in records[1:]:
         shared = {key: value for key, value in shared.items() if key in record.fields and record.fields[key] == value}
@@ -101,7 +101,7 @@ def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def pages_of(records: Sequence[Record]) -> list[int]:
-    """Return the page of each record from 1; without one, the page of the record before."""
+    """Return each record's page, from 1; without a page number, the previous record's page."""
     named = [number_of(record.fields, PAGE_KEYS) for record in records]
     first = 1 if 0 in named else 0
     pages, page = [], next((number + first for number in named if number is not None), 1)
@@ -112,7 +112,7 @@ def pages_of(records: Sequence[Record]) -> list[int]:
 
 
 def number_of(fields: Mapping[str, Any], keys: Sequence[str]) -> int | None:
-    """Return the first field that is a whole number, also where a store keeps all numbers as floats."""
+    """Return the first field with a whole number, even from stores which keep all numbers as floats."""
     for key in keys:
         value: Any = fields.get(key)
         if value is None and "." in key and isinstance(fields.get(key.partition(".")[0]), dict):

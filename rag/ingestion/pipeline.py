@@ -1,9 +1,9 @@
 """Take a document from its file to the search index.
 
-The steps are read → recognise → correct → chunk → embed → tag → publish → suggest. Each is stored before the next
-begins, and each batch of vectors with its ledger rows in one transaction: a killed process continues where it was, and
-no chunk is paid for twice. Only one worker at a time works on a document, its failure is stored with it, and a file
-that ends its process every time is set aside.
+The steps are read → recognise → correct → chunk → embed → tag → publish → suggest. Each step is stored before the next
+starts, and each batch of vectors together with its ledger rows: a killed process continues where it was, and no chunk
+is paid for twice. Only one worker at a time works on a document. Its failure is stored with it, and a file which ends
+its process every time is set aside.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ from rag.types import (
 )
 
 log = logging.getLogger("rag.ingestion")
-#: After this many starts without progress, a document gets a process of its own. Starts alone prove nothing against its
-#: file: an event that ends this process ends the work on all its documents.
+#: After this many starts without progress, a document gets a separate process. Starts alone prove nothing against its
+#: file, because an event which ends this process ends the work on all its documents.
 STARTS_BEFORE_ISOLATION = 6
 
 
@@ -129,9 +129,9 @@ class IngestionPipeline:
         self._isolated_runs = isolated_runs or IsolatedRuns(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingJob(providers, ledger, calls)
-        #: Why a document's cost is to be confirmed by somebody; "" where it need not be.
+        #: Returns why somebody must confirm a document's cost, or "".
         self.why_to_ask: Callable[[str, Decimal | None], str] = lambda tenant_id, cost: ""
-        #: None when passages are compared by their words only.
+        #: `None` if passages are compared only by words.
         self.meaning: MeaningJob | None = None
         if providers.meaning is not None:
             self.meaning = MeaningJob(self.control, providers.meaning, settings.data_dir)
@@ -141,8 +141,8 @@ class IngestionPipeline:
     def _read(self, tenant_id: str, document_id: UUID) -> None:
         """Read the file and estimate the cost; the document then waits for an administrator's confirmation.
 
-        Documents of a source and documents within their confirmed limit need none, unless they would break the
-        company's budget. Raises the `DocumentError` that says what is wrong with the file.
+        Documents from a source and documents within their confirmed limit need no confirmation, unless they would break
+        the company's budget. Raises the `DocumentError` for the file.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
@@ -175,7 +175,7 @@ class IngestionPipeline:
         pages, sections = corrected.pages, corrected.sections
         embedder = self._providers.embedder_for(job.collection.embedding_model)
         chunks = with_corrected_pages(self._chunk(job, pages, sections, spans, embedder), corrected.numbers)
-        # A corrected document embeds its few changed passages alone.
+        # A corrected document embeds only its few changed passages.
         is_shared = job.profile.embedding.share_requests and job.document.is_synced and not corrected.numbers
         embed = self._embed_step.run_together if is_shared and embedder.is_paid else self._embed_step.run
         set_aside = embed(job, chunks, embedder)
@@ -203,7 +203,7 @@ class IngestionPipeline:
                 raise refused
 
     def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
-        """Tag a published document whose tags are pending; it stays searchable meanwhile."""
+        """Tag a published document with pending tags; it stays searchable meanwhile."""
         job = self.control.job(tenant_id, document_id)
         if Step.TAG not in job.document.pending_steps:
             return
@@ -224,13 +224,13 @@ class IngestionPipeline:
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _set_aside_before(self, job: DocumentJob) -> str:
-        """Say which passages of a published document have no vector."""
+        """Report the passages of a published document without a vector."""
         model = job.collection.embedding_model
         rows = find_bare_chunks(self._database, job.document, model)
         return set_aside_message(rows, job.document.chunk_count, model)
 
     def suggest(self, tenant_id: str, document_id: UUID) -> None:
-        """Choose questions to suggest about a document that was made searchable step by step."""
+        """Choose questions to suggest about a document published step by step."""
         pages, sections, _ = self._stored_pages(self.control.job(tenant_id, document_id))
         self._suggest(tenant_id, document_id, pages, sections)
 
@@ -242,7 +242,7 @@ class IngestionPipeline:
             self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest(self, tenant_id: str, document_id: UUID, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Store the questions to suggest about a document; it is searchable, so they can be tried."""
+        """Store questions to suggest about a document; it is searchable, so the questions can be tried."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is not DocumentStatus.COMPLETED:
             return
@@ -253,7 +253,7 @@ class IngestionPipeline:
         except Exception:  # a document is no worse without them
             log.exception("No questions could be suggested about document %s", document_id)
             questions = []
-        # Those in other languages are made when a reader of one comes.
+        # Questions in other languages are made on a reader's first visit.
         metadata = Jsonb({"suggested_questions": questions, "suggested_elsewhere": {}})
         self._database.execute(tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
 
@@ -262,7 +262,7 @@ class IngestionPipeline:
     def _stored_pages(
         self, job: DocumentJob
     ) -> tuple[Sequence[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
-        """Load pages and sections as they were read, and the spans of a paid cut."""
+        """Load pages and sections as read, and the spans from a paid cut."""
         rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         with self._database.transaction(job.document.tenant_id) as connection:
             found = connection.execute(queries["document_work"], job.key).fetchone()
@@ -319,8 +319,8 @@ class IngestionPipeline:
     def run(self, tenant_id: str, document_id: UUID) -> None:
         """Take a document through its remaining steps, until it is done or waits for an administrator.
 
-        An error of the document is stored with it. Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`,
-        after which it can be run again.
+        A document's error is stored with it. Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after
+        which it can be run again.
         """
         with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
@@ -331,7 +331,7 @@ class IngestionPipeline:
         self._shared_requests.run_if_due(tenant_id, document_id)
 
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
-        """Work as `run`, on a document that the caller has claimed."""
+        """Do the work of `run` on a document claimed by the caller."""
         try:
             with span("process_document", {"rag.document.id": str(document_id)}):
                 self._read(tenant_id, document_id)
@@ -353,7 +353,7 @@ class IngestionPipeline:
             self.mark_failed(tenant_id, document_id, str(RagError()))
 
     def _try(self, tenant_id: str, document_id: UUID) -> None:
-        """Work on a document in another process, because its own ended too often; set it aside if that ends too."""
+        """Work on a document in a separate process, because earlier processes ended; set it aside if this ends too."""
         log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
         try:
             self._isolated_runs.run(tenant_id, document_id, self.control.stop_if_asked)
@@ -380,13 +380,13 @@ class IngestionPipeline:
         pdf_type: PdfType | None = None,
         is_sample: bool = False,
     ) -> ProcessingResult:
-        """Take a file through the whole pipeline, without asking, and return when it is searchable.
+        """Take a file through the whole pipeline without confirmation, and return when it is searchable.
 
-        The chunking method and the kind of PDF default to the collection's. Files attached to a mail or a PDF follow as
-        documents; the result is the file's own.
+        The chunking method and the kind of PDF default to the collection's. Files attached to a mail or PDF follow as
+        separate documents; the result is the main file's.
 
-        Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed, and is tried
-        again with the same file.
+        Raises `DocumentError`s and `ProviderError`s. A stored document stays listed as failed, and is tried again with
+        the same file.
         """
         add = partial(
             add_document,
@@ -418,7 +418,7 @@ class IngestionPipeline:
         return result
 
     def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
-        """Take a stored document through the rest of the pipeline, without asking; raises as `process_document`."""
+        """Take a stored document through the rest of the pipeline without asking; raises like `process_document`."""
         with self.control.claimed(tenant_id, document_id):
             try:
                 self._read(tenant_id, document_id)
@@ -450,7 +450,7 @@ class IngestionPipeline:
             return self._removals.run(tenant_id)
 
     def mark_failed(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
-        """End the work on a document with its reason."""
+        """End the work on a document with a reason."""
         self._database.execute(tenant_id, "mark_failed", document_id=document_id, message=sentence)
         note_costs(self._database, self._ledger, tenant_id, document_id)
 
@@ -460,7 +460,7 @@ class IngestionPipeline:
         self._database.execute(tenant_id, "note_message", **parameters)
 
     def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
-        """Record in the ledger what abandoned calls of dead processes may have cost.
+        """Record the possible cost of calls abandoned by dead processes in the ledger.
 
         This covers documents and abandoned questions, which are closed.
         """
@@ -468,7 +468,7 @@ class IngestionPipeline:
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     def interrupt(self) -> None:
-        """End all work at its next durable point; reading a file ends at once."""
+        """End all work at the next durable point; reading a file ends at once."""
         self.control.stop()
         if self.meaning is not None:
             self.meaning.interrupt()
@@ -481,7 +481,7 @@ class IngestionPipeline:
         self.control.resume()
 
     def close(self) -> None:
-        """End the processes that read files."""
+        """End the processes which read files."""
         self.interrupt()
         self.sandbox.close()
 

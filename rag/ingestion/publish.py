@@ -1,4 +1,4 @@
-"""Publish a version of a document and supersede the earlier one, always in one transaction."""
+"""Publish a version of a document and supersede the earlier version, always in one transaction."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def publish(
     *,
     waits_for: Step | None = None,
 ) -> None:
-    """Make a processed document searchable and the version before it not: states, counts, costs, keywords.
+    """Make a processed document searchable instead of its earlier version: states, counts, costs, keywords.
 
-    `waits_for` is a step that is left for later, while the document is already searchable.
+    `waits_for` is a step left for later, while the document is already searchable.
 
-    When a newer version is published already, this one is superseded at once. Raises
-    `ModelChanged` when the collection's vectors are of another model by now.
+    If a newer version is already published, this version is superseded at once. Raises `ModelChanged` if the
+    collection's embedding model has changed.
     """
     control.stop_if_asked()
     started = time.perf_counter()
@@ -62,7 +62,7 @@ def publish(
 
 
 def take_place(connection: Connection, document: Document, embedding_model: str) -> bool:
-    """Supersede the published version; return False when that one is newer than this."""
+    """Supersede the published version; return `False` if the published version is newer."""
     parameters: dict[str, Any] = {
         "document_id": document.id,
         "original_id": document.original_id,
@@ -87,7 +87,7 @@ def take_place(connection: Connection, document: Document, embedding_model: str)
 def restore(connection: Connection, document: Document, embedding_model: str) -> bool:
     """Publish an earlier version again, within the caller's transaction.
 
-    Returns False when its vectors are of another model than the collection's; it then has to be embedded first.
+    Returns `False` if its vectors come from a different model than the collection's; it must be embedded first.
     """
     key = {"document_id": document.id}
     connection.execute(queries["ask_again"], key)
@@ -101,9 +101,9 @@ def restore(connection: Connection, document: Document, embedding_model: str) ->
 
 
 def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[UUID]) -> set[UUID]:
-    """Publish earlier versions again, all in as many statements as one, within the caller's transaction.
+    """Publish earlier versions again within the caller's transaction, with the same few statements for any number.
 
-    Returns those published: the others have vectors of another model, or a version in their place.
+    Returns the published versions. The others have vectors from another model, or a different version took their place.
     """
     if not document_ids:
         return set()
@@ -143,6 +143,6 @@ def _index(connection: Connection, document: Document) -> None:
         collection_id=document.collection_id,
         document_id=document.id,
     )
-    # Also without a model of meaning: the job then waits until one is installed.
+    # Also without a model of meaning: the job then waits until a model is installed.
     parameters = {"tenant_id": document.tenant_id, "collection_id": document.collection_id, "wait_seconds": 0.0}
     connection.execute(queries["enqueue_meaning"], parameters)

@@ -1,8 +1,8 @@
-"""Word questions about a section from its heading: an amount, a procedure, a time limit, a contact.
+"""Write questions about a section from its heading: an amount, a procedure, a time limit, a contact.
 
-A rule is tried on the whole heading, written as within a sentence; the first that fits makes the question. `{0}` is the
-heading, `{rest}` the part that the rule names so. What a rule needs to be in the section, such as an amount of money,
-keeps it from asking what the section does not say.
+Rules are tried in order on the whole heading, written like inside a sentence; the first match makes the question. `{0}`
+is the heading, `{rest}` a named part. A rule may require content in the section, such as an amount of money, so that
+it does not ask about missing content.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from rag.text import currencies
 
-#: What has to be in a section for a question to be about it.
+#: Content a section must have for a question.
 Need = Literal["", "days", "money", "cover", "date"]
 NEEDS: dict[Need, re.Pattern[str]] = {
     "days": re.compile(
@@ -100,7 +100,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:.* )?\S*(?:vergoeding|toeslag|bonus|premie|bijdrage|korting|uitkering)", "Hoe hoog is de {0}?", "money"),
         (r"\S*ongeval", "Wat moet ik doen bij een {0}?"),
         (r"(?:ziekte|\S*ongeval\w*|brand|pesten|\S*intimidatie|diefstal|verlies)(?: .*)?", "Wat moet ik doen bij {0}?"),
-        # The heading is set apart where it would need an article: "voor de opzegtermijn".
+        # The heading stands apart where it would need an article: "voor de opzegtermijn".
         (r".*", "{Cap}: wat zijn de regels?"),
     ),
     "de": _rules(
@@ -181,7 +181,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r".*(?:ücreti|ödeneği|primi|yardımı|tazminatı|indirimi|maaşı|desteği)", "{Cap} ne kadar?", "money"),
         (r"(?:.* )?(?:hastalık|kazası?|yangın|taciz|hırsızlık)", "{Cap} durumunda ne yapmalıyım?"),
         (r".* (?:kuralları|koşulları|şartları|hakları|saatleri|esasları|ilkeleri)", "{Cap} neler?"),
-        # The heading is set apart: a word after it would have to agree with its ending.
+        # The heading stands apart: a following word would have to agree with its ending.
         (r".*", "{Cap}: kurallar neler?"),
     ),
     "ar": _rules(
@@ -235,14 +235,14 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
     ),
 }  # fmt: skip
 
-#: Kinds of things with a name, for example plans and programmes.
+#: Kinds of named things, such as plans and programmes.
 DEFINITIONS = {
     "en": "What is {0}?", "nl": "Wat is {0}?", "de": "Was ist {0}?", "fr": "Qu’est-ce que {0} ?", "es": "¿Qué es {0}?",
     "it": "Che cos’è {0}?", "pt": "O que é {0}?", "pl": "Co to jest {0}?", "tr": "{0} nedir?", "ar": "ما هو {0}؟",
     "zh": "什么是{0}？", "ko": "{0}란 무엇인가요?", "ja": "{0}とは何ですか？",
 }  # fmt: skip
 
-#: Headings that are a question already, but for its mark: "What happens if I fall ill", "Wie betaalt mijn opleiding".
+#: Headings which are questions without a question mark: "What happens if I fall ill", "Wie betaalt mijn opleiding".
 QUESTIONS = {
     "en": re.compile(
         r"(?:what|who|when|where|how|which|why) (?:is|are|do|does|can|may|must|should|happens|counts|will) .+"
@@ -253,7 +253,7 @@ QUESTIONS = {
     "ja": re.compile(r".*(?:ます|です|ません|でしょう)か"),
     "fr": re.compile(r"(?:comment|quand|qui|que|quels?|quelles?|puis-je|dois-je) .+", re.IGNORECASE),
 }  # fmt: skip
-#: Headings that say little without the one above: they are asked about together with it.
+#: Headings too vague without their parent heading; questions use both together.
 NEEDS_PARENT = {
     "nl": re.compile(r"(?:aanvragen|opnemen|kopen en verkopen|meenemen|declareren|wijzigen)", re.IGNORECASE),
     "ko": re.compile(r"(?:신청(?: ?(?:방법|절차|기간))?|신청과 승인|대상(?:과 일수)?|일수|기간|절차|방법|기준)"),
@@ -287,7 +287,7 @@ EMPTY = re.compile(
     r"|أحكام عامة|خاتمة",
     re.IGNORECASE,
 )
-#: What parts of documents are called that have a number, and the number.
+#: Names for numbered parts of documents, with the number.
 LABEL = (
     r"(?:policy|rule|regulation|procedure|directive|guideline|form|clause|section|article|chapter|annex"
     r"|appendix|schedule|table|figure|part|item|point|step|exhibit|attachment|beleid|regel|regeling|bijlage|artikel"
@@ -300,7 +300,7 @@ LABEL = (
     r"|정책|규정|규칙|지침|조항|별표|별지|서식|단계|항목|規程|規則|方針|ポリシー|別表|様式|ステップ|政策|规定|制度|附表|附件|步骤)"
     r"\s*(?:no\.?|nr\.?|n[°º]\.?|№|#|number|nummer|numéro|número|numero|numer|numara|رقم|제|第)?\s*"
 )
-#: The same before what the part is about: "Policy 29: Travel expenses".
+#: The same before the subject: "Policy 29: Travel expenses".
 LABELLED = re.compile(rf"^{LABEL}\d+[a-z]?(?:[.-]\d+)*\s*[:.–—-]\s+(?=\S)", re.IGNORECASE)
 #: A company's words for itself, in languages with and without spaces.
 SELF_PRAISE = (
@@ -313,21 +313,21 @@ SELF_PRAISE = (
     r"|رسالتنا|رؤيتنا|قيمنا|(?:우리의 )?(?:미션|비전|핵심 ?가치|경영 ?이념|인사말)"
     r"|企業理念|経営理念|ミッション|ビジョン|行動指針|(?:我们的)?(?:使命|愿景|价值观)|企业文化"
 )
-#: Who leads a company: what they do is in its organisation chart, and nobody asks an assistant for it.
+#: A company's leaders: the organisation chart shows their duties, and nobody asks an assistant about them.
 LEADERS = (
     r"chief (?:\w+ ){1,3}officer(?: \(\w+\))?|c[efiot]o|(?:executive |senior )?vice president(?: of .+)?"
     r"|managing director|president|board of directors"
 )
-#: Clauses, which name nothing to ask about: "Before you leave".
+#: Clauses, which name no subject to ask about: "Before you leave".
 CLAUSES = r"(?:because|before|after|while|until|unless|once|since|whether|although) .+"
-#: Headings that no employee asks about.
+#: Headings no employee asks about.
 NOT_ASKED_ABOUT = re.compile(
     rf"(?:the )?(?:{LABEL}(?:\d+[a-z]?(?:[.-]\d+)*|[ivxlc]+)|{SELF_PRAISE}|mission|values|core values|{LEADERS})"
     rf"|{CLAUSES}",
     re.IGNORECASE,
 )
-#: Questions that no employee asks, whoever wrote them: about a number in the place of a subject, about how a company
-#: describes itself, or what its leaders do.
+#: Questions no employee asks, whoever wrote them: about a number instead of a subject, about a company's description
+#: of itself, or about the duties of its leaders.
 NOBODY_ASKS = re.compile(
     rf"(?<!\w)(?:{LABEL}\d{{1,2}}(?![A-Za-z\d:.,%-]|\s*[%€$])|{SELF_PRAISE})"
     rf"|^what (?:does|do|is the role of) (?:an? |the )?(?:{LEADERS})(?: do)?\?",
@@ -336,15 +336,15 @@ NOBODY_ASKS = re.compile(
 
 
 def nobody_asks(question: str) -> bool:
-    """Return whether this is no question of an employee's, though a document may answer it."""
+    """Whether no employee would ask this question, even if a document answers it."""
     return NOBODY_ASKS.search(question) is not None
 
 
-#: Text around the subject in titles of posts: "[긴급] …", "… 안내 : 공지사항".
+#: Text around the subject in the titles of posts: "[긴급] …", "… 안내 : 공지사항".
 AROUND_TITLE = re.compile(
     r"^(?:\[[^\]]*\]|【[^】]*】)\s*|\s*:\s*공지사항$|\s*(?:안내|공지|공고|알림|개정)$|(?:のお知らせ|について|のご案内)$|(?:的)?通知$"
 )
-#: Singular words that are asked about with their article.
+#: Singular words which need an article in a question.
 WITH_ARTICLE = re.compile(
     r"(?:.* )?(?:period|day|week|procedure|office|fund|contract|structure|card|plan|scheme|standstill|dress code"
     r"|loan|car|bonus|allowance|budget|grant|discount|premium|limit|fee|deductible|pension)"

@@ -1,7 +1,7 @@
-"""Queue documents in the same Postgres: a job is written in the transaction that asks for it.
+"""Queue documents in the same Postgres: a job is written in the transaction which requests it.
 
-procrastinate hands jobs to workers on any machine. Work runs in daemon threads, so that a call that hangs never keeps
-the application from stopping; work of a dead process is taken up as soon as its lock on the document is released.
+procrastinate hands jobs to workers on any machine. Work runs in daemon threads, so a hanging call never keeps the
+application from stopping. The work of a dead process is taken up when its lock on the document is released.
 """
 
 from __future__ import annotations
@@ -48,37 +48,37 @@ QUEUE = "documents"
 TASK = "process_document"
 #: Background work has a separate queue, and never takes a document's place.
 MEANING_QUEUE = "meaning"
-#: So have deliveries to other programs, which may take long to answer.
+#: A separate queue for deliveries to other programs, which may answer slowly.
 OUTGOING_QUEUE = "outgoing"
 DELIVERIES_AT_ONCE = 2
-#: Documents in progress at once in a process: while one waits for a provider, another is read. One more place is
+#: Documents in progress in a process: while a document waits for a provider, another is read. An extra place is
 #: reserved for tenants without a document in progress.
 DOCUMENTS_AT_ONCE = 2
-#: Waits before each retry when a provider is down or sends unusable answers; after the last one the document has
-#: failed. While a key is refused or the credit is used up, the last wait repeats for as long as it takes.
+#: Waits before each retry if a provider is down or sends unusable answers; after the last retry the document fails.
+#: While a key is refused or the credit is used up, the last wait repeats indefinitely.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
 #: How often to look for jobs besides notifications, and behind a pooler in transaction mode, which passes none on.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
-#: How long the worker waits for a database that does not answer before it ends, to begin again later.
+#: Seconds the worker waits for an unavailable database before it ends, to start again later.
 OUTAGE_SECONDS = 3.0
-#: How often to look for work of dead processes, and how long it has to be quiet.
+#: Seconds between searches for work of dead processes, and seconds without a sign of life before it counts.
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
-#: How often to look for daily, weekly and monthly work that is due.
+#: Seconds between checks for daily, weekly and monthly work.
 CALENDAR_SECONDS = 60.0
-#: When to look again at work that another process holds.
+#: Seconds until another look at work held by another process.
 ELSEWHERE_SECONDS = 5.0
-#: How often jobs of a suspended tenant are tried again; resuming it wakes them at once.
+#: Seconds between tries of a suspended tenant's jobs; resuming the tenant wakes them at once.
 SUSPENDED_SECONDS = 300.0
-#: Longest wait for work to end by itself when the application stops.
+#: The longest wait for work to finish when the application stops.
 STOP_SECONDS = 1.5
 
 
-#: How often files that could not be removed are tried again.
+#: Seconds between tries to remove files.
 FILES_SECONDS = 60.0
-#: Why a job waits, and when it goes on.
+#: The reason and the end of a job's wait.
 WAITING = N_("Waiting: {reason}")
 KEY_REFUSED = N_("Waiting: the key was refused by {provider}. A valid one is set on the page Set-up.")
 NO_CREDIT = N_("Waiting: the credit at {provider} is used up, or its rate limit is reached.")
@@ -90,7 +90,7 @@ class FilesLeft(Exception):
 
 
 class SendLater(Exception):
-    """Another program did not take something; it is sent again."""
+    """Another program did not accept a delivery; it is sent again."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -98,7 +98,7 @@ class SendLater(Exception):
 
 
 class WorkerPool(AsyncConnectionPool):
-    """Connections for procrastinate: each statement runs in a transaction of the worker's."""
+    """Connections for procrastinate: each statement runs in a worker transaction."""
 
     def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
         super().__init__(conninfo, **options)
@@ -112,7 +112,7 @@ class WorkerPool(AsyncConnectionPool):
 
 
 class Queue:
-    """Takes jobs from any process, and does them in processes that started a worker."""
+    """Takes jobs from any process, and runs them in processes with a worker."""
 
     def __init__(
         self,
@@ -130,33 +130,33 @@ class Queue:
         self.retry_seconds = retry_seconds
         self._rescue_seconds = rescue_seconds
         self._abandoned_seconds = abandoned_seconds
-        #: Attempts that count, and those that ended with a refused key or used-up credit.
+        #: Attempts which count, and attempts with a refused key or used-up credit.
         self._failures: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._waits: dict[str, float] = {}
-        #: Jobs of the worker that runs here, from their start until how they ended is stored.
+        #: Jobs of this process's worker, from start until the result is stored.
         self._job_ids: set[int] = set()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
         self._wake: asyncio.Event | None = None
-        #: Syncs a collection with its source; set by the module of sources.
+        #: Syncs a collection with its source; set by the sources module.
         self.on_sync: Callable[[str, UUID], object] | None = None
-        #: Does the short scheduled work that is due; set by `services`.
+        #: Does the short scheduled work; set by `services`.
         self.on_every_minute: Callable[[], object] | None = None
-        #: Asks the golden questions that are due, for hours perhaps; set by `services`.
+        #: Asks the scheduled golden questions, possibly for hours; set by `services`.
         self.on_evaluations: Callable[[], object] | None = None
-        #: Makes the backup that is due, and tries one; set where backups are made by themselves.
+        #: Makes and tries the scheduled backup; set if backups are automatic.
         self.on_backups: Callable[[], object] | None = None
-        #: Asks for the syncs of a collection that are due by their schedule; set by the module of sources.
+        #: Requests a collection's scheduled syncs; set by the sources module.
         self.on_schedule: Callable[[str, UUID], object] | None = None
-        #: Deletes what has been in a tenant's bin long enough; set with the library.
+        #: Empties a tenant's bin of old items; set with the library.
         self.on_empty_bin: Callable[[str], object] | None = None
-        #: Jobs of integrations by name: each sends something and returns the seconds until the next try, or None.
+        #: Jobs of integrations by name: each sends something and returns the seconds until the next try, or `None`.
         self.outgoing: Mapping[str, Callable[..., float | None]] = {}
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
-        """Queue a document; with `connection`, once the caller's transaction is committed."""
+        """Queue a document; with `connection`, when the caller's transaction commits."""
         parameters = {"tenant_id": tenant_id, "document_id": str(document_id)}
         if connection is not None:
             connection.execute(queries["enqueue"], parameters)
@@ -165,7 +165,7 @@ class Queue:
             own.execute(queries["enqueue"], parameters)
 
     def start_worker(self) -> None:
-        """Start working in the background of this process. Does nothing when a worker runs already."""
+        """Start working in the background of this process. Does nothing if a worker already runs."""
         if self.is_running:
             return
         self._stop.clear()
@@ -178,7 +178,7 @@ class Queue:
         self._stop.set()
         loop, wake = self._loop, self._wake
         if loop is not None and wake is not None:
-            with suppress(RuntimeError):  # ended by itself in the meantime
+            with suppress(RuntimeError):  # the worker has already ended by itself
                 loop.call_soon_threadsafe(wake.set)
         self._pipeline.interrupt()
         if self._thread is not None:
@@ -199,7 +199,7 @@ class Queue:
         return False
 
     def take_up_abandoned(self) -> None:
-        """Queue the work of dead processes again: their jobs, and documents and schedules that have none."""
+        """Queue the work of dead processes again: their jobs, and documents and schedules without a job."""
         with self._database.transaction(WORKER) as connection:
             quiet = {"quiet_seconds": self._abandoned_seconds, "known": list(self._job_ids)}
             connection.execute(queries["drop_abandoned"], quiet)
@@ -248,7 +248,7 @@ class Queue:
             conninfo=self._database.conninfo,
             min_size=1,
             max_size=4,
-            # In an outage the worker ends soon, and begins again once the database answers.
+            # In an outage the worker ends soon, and starts again when the database answers.
             timeout=OUTAGE_SECONDS,
             reconnect_timeout=OUTAGE_SECONDS,
             kwargs={"prepare_threshold": None},
@@ -257,7 +257,7 @@ class Queue:
         is_pooled = self._database.is_pooled
         places = TenantSlots(self._concurrency)
         self._job_ids.clear()
-        # For each queue: how many jobs run at once, and who hands them out.
+        # For each queue: the number of parallel jobs, and the manager which hands them out.
         served: list[tuple[str, int, JobManager]] = [
             (QUEUE, self._concurrency, FairJobs(connector, self._job_ids, places, is_spare=False)),
             (QUEUE, 1, FairJobs(connector, self._job_ids, places, is_spare=True)),
@@ -273,7 +273,7 @@ class Queue:
                         queues=[queue],
                         concurrency=concurrency,
                         install_signal_handlers=False,
-                        # LISTEN belongs to a session, which such a pooler does not keep.
+                        # LISTEN belongs to a session, which a pooler in transaction mode does not keep.
                         listen_notify=not is_pooled,
                         fetch_job_polling_interval=POOLED_POLLING_SECONDS if is_pooled else POLLING_SECONDS,
                         shutdown_graceful_timeout=STOP_SECONDS,
@@ -294,7 +294,7 @@ class Queue:
             await asyncio.gather(*beside, return_exceptions=True)
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
-        """Make procrastinate's application with every task, whose worker takes its jobs from `jobs`."""
+        """Make procrastinate's application with every task; its worker takes jobs from `jobs`."""
         from procrastinate import App
 
         from rag.ingestion.jobs import RetrySchedule
@@ -318,10 +318,10 @@ class Queue:
         return app
 
     def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Wrap a task so that a failed attempt leaves the rest to a job of the same name that is already waiting.
+        """Wrap a task so that a failed attempt leaves the rest to a waiting job with the same name.
 
-        Somebody may confirm a document while its first job still runs. Two jobs of one name cannot wait, so the failed
-        one ends and the other begins when the next attempt is due.
+        Somebody may confirm a document while its first job still runs. Two jobs with the same name cannot wait, so the
+        failed job ends and the other starts at the time of the next attempt.
         """
 
         @functools.wraps(work)
@@ -337,7 +337,7 @@ class Queue:
         return task
 
     async def _postpone(self, queueing_lock: str, wait_seconds: float) -> bool:
-        """Delay the waiting job of a name by `wait_seconds`; return whether there is one."""
+        """Delay the waiting job with a name by `wait_seconds`; return whether there is one."""
         changed: list[int] = []
 
         def postpone() -> None:
@@ -367,8 +367,8 @@ class Queue:
         try:
             await in_daemon_thread(lambda: work.run(tenant_id, UUID(reembedding_id)))
         except ProviderError as exc:
-            # Searches continue with the old vectors, so it is retried for as long as it takes. Only unusable answers
-            # are limited, because each may be billed.
+            # Searches continue with the old vectors, so retries are unlimited. Only unusable answers are limited,
+            # because each may be billed.
             self._tries(exc)[reembedding_id] += 1
             is_hopeless = isinstance(exc, ProviderAnswerInvalid)
             if not is_hopeless or self._failures[reembedding_id] <= len(self.retry_seconds):
@@ -413,7 +413,7 @@ class Queue:
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
         """Give a collection its turn, and queue the rest.
 
-        The rest is a new job: a document may have queued one by now, and two of a name cannot wait.
+        The rest is a new job: a document may have queued a job by now, and two jobs with the same name cannot wait.
         """
         work = self._pipeline.meaning
         wait: float | None = 0.0
@@ -447,7 +447,7 @@ class Queue:
         return max(step, retry_after(error))
 
     def _tries(self, error: ProviderError) -> Counter[str]:
-        """Choose the counter of a failed attempt: waiting for a key or for credit uses up none."""
+        """Choose the counter for a failed attempt; waiting for a key or for credit uses up no attempts."""
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:
@@ -486,7 +486,7 @@ class Queue:
                 log.exception("What is due could not be done; looking again later")
 
     def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
-        """Return the seconds until a job with these arguments is tried again; None when it is not."""
+        """Return the seconds until a job with these arguments is retried, or `None` for no retry."""
         if isinstance(error, (JobInterrupted, asyncio.CancelledError)):
             return 0.0
         if isinstance(error, (JobTaken, DatabaseUnavailable)):
@@ -504,7 +504,7 @@ class Queue:
 
 
 def waiting_sentence(error: ProviderError, wait: float) -> str:
-    """Say why a job waits and when it goes on, for the documents page."""
+    """Explain why a job waits and when it continues, for the documents page."""
     again = TRIED_AGAIN.format(seconds=f"{wait:,.0f}")
     provider = str(error.details.get("provider") or "")
     if not isinstance(error, WAITED_FOR):
@@ -518,7 +518,7 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
 
 
 async def in_daemon_thread(function: Callable[[], object]) -> None:
-    """Run a blocking function in a thread that does not keep the process alive, and wait for it."""
+    """Run a blocking function in a thread which does not keep the process alive, and wait for it."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

@@ -1,7 +1,7 @@
-"""Read a document: the pages of its file, their language and the cost of processing them; then recognise its scans.
+"""Read a document: its file's pages, their language and the estimated cost; then recognise its scans.
 
-Text recognition runs once the cost is confirmed, and stores each batch with its bill in one transaction. Storing a page
-removes it from the list of pending ones, so a killed process pays for none of them twice.
+Text recognition runs after the cost is confirmed, and stores each batch with its bill in one transaction. A stored page
+leaves the list of pending pages, so a killed process pays for no page twice.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, S
 TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
-#: Characters below which a text is too short to tell its language by statistics.
+#: A shorter text, in characters, is too short to detect its language by statistics.
 SHORT_TEXT = 400
-#: A printed page has some 1,800 characters: 30 lines of 60. Estimated, not measured.
+#: A printed page has about 1,800 characters: 30 lines of 60. Estimated, not measured.
 CHARACTERS_OF_A_SCAN = 1800
 SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is welcome to ask for an appointment. "
 #: With at least this many other pages, their average length is used instead.
@@ -63,15 +63,15 @@ WITHOUT_ENGINE = N_(
 
 
 class ContentReader(Protocol):
-    """Reads a profile's own kind of content."""
+    """Reads a profile's special kind of content."""
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
-        """Return the pages. `on_page` receives the number of pages read and of all pages."""
+        """Return the pages. `on_page` receives the number of pages read and the total."""
         ...
 
 
 class ReadStep:
-    """Reads files in the sandbox, a profile's own content by its reader, and stores the result in one transaction."""
+    """Reads files in the sandbox, or a profile's content by its reader, and stores the result in one transaction."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class ReadStep:
         self._recognition = recognition
 
     def read(self, job: DocumentJob) -> None:
-        """Read a document's file. Raises what the sandbox says is wrong with it."""
+        """Read a document's file. Raises the sandbox's errors for the file."""
         started = time.perf_counter()
         content = self._files.get(job.document.tenant_id, job.document.file_path)
         reported_at = 0.0
@@ -202,7 +202,7 @@ def unready_message(document: Document, pages: Sequence[Page]) -> str:
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """Fill pages that wait for recognition with a text of the usual length, for the estimate."""
+    """Fill pages waiting for recognition with a text of the usual length, for the estimate."""
     if not awaiting:
         return tuple(pages)
     length = expected_characters(pages, awaiting)
@@ -211,7 +211,7 @@ def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[P
 
 
 def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
-    """Guess the length of a page: the average of the document's other pages, else of a printed page."""
+    """Estimate a page's length from the document's other pages, else from a printed page."""
     lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
     return sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
 
@@ -259,9 +259,9 @@ def estimate_document(
 
 
 def language_of(text: str, claimed: str) -> str:
-    """Detect the language of the beginning and the middle: a title page alone may be in another.
+    """Detect the language from the start and the middle, because a title page may use another language.
 
-    A few words are too little for a statistical guess; then the language of the file or the collection is used.
+    A few words are too short for statistics; then the file's or collection's language is used.
     """
     if len(text) < SHORT_TEXT:
         return detect_language_heuristic(text) or claimed
@@ -278,7 +278,7 @@ NOTHING_RECOGNISED = N_("Text recognition found no text on any page of this file
 
 
 class RecogniseStep:
-    """Recognises the text of pages that are pictures."""
+    """Recognises the text in pages which are pictures."""
 
     def __init__(self, files: Originals, recognition: TextRecognition, calls: PaidCalls) -> None:
         self._files = files
@@ -345,7 +345,7 @@ class RecogniseStep:
         awaited: Sequence[int],
         noted: dict[str, Any],
     ) -> None:
-        """Store one batch: its pages, its bill, and the document's sections and language."""
+        """Store a batch with its pages, its bill, and the document's sections and language."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             self._calls.settle(connection, call, [read.usage] if read.usage else [], job.prices)
@@ -365,7 +365,7 @@ class RecogniseStep:
         read: RecognisedPages,
         awaited: Sequence[int],
     ) -> None:
-        # A scan's language is known only now; the one so far was a guess.
+        # A scan's language is known only now; the earlier language was a guess.
         language = language_of(join_pages(pages), job.document.language or job.collection.language)
         rows = [page_row(job.document, *with_language(page, language)) for page in read.pages]
         with connection.cursor() as cursor:

@@ -1,7 +1,7 @@
-"""Move a collection to another embedding model, beside the vectors that are searched.
+"""Move a collection to another embedding model, beside the vectors used by searches.
 
-The new vectors grow in a table that no search reads. When none is missing, one transaction swaps the vectors and the
-collection's model. The old ones stay for undoing, which is the same move back at no cost.
+The new vectors grow in a table no search reads. When they are complete, one transaction swaps the vectors and the
+collection's model. The old vectors stay for undoing, which is the same move back at no cost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rag.types import Identity, Usage, Who
 
 @dataclass(frozen=True, kw_only=True)
 class Reembedding:
-    """A row of `reembeddings`. `estimated_cost` is in US dollars, None where no price is known."""
+    """A row in `reembeddings`. `estimated_cost` is in US dollars, or `None` without a known price."""
 
     id: UUID
     tenant_id: str
@@ -55,7 +55,7 @@ class Reembedding:
 
     @property
     def is_open(self) -> bool:
-        """Return whether it waits for confirmation, runs, or stopped with a reason."""
+        """Whether the move waits for confirmation, runs, or stopped with a reason."""
         return self.status in ("estimated", "running", "failed")
 
     @property
@@ -72,19 +72,19 @@ def expected_range(cost: Decimal | None) -> tuple[Decimal | None, Decimal | None
 
 
 class MoveCost(NamedTuple):
-    """What moving a collection takes. `cost` is in US dollars, None where no price is known."""
+    """The size and cost of a move. `cost` is in US dollars, or `None` without a known price."""
 
     chunks: int
     tokens: int
     cost: Decimal | None
 
 
-#: Kept in the place of a vector that the model does not give: a direction has a length.
+#: Placeholder for a vector the model does not give; a real direction has a length.
 NO_VECTOR = HalfVector([0.0])
 
 
 class MissingVector(NamedTuple):
-    """A chunk without a vector of the new model."""
+    """A chunk without a vector from the new model."""
 
     document_id: UUID
     title: str
@@ -106,7 +106,7 @@ class Reembeddings:
         self._providers = providers
 
     def find(self, who: Who, *, collection_id: UUID | None = None) -> list[Reembedding]:
-        """List the moves of the tenant's collections, the latest first."""
+        """List the moves of the tenant's collections, latest first."""
         return self._database.fetch_all(who, "find_reembeddings", Reembedding, id=None, collection_id=collection_id)
 
     def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
@@ -118,10 +118,10 @@ class Reembeddings:
         return found
 
     def estimate(self, identity: Identity, collection_id: UUID, to_model: str) -> Reembedding:
-        """Estimate the cost of embedding a collection with another model; nothing is spent before `confirm`.
+        """Estimate the cost of embedding a collection with another model; no money is spent before `confirm`.
 
-        Vectors of that model that are still kept cost nothing. Raises `SettingsError` for a model that cannot be used
-        and `InvalidInput` when the collection has it already or another move is under way.
+        Vectors still kept from this model are free. Raises `SettingsError` for an unusable model, and `InvalidInput` if
+        the collection already uses the model or another move is under way.
         """
         require_admin(identity)
         embedder = self._other_embedder(identity, collection_id, to_model)
@@ -176,7 +176,7 @@ class Reembeddings:
         return self.get(identity.tenant_id, reembedding_id)
 
     def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
-        """Cancel before the switch; vectors made for it are removed."""
+        """Cancel a move before the switch and remove its vectors."""
         require_admin(identity)
         found = self.get(identity.tenant_id, reembedding_id)
         with self._database.transaction(identity) as connection:
@@ -184,7 +184,7 @@ class Reembeddings:
                 _remove_vectors(connection, found.collection_id, found.to_model)
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
-        """Remove the vectors of earlier models; the switch can then no longer be undone."""
+        """Remove vectors from earlier models; the switch can then no longer be undone."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             for move in self.find(identity, collection_id=collection_id):
@@ -194,15 +194,15 @@ class Reembeddings:
 
 
 def find_missing(connection: Connection, collection_id: UUID, to_model: str) -> list[MissingVector]:
-    """Find searchable chunks without a vector of a model, document by document."""
+    """Find searchable chunks without a vector from a model, document by document."""
     parameters = {"collection_id": collection_id, "to_model": to_model}
     return [MissingVector(*row) for row in connection.execute(queries["chunks_to_reembed"], parameters)]
 
 
 def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[MissingVector]]:
-    """Group chunks into batches that never cross a document.
+    """Group chunks into batches which never cross documents.
 
-    A document's bill is its own, and a batch sent again after a kill is the same.
+    Each document then has a separate bill, and a batch sent again after a kill is the same.
     """
     groups: dict[tuple[UUID, int], list[MissingVector]] = {}
     for chunk in missing:
@@ -223,7 +223,7 @@ def switch(connection: Connection, move: Reembedding) -> bool:
         index_vectors(connection, tenant_id=move.tenant_id, collection_id=move.collection_id, document_id=document_id)
     _remove_vectors(connection, move.collection_id, move.to_model)
     connection.execute(queries["set_embedding_model"], parameters)
-    # Where the new one compares words, passages get vectors of meaning too.
+    # If the new embedder compares words, passages get vectors of meaning too.
     connection.execute(queries["enqueue_meaning"], {**parameters, "tenant_id": move.tenant_id, "wait_seconds": 0.0})
     connection.execute(queries["finish_reembedding"], parameters)
     return True
@@ -245,9 +245,9 @@ class ReembeddingJob:
         self._moves = Reembeddings(calls.control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
-        """Work until the new vectors are searched. A permanent error is stored with the move.
+        """Work until searches use the new vectors. A permanent error is stored with the move.
 
-        Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
+        Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which it can be run again.
         """
         with self._control.claimed(tenant_id, reembedding_id):
             move = self._moves.get(tenant_id, reembedding_id)
@@ -261,7 +261,7 @@ class ReembeddingJob:
         return self._moves.get(tenant_id, reembedding_id)
 
     def fail(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
-        """End a move with its reason; searches are on the old vectors."""
+        """End a move with a reason; searches still use the old vectors."""
         self._control.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=sentence)
 
     def note_waiting(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
@@ -286,7 +286,7 @@ class ReembeddingJob:
             self._note_costs(move)
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
-        """Store the missing vectors beside those that are searched."""
+        """Store the missing vectors beside the vectors used by searches."""
         prices = price_overrides(self._control.database, move.tenant_id)
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
@@ -313,7 +313,7 @@ class ReembeddingJob:
                     self._calls.settle(connection, embedded.call, embedded.embeddings.usages, prices)
                 cursor.executemany(queries["add_spare_vector"], rows)
                 cursor.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
-            # Only now, because what has been paid for is kept.
+            # Check only now, to keep everything already paid for.
             self._control.stop_if_suspended(move.tenant_id)
 
     def _note_costs(self, move: Reembedding) -> None:

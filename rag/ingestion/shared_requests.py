@@ -1,8 +1,8 @@
-"""Fill requests to the embedding model with passages of several documents of a source.
+"""Fill requests to the embedding model with passages from several documents in a source.
 
-With `share_requests`, a document's job stores its passages and ends. The job that fills a request, or finds that no
-more passages come, embeds all passages that wait. A document with all its vectors then continues in a new job. A
-request has one row in the ledger, charged to the collection.
+With `share_requests`, a document's job stores its passages and ends. The job which fills a request, or finds that no
+more passages come, embeds all waiting passages. A document with all its vectors then continues in a new job. A request
+has one ledger row, charged to the collection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MarkFailed = Callable[[str, UUID, str], None]
 
 @dataclass(frozen=True)
 class WaitingPassage:
-    """A stored passage without a vector, of a document that shares requests."""
+    """A stored passage without a vector, from a document which shares requests."""
 
     id: UUID
     document_id: UUID
@@ -49,7 +49,7 @@ class WaitingPassage:
 
 
 class SharedRequests:
-    """Embeds passages that wait for company. Thread-safe; one worker at a time does a collection's."""
+    """Embeds waiting passages together. Thread-safe; only one worker at a time serves a collection."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class SharedRequests:
         self._mark_failed = mark_failed
 
     def run_if_due(self, tenant_id: str, document_id: UUID) -> None:
-        """Embed what waits in this document's collection: full requests, and the rest once no more passages come.
+        """Embed waiting passages in this document's collection: full requests, and the rest when no more passages come.
 
-        Raises `JobInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
+        Raises `JobInterrupted`, and the errors in `TEMPORARY`, after which it can be run again.
         """
         collection_id = self._database.fetch_value(tenant_id, "collection_that_shares", document_id=document_id)
         if collection_id is None:
@@ -77,10 +77,10 @@ class SharedRequests:
         try:
             collection = find_collection(self._database, tenant_id, collection_id)
             embedder = self._providers.embedder_for(collection.embedding_model)
-        except (DocumentGone, SettingsError):  # without a model, each document says so when its job is tried again
+        except (DocumentGone, SettingsError):  # without a model, each document reports the error
             return
         profile = profile_of(collection)
-        # A worker looks again after it let go, so passages that came meanwhile are not forgotten.
+        # A worker checks again after releasing the lock, so passages arriving meanwhile are not forgotten.
         while self._due(collection, embedder, profile):
             try:
                 with self._control.claimed(tenant_id, collection.id):
@@ -123,7 +123,7 @@ class SharedRequests:
         except TEMPORARY:
             raise
         except RagError:
-            # One refused text must not stop the documents beside it.
+            # A refused text must not stop the other documents.
             self._embed_apart(collection, batches, embedder)
 
     def _store(
@@ -148,7 +148,7 @@ class SharedRequests:
     def _embed_apart(
         self, collection: Collection, batches: Sequence[Sequence[WaitingPassage]], embedder: Embedder
     ) -> None:
-        """Embed each document with requests of its own, and end the work on documents that fail."""
+        """Embed each document with separate requests, and end the work on documents which fail."""
         tenant_id = collection.tenant_id
         passages = [passage for batch in batches for passage in batch]
         for document_id, _ in groupby(passages, key=lambda passage: passage.document_id):

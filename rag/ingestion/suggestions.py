@@ -1,7 +1,7 @@
-"""Suggest questions about a document's headings, worded as people ask, and keep those that the documents answer.
+"""Suggest questions about a document's headings, in people's words, and keep questions which the documents answer.
 
-A question is kept if a search by words alone, which costs nothing, finds its answer in this document before all others
-of the collection. So no suggestion leads to an answer that is not found, with a model or without.
+A question is kept if a free search by words finds its answer in this document before all others in the collection. So
+every suggestion has an answer, with or without a model.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from rag.storage.database import Database, queries
 from rag.text.spans import join_pages
 from rag.types import Identity, Question, Role, Section, sections_from_json
 
-#: Questions kept of a document, and candidates looked at: each costs a search of some ten milliseconds.
+#: Questions kept per document, and candidates checked; each check is a search of about ten milliseconds.
 KEPT, MOST_CHECKED = 6, 12
-#: The same in a language of readers that the document is not in: they wait for these searches, once.
+#: The same in a reader's language other than the document's: the first reader waits for these searches.
 KEPT_ELSEWHERE, CHECKED_ELSEWHERE = 2, 3
-#: Questions of one form kept for a document: four times "What are the rules" is dull.
+#: Questions kept with the same form: four times "What are the rules" is dull.
 KEPT_OF_FORM = 2
-#: So many questions for facts are enough to leave out general ones, by the rank of these.
+#: By rank of general questions: how many factual questions are enough to leave them out.
 ENOUGH = {2: 4, 3: 2}
 LONGEST_HEADING, MOST_WORDS = 60, 8
 Item = TypeVar("Item")
-#: Languages written without spaces, in which a short heading says as much as a long one elsewhere.
+#: Languages without spaces, where a short heading has as much content as a long heading elsewhere.
 DENSE = ("ko", "ja", "zh")
 LETTERS = r"[^\W\d_]+"
 #: Question marks other than "?".
 MARKS = {"ja": "？", "zh": "？", "ar": "؟"}
 #: Words between a heading and the heading above.
 JOINTS = {"ja": "の", "zh": ""}
-#: French words before which "de" loses its vowel: those with a silent h too, but not "harcèlement".
+#: French words before which "de" loses its vowel, including words with a silent h, but not "harcèlement".
 ELIDED = re.compile(r"[aeiouyéèêàâîôû]|h(?:eure|oraire|ô|ospit|onor|ygi|abi|umain)", re.IGNORECASE)
 #: The head of an article, by which a text without sections is asked about: "제3조(육아휴직)", "§ 3 Dauer des Urlaubs".
 ARTICLE = re.compile(
@@ -75,14 +75,14 @@ NUMBERING = re.compile(
 
 @dataclass(frozen=True)
 class CandidateQuestion:
-    """A question about a section, and what a passage that answers it holds."""
+    """A question about a section, and the content required in a passage which answers it."""
 
     text: str
     heading: str = ""
     need: Need = ""
     #: The template; questions from a template differ only in the subject.
     form: str = ""
-    #: Lower ones are better: whether it asks for a fact, and whether its subject is of several words.
+    #: Lower ranks are better: whether the question asks for a fact, and whether its subject has several words.
     rank: tuple[int, int] = (0, 0)
 
 
@@ -90,7 +90,7 @@ class SuggestStep:
     """Chooses the questions to suggest about a published document."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
-        # Without keys: the check may cost nothing, and must not depend on today's configuration.
+        # Without keys: the check must be free and must not depend on today's configuration.
         by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
         self._database = database
         self._retriever = Retriever(database, by_words)
@@ -115,11 +115,11 @@ class SuggestStep:
         return kept
 
     def elsewhere(self, tenant_id: str, document_id: UUID, language: str) -> list[str]:
-        """Choose questions in another language than the document's, and keep them with it for the next reader.
+        """Choose questions in a language other than the document's, and keep them with it for the next reader.
 
-        Of its headings those are asked about that name something by itself, such as "Annual leave": the words for that
-        are known in each language, and a search in it finds the passage. Made when a reader of that language comes:
-        beforehand it would be a dozen languages for each document.
+        Only headings with a subject, such as "Annual leave", get questions: their words are known in each language, and
+        a search with them finds the passage. The questions are made when a reader with this language comes, because
+        making them beforehand would mean a dozen languages per document.
         """
         job = JobControl(self._database).job(tenant_id, document_id)
         with self._database.transaction(tenant_id) as connection:
@@ -158,10 +158,9 @@ class SuggestStep:
 def candidates_from(
     title: str, sections: Sequence[Section], text: str, language: str, *, limit: int = MOST_CHECKED
 ) -> list[CandidateQuestion]:
-    """Make questions about a document's sections in its language, the best first; equals are spread evenly from the
-    beginning to the end.
+    """Make questions about a document's sections in its language, best first.
 
-    For a document without sections, such as a post, the title is used.
+    Equal ranks are spread evenly from start to end. For a document without sections, such as a post, the title is used.
     """
     if language not in TEMPLATES:
         return []
@@ -186,12 +185,12 @@ def candidates_from(
         if candidate is not None and (" " in subject or language in ("ja", "zh") or _is_name(subject, names)):
             found[candidate.text] = candidate
     chosen = _evenly([*found.values()], limit)
-    # Questions about a subject in general only after all others.
+    # Questions about a subject in general come after all others.
     return sorted(varied(chosen, lambda candidate: candidate.form, limit), key=lambda candidate: candidate.rank[0] > 1)
 
 
 def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, language: str) -> list[CandidateQuestion]:
-    """Make questions in another language about the sections of a document whose headings it has words for."""
+    """Make questions in a different language about the sections whose headings have words in it."""
     found: dict[str, CandidateQuestion] = {}
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
@@ -231,7 +230,7 @@ def _candidate(
     pattern = QUESTIONS.get(language)
     if is_question or (pattern is not None and pattern.fullmatch(heading)):
         words = len(heading.split())
-        # Turkish says in one word what takes three elsewhere.
+        # Turkish needs a single word for three words elsewhere.
         if not (2 if language == "tr" else 3) <= words <= 14 and not (is_dense and len(heading) <= LONGEST_HEADING):
             return None
         return CandidateQuestion(heading if is_question else f"{heading}{MARKS.get(language, '?')}", heading)
@@ -269,7 +268,7 @@ def _can_be_asked_about(heading: str, *, is_dense: bool) -> bool:
         return False
     if len(heading.split()) > MOST_WORDS or heading.endswith((".", "!", "。")):
         return False
-    # A line cut by an extractor, or a list: nobody asks for these.
+    # Nobody asks about a line cut by an extractor, or about a list.
     if re.search(r"[|/;:<>{}\[\]…�]|\d{3,}(?![\d년])", heading) or heading.count("(") != heading.count(")"):
         return False
     return len(re.findall(r"[^\W\d_]", heading)) >= len(heading.replace(" ", "")) * 0.7
@@ -305,7 +304,7 @@ def _shown(section: str, content: str) -> str:
 
 
 def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
-    """Choose at most `limit` candidates of the lowest ranks, spread evenly over a rank that does not fit."""
+    """Choose at most `limit` candidates with the lowest ranks, spread evenly over a rank which does not fit."""
     chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
@@ -315,14 +314,14 @@ def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[Candida
 
 
 def bare(heading: str) -> str:
-    """Return a heading without its number; of 제3조(육아휴직), the title in the brackets."""
+    """Strip a heading's number; 제3조(육아휴직) gives the title in the brackets."""
     shown = LABELLED.sub("", NUMBERING.sub("", " ".join(heading.split()))).strip(" .:–—-#*")
     match = re.fullmatch(r"[(（](.+)[)）]", shown)
     return match[1] if match else shown
 
 
 def _names_in(text: str) -> frozenset[str]:
-    """Find names: words written with a capital inside sentences more often than without."""
+    """Find names: words capitalised inside sentences more often than not."""
     shown = text[:200_000]
     capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", shown))
     small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", shown))
@@ -330,7 +329,7 @@ def _names_in(text: str) -> frozenset[str]:
 
 
 def _is_name(heading: str, names: frozenset[str]) -> bool:
-    """Whether a heading is a name and nothing else, as that of a plan: "PerksPlus", "Northwind Standard"."""
+    """Whether a heading is only a name, such as a plan's: "PerksPlus", "Northwind Standard"."""
     if re.fullmatch(r"[A-Z][a-z]+[A-Z]\w*", heading):
         return True
     words = heading.split()
@@ -338,9 +337,9 @@ def _is_name(heading: str, names: frozenset[str]) -> bool:
 
 
 def _lowered(heading: str, names: frozenset[str], language: str) -> str:
-    """Write a heading as inside a sentence: in lower case, but for names and abbreviations.
+    """Write a heading like inside a sentence: in lower case, except names and abbreviations.
 
-    Where all words begin with a capital, these say nothing, and the first word decides.
+    If all words are capitalised, the capitals mean nothing, and the first word decides.
     """
     words = [word for word in re.findall(LETTERS, heading) if len(word) > 3]
     if heading.isupper() and len(words) > 1:
@@ -360,7 +359,7 @@ def small(text: str, language: str) -> str:
 
 
 def capitalised(text: str, language: str) -> str:
-    """Write the first letter of a text as a capital."""
+    """Capitalise the first letter in a text."""
     first = "İ" if language == "tr" and text[:1] == "i" else text[:1].upper()
     return first + text[1:]
 
@@ -378,9 +377,9 @@ def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> li
 
 
 def form_of(question: str) -> str:
-    """Return the form of a question beside its subject: its beginning or, in scripts without spaces, its end.
+    """Return a question's form without its subject: its start or, in scripts without spaces, its end.
 
-    If the subject comes before a colon, the text after it counts.
+    If the subject comes before a colon, the text after the colon counts.
     """
     subject, colon, rest = question.partition(": ")
     if colon and subject.strip():

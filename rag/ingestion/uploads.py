@@ -33,11 +33,11 @@ from rag.types import (
     PdfType,
 )
 
-#: What the same file, brought again, begins anew.
+#: States in which uploading the same file starts again.
 CAN_BE_TRIED_AGAIN = frozenset({DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR})
 #: Longest name kept, in characters; file systems allow 255 bytes.
 LONGEST_NAME = 200
-#: Invisible, but part of words in Persian and Indic scripts.
+#: Invisible characters inside words in Persian and Indic scripts.
 JOINERS = "\u200c\u200d"
 
 
@@ -60,12 +60,12 @@ def add_document(
     replaces: UUID | None = None,
     is_sample: bool = False,
 ) -> UUID:
-    """Check a file, store it, and make its document; queued for reading when there is a queue.
+    """Check a file, store it, and make its document, queued for reading if there is a queue.
 
-    The chunking method and the kind of PDF default to the collection's. With `is_version` it becomes the next version
-    of the document with the same file name and folder, if there is one; with `replaces`, of that document. With
-    `confirmed_up_to`, in US dollars, an estimate within it needs no confirmation if the file replaces no other
-    document.
+    The chunking method and the kind of PDF default to the collection's. With `is_version`, the document becomes the
+    next version of the document with the same file name and folder, if any; with `replaces`, of the given document.
+    With `confirmed_up_to`, in US dollars, an estimate up to this amount needs no confirmation if the file replaces no
+    other document.
     """
     tenant_id = collection.tenant_id
     profile = profile_of(collection)
@@ -129,10 +129,10 @@ def add_with_attached(
     queue: JobQueue | None,
     replaces: UUID | None = None,
 ) -> list[UUID]:
-    """Add a file, and its attached files as documents in a folder with the file's name. Return their ids in this order.
+    """Add a file, and its attached files as documents in a folder with the file's name. Return their ids in order.
 
-    `add` is `add_document` with everything but the parameters here. Attached files that cannot be read, or hold the
-    same as a stored document, are left out. Raises as `add_document`.
+    `add` is `add_document` with all other parameters filled in. Attached files which are unreadable, or equal to a
+    stored document, are left out. Raises like `add_document`.
     """
     tenant_id, host = collection.tenant_id, display_name(file_name)
     found = [add(file_name, content, password=password, queue=None, replaces=replaces)]
@@ -146,7 +146,7 @@ def add_with_attached(
                 try:
                     found.append(add(f"{file_name}/{name}", file.content, password=None, queue=queue))
                 except DocumentAlreadyStored:
-                    pass  # it can be searched all the same
+                    pass  # already stored and searchable
                 except DocumentError:
                     continue
                 apart.append(file.name)
@@ -159,7 +159,7 @@ def add_with_attached(
 
 
 def _free_name(name: str, taken: Set[str]) -> str:
-    """Return a name that no other file has: "Plan.pdf", "Plan (2).pdf"."""
+    """Return a name not used by another file: "Plan.pdf", "Plan (2).pdf"."""
     stem, dot, ending = name.rpartition(".")
     numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
     return next(free for free in chain([name], numbered) if free not in taken)
@@ -183,7 +183,7 @@ def _parts(file_name: str) -> list[str]:
     """Split a path at its slashes, without control and direction-changing characters."""
     name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
     name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
-    # The slash of a closing HTML tag is no folder.
+    # The slash in a closing HTML tag is no folder.
     return re.split(r"(?<!<)[/\\]", name)
 
 
@@ -202,10 +202,10 @@ def display_name(file_name: str) -> str:
 def _require_new(
     database: Database, collection: Collection, sha256: str, name: str, folder: str, replaces: UUID | None
 ) -> None:
-    """Raise `DocumentAlreadyStored` where a document has this content.
+    """Raise `DocumentAlreadyStored` if a document has this content.
 
-    An earlier version of the document that the file would replace is not in its way: it becomes the next version, once
-    somebody has seen what differs.
+    An earlier version of the document to replace does not count: it becomes the next version, after somebody has seen
+    the differences.
     """
     found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
     present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
@@ -224,7 +224,7 @@ def _require_new(
 
 
 def _require_unsynced(database: Database, collection: Collection, sha256: str) -> None:
-    """Raise `DocumentAlreadyStored` where a folder or another source has brought these bytes."""
+    """Raise `DocumentAlreadyStored` if a folder or another source already brought these bytes."""
     where = {"collection_id": collection.id, "kind": None, "digest": sha256, "file_path": f"{sha256[:2]}/{sha256}"}
     with database.transaction(collection.tenant_id) as connection:
         found = connection.execute(queries["find_same_content"], where).fetchone()
@@ -236,7 +236,7 @@ def _require_unsynced(database: Database, collection: Collection, sha256: str) -
         )
 
 
-#: Of a document whose tags wait for a key or for money.
+#: Message for a document whose tags wait for a key or for money.
 TAGS_WAIT = N_("This document is found already; its summary, topics and questions are still to be written.")
 #: Singular and plural.
 AWAITED = (
@@ -280,7 +280,7 @@ def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assu
 
 
 def no_text_message(pages: Sequence[Page]) -> str:
-    """Say why there is nothing to search: pages that are pictures, or text that cannot be used."""
+    """Explain why there is no text to search: pages which are pictures, or unusable text."""
     if all_blank(pages):
         return ALL_BLANK
     scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
@@ -290,12 +290,12 @@ def no_text_message(pages: Sequence[Page]) -> str:
 
 
 def all_blank(pages: Sequence[Page]) -> bool:
-    """Return whether every page is blank, so that text recognition would find nothing either."""
+    """Whether every page is blank, so that text recognition would find nothing either."""
     return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
 
 
 def on_pages(sentences: tuple[str, str], numbers: Sequence[int], **values: str) -> str:
-    """Write a sentence about one page, or about several."""
+    """Write a sentence about a single page or several."""
     return sentences[len(numbers) > 1].format(pages=page_list(numbers), **values)
 
 

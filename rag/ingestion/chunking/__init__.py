@@ -1,8 +1,8 @@
 """Split pages into chunks. Pure and deterministic: the same input gives the same chunks.
 
-A chunk's content is exactly `text[start:end]` of the joined text; `markdown` puts a repository's particulars before
-it, and a chunk that begins within a table has the table's heads before it, except in `recursive`. Together the chunks
-hold everything but blank space, in order; none is longer than its method allows, apart from text put before it.
+A chunk's content is exactly `text[start:end]` in the joined text, with two exceptions: `markdown` puts repository facts
+before it, and a chunk starting inside a table has the table's heads before it, except in `recursive`. The chunks
+together hold all text except blank space, in order. No chunk exceeds its method's limit, apart from text put before it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _sizes(chunk_size: int, overlap: int, minimum: int = 100) -> ChunkSizes:
     return ChunkSizes(chunk_size=chunk_size, overlap=overlap, minimum_chunk_size=minimum)
 
 
-#: The figures of the sources: 004 for the first three, 000, 003, 001. Those that count tokens or words have their own.
+#: Sizes from the sources: 004 for the first three, then 000, 003 and 001. Methods counting tokens or words have limits.
 SIZES: Mapping[ChunkingMethod, ChunkSizes] = {
     "fixed": _sizes(1000, 200),
     "smart": _sizes(1000, 200),
@@ -54,9 +54,9 @@ SIZES: Mapping[ChunkingMethod, ChunkSizes] = {
     "recursive": _sizes(1200, 200),
     "generic": _sizes(1000, 0),
 }
-#: The limits of the sources in tokens and words.
+#: The sources' limits in tokens and words.
 DEFAULT_LIMITS = Chunking()
-#: How `auto` splits each kind of document where a collection does not say otherwise.
+#: The default method of `auto` for each kind of document.
 METHODS_BY_KIND = cast(Mapping[Kind, ChunkingMethod], dict(DEFAULT_LIMITS.chunking_by_type))
 
 
@@ -71,14 +71,13 @@ def chunk_text(
     file_name: str = "",
     limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
-    """Split a text into chunks of at most `chunk_size` characters; without sizes, the sizes of the method's source.
+    """Split a text into chunks with at most `chunk_size` characters; sizes default to the method's source.
 
-    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes by the distances of
-    `embedder`'s vectors, `sentences` where one ends, `recursive` as LangChain does, `paged` within pages,
-    `generic` by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to
-    800 words) have limits of their own, which `limits` may change; `auto` is the one that fits the kind of document,
-    by text and `file_name`.
-    Raises `InvalidInput` for sizes that do not fit together and for `semantic` without an embedder.
+    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the distances between `embedder`'s
+    vectors show a new topic, `sentences` at sentence ends, `recursive` like LangChain, `paged` within pages, `generic`
+    by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to 800 words)
+    have separate limits, which `limits` may change. `auto` chooses a method by the kind of document, from text and
+    `file_name`. Raises `InvalidInput` for inconsistent sizes and for `semantic` without an embedder.
     """
     page = Page(number=1, text=text)
     return chunk_document(
@@ -106,9 +105,9 @@ def chunk_document(
     file_name: str = "",
     limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
-    """Cut a document into chunks that know their pages, character span and section. Options as in `chunk_text`.
+    """Cut a document into chunks with pages, character span and section. Options as in `chunk_text`.
 
-    No chunk of a workbook is of two sheets.
+    A workbook's chunks never span two sheets.
     """
     if has_rows(file_name) and len(sheets := sheets_of(pages, sections)) > 1:
         found = [
@@ -187,18 +186,18 @@ def sheets_of(
 
 
 def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:
-    """Split texts by page number, none across pages. Source 002's `chunkByPageTexts`."""
+    """Split texts by page number, never across pages. Source 002's `chunkByPageTexts`."""
     pages = [Page(number=int(number), text=text) for number, text in page_texts.items()]
     return chunk_document(sorted(pages, key=lambda page: page.number), [], method="paged")
 
 
 def chunk_full_text(full_text: str) -> list[Chunk]:
-    """Split a text in the same way where pages are not known. Source 002's `chunkFullText`."""
+    """Split a text in the same way without known pages. Source 002's `chunkFullText`."""
     return chunk_text(full_text, method="paged")
 
 
 def _years_of(metadata: Mapping[str, Any]) -> set[int]:
-    """Return the year of a chunk, or every year of its job; a job that goes on has only its first."""
+    """Return a chunk's year, or every year of its job; a current job has only its first year."""
     first, last = (str(metadata.get(name, "")) for name in ("startYear", "endYear"))
     if first.isdigit() and last.isdigit():
         return set(range(int(first), int(last) + 1))
@@ -206,14 +205,14 @@ def _years_of(metadata: Mapping[str, Any]) -> set[int]:
 
 
 def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
-    """Collect `categories` and `years` of the chunks, each once; left out where no chunk has any."""
+    """Collect the chunks' distinct `categories` and `years`; a name without values is left out."""
     categories = sorted({str(chunk.metadata["category"]) for chunk in chunks if chunk.metadata.get("category")})
     years = sorted({year for chunk in chunks for year in _years_of(chunk.metadata)})
     return {name: value for name, value in (("categories", categories), ("years", years)) if value}
 
 
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
-    """Return the profile's sizes for its own method and methods of the same sizes, else the method's own."""
+    """Return the profile's sizes for its method and for methods with equal sizes, else the method's sizes."""
     usual, chunking = SIZES.get(method), profile.chunking
     if method == "generic" and chunking.generic_chunk_size:
         return _sizes(chunking.generic_chunk_size, 0, chunking.minimum_chunk_size)

@@ -1,4 +1,4 @@
-"""Split Markdown into sections by their headings, each after the facts of its repository. Source 001, 2.4."""
+"""Split Markdown into sections by headings, each after the facts about its repository. Source 001, 2.4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag.text.spans import PATH_SEPARATOR, Piece
 
 @dataclass(frozen=True)
 class WordLimits:
-    """The words of a chunk: wanted, at most, and repeated where a section has several."""
+    """Words per chunk: the target, the maximum, and the overlap in a section with several chunks."""
 
     target: int
     maximum: int
@@ -27,13 +27,13 @@ HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 LONGEST_TITLE = 200
 FENCE = re.compile(r" {0,3}(```+|~~~+)")
 YEAR = re.compile(r"(?:19|20)\d{2}-")
-#: What the loader of repositories writes before a README.
+#: The facts which the repository loader writes before a README.
 FRONT = re.compile(r"\ARepository: [^\n]*\n(?:[A-Z][A-Za-z ]{1,20}: [^\n]*\n)*")
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading with the start of the line."""
+    """A heading with the start of its line."""
 
     title: str
     level: int
@@ -43,7 +43,7 @@ class Heading:
 
 
 def headings_of(text: str) -> list[Heading]:
-    """Find the headings (`#` to `######`) of a Markdown text outside blocks of code."""
+    """Find the headings (`#` to `######`) in a Markdown text, outside code blocks."""
     found = []
     fence = ""
     for line in LINES.finditer(text):
@@ -59,13 +59,13 @@ def headings_of(text: str) -> list[Heading]:
 
 
 def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split each section into pieces of 600 words and at most 800, each after the facts of its repository."""
+    """Split each section into pieces of 600 words, at most 800, each after the facts about its repository."""
     front = FRONT.match(text)
     before = front[0].strip() if front else ""
     body = front.end() if front else 0
     headings = [heading for heading in headings_of(text) if heading.start >= body]
     boundaries = Boundaries(text)
-    # The particulars count, while they leave room for the text itself.
+    # The facts count as words while they leave room for the text.
     target, maximum = limits.markdown_target_words, limits.markdown_maximum_words
     said = min(len(WORDS.findall(before)), target // 2)
     left = WordLimits(target - said, maximum - said, min(limits.markdown_overlap_words, maximum // 4))
@@ -79,7 +79,7 @@ def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
 
 
 def _particulars(front: str) -> dict[str, Any]:
-    """Return the facts of a repository as metadata: name, language, stars, topics, and the year of its last change."""
+    """Return the facts about a repository as metadata: name, language, stars, topics, year of the last change."""
     said = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
     known: dict[str, Any] = {}
     for name, label in (("repository", "Repository"), ("language", "Language")):
@@ -95,7 +95,7 @@ def _particulars(front: str) -> dict[str, Any]:
 
 
 def _sections(text: str, headings: list[Heading], body: int) -> Iterator[tuple[int, int, str]]:
-    """(start, end, path) of each section that has text; a heading without any goes with the next, as does the front."""
+    """Yield (start, end, path) of each section with text; empty headings and the front join the next section."""
     start, path = 0, ""
     above: list[Heading] = []
     for index, heading in enumerate(headings):
@@ -118,7 +118,7 @@ def _spans(boundaries: Boundaries, start: int, stop: int, limits: WordLimits) ->
     text, target, maximum = boundaries.text, limits.target, limits.maximum
     covered = start
     while covered < stop:
-        # Count no more of the text than can be needed: words have a maximum length, blank space has not.
+        # Count no more text than needed: words have a maximum length, blank space has none.
         ends = []
         for word in WORDS.finditer(text, start, stop):
             ends.append(word.end())

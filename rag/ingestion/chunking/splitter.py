@@ -26,7 +26,7 @@ from rag.text.boundaries import (
 from rag.text.spans import Span, page_starts, parts_between
 from rag.types import Page
 
-#: A chunk is filled to at least this share before a weaker boundary than a section's or paragraph's ends it.
+#: Only a section or paragraph boundary may end a chunk below this share.
 FILLED = 0.6
 #: A section or paragraph may end a chunk from this share on.
 HALF = 0.4
@@ -35,9 +35,9 @@ HALF = 0.4
 def smart_spans(
     text: str, chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
-    """Return spans of at most `chunk_size` characters that cover the text. `breaks` are starts of sections.
+    """Return spans with at most `chunk_size` characters which cover the text. `breaks` are section starts.
 
-    The overlap is whole sentences, else whole words, where there are any within its length.
+    The overlap is whole sentences, else whole words, if they fit its length.
     """
     return _spans_within(Boundaries(text, breaks), 0, len(text), chunk_size, overlap, minimum)
 
@@ -45,7 +45,7 @@ def smart_spans(
 def spans_of_parts(
     boundaries: Boundaries, parts: Sequence[tuple[int, int]], chunk_size: int, overlap: int, minimum: int
 ) -> list[tuple[int, int]]:
-    """Split each part of a text separately: no span crosses parts."""
+    """Split each part of a text separately, so that no span crosses parts."""
     return [
         span for start, end in parts for span in _spans_within(boundaries, start, end, chunk_size, overlap, minimum)
     ]
@@ -72,7 +72,7 @@ def _end_of_chunk(boundaries: Boundaries, start: int, stop: int, chunk_size: int
     # Past the overlap with the chunk before there has to be something new.
     least = start + max(overlap, minimum)
     if limit == stop:
-        # The rest fits; still, a new section gets a chunk of its own if both halves are large enough.
+        # The rest fits, but a new section gets a separate chunk if both halves are large enough.
         section = last_between(boundaries.sections, max(least, start + int(chunk_size * FILLED)), stop - minimum)
         return section or stop
     half = max(least, start + int(chunk_size * HALF))
@@ -95,14 +95,14 @@ def _end_of_chunk(boundaries: Boundaries, start: int, stop: int, chunk_size: int
 
 def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -> int:
     if overlap == 0 or first_between(boundaries.sections, end, end + 1) is not None:
-        return end  # a section begins here: what came before belongs to another
+        return end  # a section starts here, so the text before belongs to a different section
     low = max(end - overlap, start + 1)
     first = boundaries.first
     return first(PARAGRAPH, low, end) or first(SENTENCE, low, end) or first(WORD, low, end) or low
 
 
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
-    """Find where a last chunk that is too short begins: it takes more from the one before."""
+    """Find the start of a last chunk which is too short: it takes text from the chunk before."""
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
     nearest = max(earliest, stop - max(chunk_size // 2, minimum * 2, overlap * 2) - 1)
@@ -114,11 +114,11 @@ def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int,
 
 
 def fixed_spans(text: str, chunk_size: int, overlap: int) -> list[tuple[int, int]]:
-    """Return spans of `chunk_size` characters, each beginning `overlap` characters before the end of the one before."""
+    """Return spans of `chunk_size` characters, each starting `overlap` characters before the previous end."""
     spans = []
     start = 0
     while start < len(text):
-        # At least one character past what the chunk before held, or it would not get on.
+        # At least one character beyond the previous chunk, to make progress.
         end = min(start + chunk_size, len(text))
         if end < len(text):
             end = before_marks(text, end, start + overlap)
@@ -129,14 +129,15 @@ def fixed_spans(text: str, chunk_size: int, overlap: int) -> list[tuple[int, int
     return spans
 
 
-#: Source 000: `.`, `?`, `!` and a newline; the marks of other scripts mean the same.
+#: Source 000: `.`, `?`, `!` and a newline, plus the equivalent marks in other scripts.
 ENDS = re.compile(r"[.?!](?=\s)\s*+|[。！？｡．؟۔।॥]\s*+|\n\s*+")
 
 
 def sentence_spans(text: str, chunk_size: int, overlap: int, minimum: int) -> list[tuple[int, int]]:
-    """Return spans of at most `chunk_size` characters that begin at least `chunk_size - overlap` after each other.
+    """Return spans with at most `chunk_size` characters, starting at least `chunk_size - overlap` apart.
 
-    So a chunk ends within its last `overlap` characters or not at a boundary. The last is at least `minimum` long.
+    A chunk ends at a boundary in its last `overlap` characters, or without a boundary. The last chunk has at least
+    `minimum` characters.
     """
     boundaries = Boundaries(text)
     spans: list[tuple[int, int]] = []
@@ -153,17 +154,17 @@ def sentence_spans(text: str, chunk_size: int, overlap: int, minimum: int) -> li
     return spans
 
 
-#: Source 003, 1.2; the last, the empty one, cuts between any two characters.
+#: Source 003, 1.2; the last separator is empty and cuts between any two characters.
 SEPARATORS = Chunking().separators
 
 
 def recursive_spans(
     text: str, chunk_size: int, overlap: int, separators: Sequence[str] = SEPARATORS
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans of LangChain's `RecursiveCharacterTextSplitter`, of at most `chunk_size` characters.
+    """Yield the spans of LangChain's `RecursiveCharacterTextSplitter`, with at most `chunk_size` characters.
 
-    A text is split at the first separator that it contains, each piece beginning with its separator. Short pieces are
-    merged; longer ones are split at the separators that come after it, in the end at any character.
+    A text is split at the first separator it contains, and each piece starts with its separator. Short pieces are
+    merged; longer pieces are split at the following separators, and finally at any character.
     """
     yield from _recursive_spans(text, 0, len(text), chunk_size, overlap, [s for s in separators if s])
 
@@ -187,7 +188,7 @@ def _recursive_spans(
 
 
 def _merged(cuts: Sequence[int], chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Merge neighbouring pieces into spans of at most `chunk_size`, which share whole pieces within `overlap`."""
+    """Merge neighbouring pieces into spans up to `chunk_size`, sharing whole pieces within `overlap`."""
     first = 0
     for index, (begin, end) in enumerate(pairwise(cuts)):
         if end - cuts[first] > chunk_size:
@@ -206,13 +207,13 @@ def _length_spans(length: int, chunk_size: int, overlap: int) -> Iterator[tuple[
 def paged_spans(
     text: str, pages: Sequence[Page], chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int]
 ) -> list[Span]:
-    """Return spans of at most `chunk_size` characters, each within a page and without overlap."""
+    """Return spans with at most `chunk_size` characters, each within a page and without overlap."""
     parts = parts_between(page_starts(pages), len(text))
     return spans_of_parts(Boundaries(text, breaks), parts, chunk_size, overlap, minimum)
 
 
 def generic_spans(text: str, chunk_size: int) -> list[Span]:
-    """Return spans of as many paragraphs as fit `chunk_size` characters; a longer paragraph is cut at its sentences."""
+    """Fill spans with paragraphs up to `chunk_size` characters; longer paragraphs are cut at their sentences."""
     spans: list[Span] = []
     boundaries = Boundaries(text)
     start = paragraph = 0
@@ -232,12 +233,12 @@ def generic_spans(text: str, chunk_size: int) -> list[Span]:
     return spans
 
 
-# Where the topic changes: each sentence is embedded once, and three on either side of a gap are compared (Hearst's
-# TextTiling, 1997, with vectors for word counts). Gaps in the upper percentiles of distance are boundaries.
+# Detect a change of topic: embed each sentence, and compare three sentences on either side of each gap (Hearst's
+# TextTiling, 1997, with vectors instead of word counts). Gaps in the upper percentiles of distance are boundaries.
 
-#: Sentences looked at on either side of a gap.
+#: Sentences compared on either side of a gap.
 WINDOW = 3
-#: Share of gaps that are no boundary, in percent.
+#: Percentage of gaps which are no boundary.
 PERCENTILE = 85
 #: Longer sentences are cut for embedding: models take some thousand tokens.
 LONGEST_SENTENCE = 2000
@@ -258,7 +259,7 @@ def semantic_spans(
 
 
 def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tuple[int, int]]:
-    """Return the parts of the text that stay with one topic, at least `minimum` characters each."""
+    """Return the parts of the text with a single topic, each with at least `minimum` characters."""
     text = boundaries.text
     cuts = sorted({*boundaries.sentences, *boundaries.paragraphs, *boundaries.sections})
     sentences = [(a, b) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True) if text[a:b].strip()]
@@ -272,7 +273,7 @@ def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tup
         (sentence[0], 2.0 + distance if sentence[0] in sections else distance)
         for sentence, distance in zip(sentences[1:], distances, strict=True)
     ]
-    # The clearest change first: neighbours see half of the change, and would replace it.
+    # Take the clearest change first: its neighbours see half the change, and would replace it.
     ends = [0, len(text)]
     for gap, distance in sorted(gaps, key=lambda item: (-item[1], item[0])):
         if distance <= max(threshold, 0.0):

@@ -1,4 +1,4 @@
-"""Get documents from elsewhere than uploads: websites, drives, folders, GitHub, boards, exports of vector stores.
+"""Get documents from other places than uploads: websites, drives, folders, GitHub, boards, vector store exports.
 
-`sync` makes a collection equal to a source, `runs` does so on request, `registry` makes each kind of source.
+`sync` makes a collection equal to a source, `runs` does this on request, `registry` makes each kind of source.
 """

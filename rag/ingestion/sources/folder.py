@@ -1,4 +1,4 @@
-"""Read the files of a folder or a ZIP archive; none can point outside or unpack without end."""
+"""Read the files in a folder or a ZIP archive; no file can point outside or unpack without end."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.retrieval.countries import countries_in
 from rag.settings import Settings
 
-#: Unpacked, an archive may have at most so many bytes.
+#: The most bytes in an unpacked archive.
 MOST_BYTES = 4 * 1024**3
 
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file that could be ingested: its name, its place for the reader, and its bytes or why there are none."""
+    """A file which could be ingested: its name, its place for the reader, and its bytes or a refusal."""
 
     name: str
     place: str
     content: bytes
     refusal: str = ""
-    #: Its name below the folders that all files of the batch share: "Germany/Leave policy.pdf".
+    #: Its name below the folders shared by all files in the batch: "Germany/Leave policy.pdf".
     path: str = ""
 
 
 def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
-    """Yield the readable files at a path by name: one file, a folder's, or a ZIP archive's.
+    """Yield the readable files at a path by name: a single file, a folder's files, or a ZIP archive's.
 
-    Hidden files, links out of the folder and archives within archives are left out; a file that may not be unpacked
-    comes with its `refusal`. Raises `InvalidInput` when the archive as a whole cannot be used.
+    Hidden files, links out of the folder and archives within archives are left out; a file which may not be unpacked
+    comes with its `refusal`. Raises `InvalidInput` if the archive as a whole is unusable.
     """
     if path.is_dir():
         yield from _files_in_folder(path, limits)
@@ -59,7 +59,7 @@ def count_files(path: Path, limits: ExtractionLimits) -> int:
 
 
 def unreadable_files(path: Path) -> list[str]:
-    """Return the files of a folder that `files_at` leaves out for their kind; hidden ones are nobody's documents."""
+    """Return the files `files_at` leaves out for their kind; hidden files are no documents and not listed."""
     if not path.is_dir():
         return []
     names = (found.relative_to(path) for found in sorted(path.rglob("*")) if found.is_file())
@@ -90,7 +90,7 @@ def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 
 def without_shared_folders(places: Sequence[str]) -> list[str]:
-    """Remove folders shared by all files in a batch, such as the packed folder, down to one named for a country."""
+    """Remove folders shared by all files in a batch, for example the packed folder, but keep country folders."""
     parts = [PurePosixPath(place).parts for place in places]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     shared = len(list(takewhile(lambda level: len(set(level)) == 1 and not countries_in(level[0]), levels)))
@@ -115,7 +115,7 @@ def _too_large(limits: ExtractionLimits) -> str:
 
 
 class FolderSource:
-    """A source of the readable files of a folder and the folders in it."""
+    """A source with the readable files in a folder and its subfolders."""
 
     kind = "folder"
 
@@ -131,7 +131,7 @@ class FolderSource:
             yield SourceItem(
                 key=found.place,
                 updated_at=None,
-                # A file that cannot be read never counts as unchanged: it is tried again each time.
+                # An unreadable file never counts as unchanged: it is tried again each time.
                 hash="" if found.refusal else hashlib.sha256(found.content).hexdigest(),
                 title=found.name,
                 load=partial(_file_content, found),
@@ -143,7 +143,7 @@ class FolderSource:
 
 
 def allowed_folder(path: str, settings: Settings) -> Path:
-    """Return a folder that any tenant's collection may follow. Raises `InvalidInput` outside RAG_SYNC_FOLDERS."""
+    """Return a folder which any tenant's collection may follow. Raises `InvalidInput` outside RAG_SYNC_FOLDERS."""
     folder = Path(path).expanduser().resolve()
     roots = [Path(root).expanduser().resolve() for root in settings.sync_folders.split(os.pathsep) if root.strip()]
     if not any(folder == root or root in folder.parents for root in roots):

@@ -1,7 +1,7 @@
-"""Carry over who may read a source's documents, as our groups.
+"""Copy read access to a source's documents as our groups.
 
-A collection has one set of groups. So it gets those that may read the folder at its source, and takes only the files
-that all of them may read there: nobody reads here what they may not read there.
+A collection has a single set of groups. It gets the groups with access to the source folder, and takes only the files
+open to all these groups: people read nothing here that they may not read at the source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rag.errors import InvalidInput
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.language import N_
 
-#: A group that nobody is in, for a collection must not be without one while its readers change.
+#: A group without members, because a collection must have a group while its readers change.
 NOBODY = "(nobody until the next sync)"
 LEFT_OUT = N_(
     "Documents that not everybody who may read this collection may read there, and that were left out: {count}."
@@ -27,7 +27,7 @@ LEFT_OUT = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """The groups that may read a file or a folder at its source, or everybody there."""
+    """The groups with read access to a file or folder at its source, or everybody there."""
 
     groups: frozenset[str] = frozenset()
     is_everybody: bool = False
@@ -40,12 +40,12 @@ class Readers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names as our groups, () for everybody. Raises `InvalidInput` for one that is too long."""
+        """Return the names as our groups, () for everybody. Raises `InvalidInput` for names which are too long."""
         return () if self.is_everybody else tuple(sorted({normal_group(name) for name in self.groups} - {""}))
 
 
 def readers_meanwhile(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    """Return the groups in both lists, where an empty list is everybody; `NOBODY` where there is none."""
+    """Return the groups in both lists (an empty list is everybody), or `NOBODY` without a common group."""
     if not before or not after:
         return tuple(before or after)
     return tuple(sorted(set(before) & set(after))) or (NOBODY,)
@@ -70,7 +70,7 @@ def note_of_left_out(count: int) -> str:
 
 
 class SharedFolderSource(ABC):
-    """A shared folder: its service knows who may read each file, and what changed since the last sync."""
+    """A shared folder whose service knows who may read each file, and the changes since the last sync."""
 
     def __init__(self, *, has_readers: bool, state: Mapping[str, Any] | None) -> None:
         self._has_readers = has_readers
@@ -80,13 +80,13 @@ class SharedFolderSource(ABC):
 
     @property
     def state(self) -> dict[str, Any]:
-        """Return what the next sync needs: the list of entries, and from where on to ask for changes."""
+        """Return the state for the next sync: the list of entries, and the position to ask for changes from."""
         return self._state
 
     def readers(self) -> tuple[str, ...] | None:
-        """Return the groups that may read the folder, () for everybody; None where they are not carried over.
+        """Return the groups with access to the folder, () for everybody, or `None` if access is not copied.
 
-        Raises `InvalidInput` where only single people may read it.
+        Raises `InvalidInput` if only single people have access.
         """
         if not self._has_readers:
             return None
@@ -100,11 +100,11 @@ class SharedFolderSource(ABC):
 
     @abstractmethod
     def _readers_of_folder(self) -> Readers:
-        """Ask who may read the folder that is followed."""
+        """Ask who may read the followed folder."""
 
     @abstractmethod
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
-        """Fetch a file. Raises `DocumentError` for one that cannot be used."""
+        """Fetch a file. Raises `DocumentError` for an unusable file."""
 
     def _item(self, entry: Mapping[str, Any]) -> SourceItem:
         return SourceItem(
@@ -134,7 +134,7 @@ class SharedFolderSource(ABC):
 
 
 def moment_of(text: object) -> datetime | None:
-    """Read a time from an API; None for other text."""
+    """Read a time from an API; `None` for other text."""
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:

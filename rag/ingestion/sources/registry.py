@@ -1,4 +1,4 @@
-"""Put together the sources of an installation, and the syncs that read them."""
+"""Assemble an installation's sources, and the syncs which read them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_syncs(
     events: SourceEvents,
     makers: Mapping[str, SourceMaker],
 ) -> Syncs:
-    """Make the syncs of folders and of the sources in `makers`. Boards have the source that `events` follows."""
+    """Make the syncs for folders and for the sources in `makers`. `events` follows the boards' source."""
 
     def folder(collection: Collection, kept: Mapping[str, Any]) -> Source:
         return FolderSource(allowed_folder(str(kept.get("path", "")), settings), ExtractionLimits.of(settings))

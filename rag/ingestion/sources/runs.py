@@ -36,15 +36,15 @@ log = logging.getLogger("rag.ingestion")
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
 TRIED_AGAIN = N_("It is tried again automatically.")
-#: The kind of source of the board that comes with the product.
+#: The kind of source for the sample board.
 SAMPLES = "samples"
-#: Who asked for a run that a schedule asked for.
+#: The requester of scheduled runs.
 SCHEDULE = "schedule"
 #: The least and the most minutes between two syncs of a schedule: the most is a month.
 SCHEDULE_MINUTES = (5, 44_640)
-#: Sentences on things that could not be read, kept with a run.
+#: The most sentences about unreadable items stored with a run.
 MOST_PROBLEMS = 5
-#: So many documents of a source are named when it is tried.
+#: The number of documents named when a source is tried.
 TRIED_ITEMS = 5
 
 SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
@@ -52,7 +52,7 @@ SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
 
 
 class SourceEvents(Protocol):
-    """Stores the change events of one kind of source, and syncs the items that they name."""
+    """Stores the change events from a kind of source, and syncs the items they name."""
 
     kind: str
 
@@ -63,7 +63,7 @@ class SourceEvents(Protocol):
     def note(
         self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> bool:
-        """Store an event in the caller's transaction; False for an outdated one. Raises `InvalidInput`."""
+        """Store an event in the caller's transaction; return `False` for an outdated event. Raises `InvalidInput`."""
         ...
 
     def follow(
@@ -75,7 +75,7 @@ class SourceEvents(Protocol):
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Sync the items of all stored events."""
+        """Sync the items named in all stored events."""
         ...
 
 
@@ -88,14 +88,14 @@ class SourceSettings:
     settings: dict[str, Any]
     #: The source's keys, encrypted; empty without keys.
     secrets: str = field(default="", repr=False)
-    #: How often it is compared by itself, and when next; None: only on request.
+    #: Minutes between scheduled comparisons, and the next time; `None` means only on request.
     every_minutes: int | None = None
     next_sync_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyncRun:
-    """A row of `sync_runs`, with the changed documents' costs so far."""
+    """A row in `sync_runs`, with the changed documents' costs so far."""
 
     id: UUID
     collection_id: UUID
@@ -113,7 +113,7 @@ class SyncRun:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    #: US dollars; None when nothing was paid, or something has no known price (`is_priced` is false then).
+    #: US dollars, or `None` if no call was paid or a price is unknown (`is_priced` is then false).
     cost: Decimal | None
     is_priced: bool
 
@@ -123,9 +123,9 @@ class SyncRun:
 
 
 class Syncs:
-    """Requests runs, does them, and reports them. Thread-safe; one worker at a time syncs a collection.
+    """Requests, runs and reports syncs. Thread-safe; only one worker at a time syncs a collection.
 
-    `makers` make a source of each kind; `usual` says which kind a profile's collection has when none is kept for it.
+    `makers` make each kind of source; `usual` names the default kind for a profile's collection.
     """
 
     def __init__(
@@ -163,9 +163,9 @@ class Syncs:
         return [SourceSettings(collection_id=collection.id, kind=kind, settings={})]
 
     def default_collection(self, who: Who) -> Collection | None:
-        """Return the collection that is synced by default: the oldest notice board, the sample after all others.
+        """Return the collection synced by default: the oldest notice board, with the sample board last.
 
-        Without a notice board it is the oldest collection with a source, if there is one.
+        Without a notice board, the oldest collection with a source, if any.
         """
         collections = find_collections(self._database, who)
         kinds: dict[UUID, set[str]] = {c.id: set() for c in collections}
@@ -190,9 +190,9 @@ class Syncs:
         *,
         secrets: Mapping[str, str] | None = None,
     ) -> None:
-        """Set a source of a collection's documents; `secrets` are settings that are encrypted and never shown.
+        """Set a source for a collection's documents; `secrets` are settings which are encrypted and never shown.
 
-        Raises `InvalidInput` for settings that do not fit.
+        Raises `InvalidInput` for unsuitable settings.
         """
         _require_administrator_of(identity, collection)
         self.source(collection, kind, {**settings, **(secrets or {})})
@@ -225,7 +225,7 @@ class Syncs:
         *,
         secrets: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Try a source and return the titles of its first documents; nothing is stored.
+        """Try a source without storing anything, and return the titles of its first documents.
 
         Raises `InvalidInput` for a source without readable documents, and the errors of reading it.
         """
@@ -253,9 +253,9 @@ class Syncs:
     def set_schedule(
         self, identity: Identity, collection: Collection, every_minutes: int | None, *, kind: str | None = None
     ) -> list[SourceSettings]:
-        """Compare a source every so many minutes, for the first time after that long; None: only on request.
+        """Compare a source every `every_minutes` minutes, first after this time; `None` means only on request.
 
-        Without a kind it is for all sources of the collection, which are returned. Raises `InvalidInput`.
+        Without a kind, this applies to all the collection's sources, which are returned. Raises `InvalidInput`.
         """
         _require_administrator_of(identity, collection)
         least, most = SCHEDULE_MINUTES
@@ -274,7 +274,7 @@ class Syncs:
         return self.sources(collection)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
-        """Make a source of one kind. Raises `InvalidInput` for an unknown kind."""
+        """Make a source from its kind. Raises `InvalidInput` for an unknown kind."""
         if kind not in self._makers:
             raise InvalidInput(f"There is no source of kind {kind!r}; there are {', '.join(self._makers)}.")
         return self._makers[kind](collection, settings)
@@ -292,7 +292,7 @@ class Syncs:
     # Asking
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
-        """Ask for a comparison with each source; those that wait already are enough. Raises `InvalidInput`."""
+        """Request a comparison with each source, unless it already waits. Raises `InvalidInput`."""
         _require_administrator_of(identity, collection)
         kept = self._required_sources(collection)
         ids = []
@@ -315,7 +315,7 @@ class Syncs:
         Raises `TenantSuspended`.
         """
         where = {"collection_id": collection_id}
-        # All in one transaction: after a kill nothing was asked, and the work is repeated.
+        # All in one transaction: after a kill no request was made, and the work is repeated.
         with self._database.transaction(tenant_id) as connection:
             require_active(connection)
             if connection.execute(queries["ask_for_due_runs"], {**where, "asked_by": SCHEDULE}).fetchall():
@@ -325,9 +325,9 @@ class Syncs:
     # Doing
 
     def run(self, tenant_id: str, collection_id: UUID) -> None:
-        """Do the runs that wait for a collection, and follow its events. For the queue's worker.
+        """Do a collection's waiting runs, and follow its events. For the queue's worker.
 
-        Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it is run again.
+        Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which it is run again.
         """
         with self._control.claimed(tenant_id, f"sync {collection_id}"):
             found = find_collections(self._database, tenant_id, collection_id=collection_id)
@@ -340,9 +340,9 @@ class Syncs:
             self._follow_events(found[0])
 
     def sync_now(self, identity: Identity, collection: Collection, *, allow_empty: bool = False) -> SyncReport:
-        """Compare with every source in the caller's thread; what changed is left to the queue. For the command line.
+        """Compare with every source in the caller's thread; changes are left to the queue. For the command line.
 
-        Raises `InvalidInput` where it has no source, `JobTaken`, and what reading the sources raises.
+        Raises `InvalidInput` without a source, `JobTaken`, and the errors of reading the sources.
         """
         _require_administrator_of(identity, collection)
         self._control.stop_if_suspended(collection.tenant_id)
@@ -378,7 +378,7 @@ class Syncs:
     def _compare(
         self, collection: Collection, run_id: UUID, kept: SourceSettings, *, allow_empty: bool = False
     ) -> SyncReport:
-        """Compare with one source and store the outcome; the caller stores an error."""
+        """Compare with a source and store the outcome; the caller stores an error."""
         tenant_id, reported_at = collection.tenant_id, 0.0
         self._database.execute(tenant_id, "begin_run", run_id=run_id)
 
@@ -396,7 +396,7 @@ class Syncs:
         with self._reading(collection, kept.kind, settings) as source:
             groups = self._required_readers(collection, source)
             if groups is not None:
-                # Until all is compared only those read it who might before and may from now on.
+                # During the comparison, only groups with both earlier and future access may read it.
                 self._open_to(collection, readers_meanwhile(collection.groups, groups))
             report = sync_collection(
                 self._database,
@@ -413,14 +413,14 @@ class Syncs:
         if (state := getattr(source, "state", None)) is not None and state != before:
             self._database.execute(tenant_id, "keep_source_state", **where, state=Jsonb(state))
         self._end(collection, run_id, report)
-        # Those that came first may have waited for the last.
+        # The first documents may have waited for the last.
         self._database.execute(tenant_id, "enqueue_one_that_shares", collection_id=collection.id)
         return report
 
     def _required_readers(self, collection: Collection, source: Source) -> tuple[str, ...] | None:
-        """Return the groups that may read a source; None where they are not carried over.
+        """Return the groups with access to a source, or `None` if access is not copied.
 
-        Raises `InvalidInput` where two sources would say so.
+        Raises `InvalidInput` if two sources would define access.
         """
         groups = source.readers() if isinstance(source, SourceWithReaders) else None
         if groups is None:
@@ -451,10 +451,12 @@ class Syncs:
     # Events
 
     def receive(self, tenant_id: str, payload: Mapping[str, Any], *, collection: Collection | None = None) -> bool:
-        """Take an event of a table of posts, and queue its work. Returns whether it is new. Raises `InvalidInput` for
-        anything but an event, `NotFound` when no collection follows its table, `TenantSuspended`.
+        """Accept an event from a table of posts, and queue its work. Returns whether the event is new.
+
+        Raises `InvalidInput` for anything but an event, `NotFound` if no collection follows the table, and
+        `TenantSuspended`.
         """
-        # All in one transaction: who sends an event waits for the answer.
+        # All in one transaction: the sender of an event waits for the answer.
         with self._database.transaction(tenant_id) as connection:
             require_active(connection)
             followed = self._following(connection, payload, collection)
@@ -464,7 +466,10 @@ class Syncs:
     def _following(
         self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
     ) -> list[tuple[Collection, Mapping[str, Any]]]:
-        """Find the collections an event is for, of all or the one given, with their settings. Raises `NotFound`."""
+        """Find the collections an event is for, among all or only the given collection, with their settings.
+
+        Raises `NotFound`.
+        """
         with connection.cursor(row_factory=class_row(Collection)) as cursor:
             all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
             chosen = cursor.execute(queries["find_collections"], all_of_them).fetchall()
@@ -485,7 +490,7 @@ class Syncs:
     def _event_settings(
         self, collection: Collection, sources: list[SourceSettings]
     ) -> tuple[Mapping[str, Any] | None, bool]:
-        """Return a collection's settings for events, None without; and whether a table of posts is its source."""
+        """Return a collection's event settings, if any, and whether a table of posts is its source."""
         for kept in self._or_usual(collection, sources):
             if kept.kind == self._events.kind:
                 return kept.settings, True

@@ -1,8 +1,8 @@
 """Keep a collection equal to a source: a table of posts, a folder, a GitHub account.
 
-A source lists what it holds with a hash or a time of change; only what differs is loaded, stored as the next version of
-its document and left to the queue. So a sync that finds nothing new costs nothing, and one that was killed begins again
-and finds what it had done unchanged.
+A source lists its items with a hash or a time of change. Only changed items are loaded, stored as the next version of
+their document and left to the queue. A sync without changes is free, and a sync after a kill starts again and finds its
+earlier work unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger("rag.ingestion")
 
 @dataclass(frozen=True, kw_only=True)
 class SourceContent:
-    """The file and the metadata that an item of a source is stored with."""
+    """The file and metadata to store for a source item."""
 
     file_name: str
     content: bytes
@@ -40,7 +40,7 @@ class SourceContent:
     title: str = ""
     #: Becomes the document's metadata.
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    #: SHA-256 of the file at the source, if `content` has more.
+    #: SHA-256 of the file at the source, if `content` adds more.
     source_hash: str = ""
 
 
@@ -49,21 +49,21 @@ class SourceItem:
     """An item in a source's list. `key` is the item's permanent name there."""
 
     key: str
-    #: When it was last changed; None where the source does not know.
+    #: Time of the last change, or `None` if unknown to the source.
     updated_at: datetime | None
-    #: A hash of everything that makes the text; "" if unknown before loading: then `updated_at` decides.
+    #: A hash of everything in the text; if "" (unknown before loading), `updated_at` decides.
     hash: str
     title: str
     load: Callable[[], SourceContent]
-    #: What may change without the text and is written free of charge: pins, counts.
+    #: Metadata which may change without the text and is written free: pins, counts.
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Source(Protocol):
-    """Where items come from. `kind` names it in the tables; a collection may have one source of each kind.
+    """A provider of items. `kind` names it in the tables; a collection may have one source per kind.
 
-    A source that has a `state` gets it back at its next sync, as the setting `state`; `notes` are sentences on what it
-    left out, shown with the run.
+    A source with a `state` gets it back at its next sync as the setting `state`. `notes` are sentences about items left
+    out, shown with the run.
     """
 
     kind: str
@@ -73,16 +73,16 @@ class Source(Protocol):
         ...
 
     def expected(self) -> int:
-        """Estimate the number of items, for the progress bar; 0 where only listing them tells."""
+        """Estimate the number of items for the progress bar; 0 if only listing them tells."""
         ...
 
 
 @runtime_checkable
 class SourceWithReaders(Source, Protocol):
-    """A source that can tell who may read it."""
+    """A source which knows its readers."""
 
     def readers(self) -> tuple[str, ...] | None:
-        """Return the groups with access, () for everybody; None if access is not carried over."""
+        """Return the groups with access, () for everybody, or `None` if access is not copied."""
         ...
 
 
@@ -96,18 +96,18 @@ class SyncReport:
     removed: int = 0
     failed: int = 0
     documents: tuple[UUID, ...] = ()
-    #: Sentences on items that could not be read, by their titles.
+    #: Sentences about unreadable items, with their titles.
     problems: tuple[str, ...] = ()
-    #: Whether another try later may succeed.
+    #: Whether a later try may succeed.
     is_temporary: bool = False
 
     @property
     def items(self) -> int:
-        """The number of items the source holds."""
+        """The number of items in the source."""
         return self.added + self.updated + self.unchanged + self.failed
 
     def with_one(self, outcome: str, document_id: UUID | None = None, problem: str = "") -> SyncReport:
-        """Return the report with one more of an outcome."""
+        """Return the report with an outcome's count raised by 1."""
         report = replace(self, **{outcome: getattr(self, outcome) + 1})
         if document_id is not None:
             report = replace(report, documents=(*self.documents, document_id))
@@ -116,7 +116,7 @@ class SyncReport:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownItem:
-    """An item as the last sync left it."""
+    """An item as left by the last sync."""
 
     key: str
     updated_at: datetime | None
@@ -126,7 +126,7 @@ class KnownItem:
     has_document: bool
 
     def is_same_as(self, item: SourceItem) -> bool:
-        """Return whether the document holds the item as it is now."""
+        """Whether the document holds the item's current state."""
         if self.is_deleted or not self.has_document:
             return False
         return self.hash == item.hash if item.hash else self.updated_at == item.updated_at
@@ -145,10 +145,10 @@ def sync_collection(
 ) -> SyncReport:
     """Make the collection equal to the source: add, update and remove documents.
 
-    Changed documents are queued; without a queue the caller processes the ones in the report. `on_progress(done,
-    total)` is called after each item, with a `total` of 0 if it is not known. An item that cannot be read is counted
-    and keeps its document. Raises `InvalidInput` if the source suddenly lists nothing, unless that is allowed, and the
-    errors of `source.items`; in both cases nothing is removed.
+    Changed documents are queued; without a queue, the caller processes the documents in the report. `on_progress(done,
+    total)` is called after each item, with a `total` of 0 if unknown. An unreadable item is counted and keeps its
+    document. Raises `InvalidInput` if the source suddenly lists nothing, unless this is allowed, and the errors of
+    `source.items`; in both cases no document is removed.
     """
     writer = SyncWriter(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
     known = writer.known()
@@ -157,7 +157,7 @@ def sync_collection(
     total = max(there, source.expected() if on_progress is not None else 0)
     for item in source.items():
         if item.key in seen:
-            continue  # a source that lists a thing twice, as pages of a list that grows meanwhile do
+            continue  # some sources list an item twice, for example when pages of a list grow meanwhile
         seen.add(item.key)
         report = writer.follow(item, known.get(item.key), report)
         if on_progress is not None:
@@ -175,7 +175,7 @@ def sync_collection(
 
 
 class SyncWriter:
-    """Adds, renews and removes the documents of one source of a collection, each in one transaction."""
+    """Adds, renews and removes documents from a collection's source, each in one transaction."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class SyncWriter:
         self._method = profile.chunking.chunking_method
 
     def known(self, key: str | None = None) -> dict[str, KnownItem]:
-        """Return the known items by their keys, or only the one named."""
+        """Return the known items by key, or only the named item."""
         found = self._database.fetch_all(self._collection.tenant_id, "known_items", KnownItem, **self._where, key=key)
         return {item.key: item for item in found}
 
@@ -224,7 +224,7 @@ class SyncWriter:
         return report.with_one("added" if is_new else "updated", document_id)
 
     def remove(self, key: str, before: KnownItem | None, *, updated_at: datetime | None = None) -> None:
-        """Remove an item's document with all its versions, and mark the item as gone."""
+        """Remove an item's document with all versions, and mark the item as gone."""
         tenant_id = self._collection.tenant_id
         original_id = before.original_id if before else None
         with self._database.transaction(tenant_id) as connection:
@@ -240,7 +240,7 @@ class SyncWriter:
         return {"collection_id": self._collection.id, "kind": self._kind}
 
     def _renew_metadata(self, item: SourceItem, before: KnownItem) -> bool:
-        """Write metadata that changed beside the text. Returns whether any did."""
+        """Write metadata which changed without the text. Returns whether any changed."""
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {"original_id": before.original_id, "metadata": Jsonb(dict(item.metadata))}
             renewed = connection.execute(queries["renew_metadata"], parameters).rowcount if item.metadata else 0
@@ -249,7 +249,7 @@ class SyncWriter:
         return bool(renewed)
 
     def _title_of_same(self, content: SourceContent) -> str:
-        """Return the title of a document with these bytes that came in another way; "" without one."""
+        """Return the title of a document with the same bytes from a different origin, or ""."""
         digest = hashlib.sha256(content.content).hexdigest()
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {**self._where, "file_path": f"{digest[:2]}/{digest}", "digest": content.source_hash or digest}
@@ -261,7 +261,7 @@ class SyncWriter:
         return str(found[1]) if found else ""
 
     def _store(self, item: SourceItem, content: SourceContent, before: KnownItem | None) -> UUID:
-        """Store an item's file as the next version of its document, queued to be read."""
+        """Store an item's file as its document's next version, queued for reading."""
         tenant_id = self._collection.tenant_id
         digest = hashlib.sha256(content.content).hexdigest()
         file_path = f"{digest[:2]}/{digest}"
