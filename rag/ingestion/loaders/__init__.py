@@ -1,7 +1,7 @@
-"""Turn the bytes of a file into pages: one table of formats, one entry for all of them, and the values they return.
+"""Turn the bytes of a file into pages: a table of formats, a single entry point, and the returned values.
 
 `check` and `load` run in the sandbox process, which imports the loaders before it confines itself; the application
-imports none of them. CONTRIBUTING.md says how a format is added.
+imports no loader. CONTRIBUTING.md explains how to add a format.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ExtractionLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedFile:
-    """A file that can be opened. `decrypted` is the same PDF without its protection, if it had one."""
+    """A readable file. `decrypted` is the same PDF without protection, if it was protected."""
 
     page_count: int
     kind: FileKind = "pdf"
@@ -56,7 +56,7 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class AttachedFile:
-    """A file within a mail or a PDF, with the name it has there."""
+    """A file attached to a mail or PDF, with its name there."""
 
     name: str
     content: bytes
@@ -64,9 +64,9 @@ class AttachedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractedDocument:
-    """A file as it was read. `language` is declared by the file, often wrongly or not at all.
+    """The text and facts read from a file. `language` is declared by the file, often wrongly or not at all.
 
-    `metadata` holds what only some kinds of files have, as JSON: `links` and `backdated_at` of a post.
+    `metadata` is JSON for facts only some kinds of files have: `links` and `backdated_at` of a post.
     """
 
     pages: tuple[Page, ...]
@@ -89,7 +89,7 @@ class ExtractedDocument:
 
 
 def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> ExtractedDocument:
-    """Read the value from JSON, with every text free of what a database cannot hold."""
+    """Read the value from JSON, without characters a database cannot store."""
     return ExtractedDocument(
         pages=tuple(page_from_json(page) for page in values["pages"]),
         sections=sections_from_json(values["sections"]),
@@ -136,8 +136,8 @@ MACHINE_TITLE = re.compile(
 
 
 def title_from_file_name(file_name: str) -> str:
-    """Make a title of a file name: no ending, underscores as spaces, a capital first."""
-    stem, dot, ending = file_name.rpartition(".")  # unlike splitext, a name that is only an ending has no stem
+    """Make a title from a file name: no ending, underscores as spaces, a capital first."""
+    stem, dot, ending = file_name.rpartition(".")  # unlike splitext, a name which is only an ending has no stem
     stem = stem if dot + ending.lower() in ENDINGS else file_name
     stem = re.sub(r"[_\s]+|(?<=\w)-(?=[^\W\d])", " ", stem).strip() if " " not in stem else stem.strip()
     if not stem:
@@ -146,21 +146,21 @@ def title_from_file_name(file_name: str) -> str:
 
 
 def title_from_metadata(title: str) -> str:
-    """Return the file's own title; empty when it looks like a program's rather than a person's."""
+    """Return the title in the file's properties, or "" if it looks like a program's title."""
     title = " ".join(title.split())
     if not 4 <= len(title) <= 150 or MACHINE_TITLE.search(title) or not re.search(r"[^\W\d_]{2}", title):
         return ""
     return title
 
 
-#: Author properties that programs write in place of a name.
+#: Author properties written by programs instead of a name.
 NO_AUTHOR = re.compile(
     r"\(?(anonymous|unspecified|unknown|none|null|author|user|admin|administrator)\)?", re.IGNORECASE
 )
 
 
 def author_from_metadata(author: str) -> str:
-    """Return the file's author; empty when it looks like a program's word for nobody."""
+    """Return the file's author, or "" if it looks like a program's placeholder."""
     author = " ".join(author.split())[:200]
     return "" if NO_AUTHOR.fullmatch(author) else author
 
@@ -171,16 +171,16 @@ Serving = Literal["shown", "as text", "saved"]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """Options of one load: its limits, the password of a PDF, and callbacks for progress and for each page read."""
+    """Options for loading a file: limits, the password for a PDF, and callbacks for progress and for each page read."""
 
     limits: ExtractionLimits = field(default_factory=ExtractionLimits)
     password: str | None = None
-    #: Whether a wider gap between two lines of a PDF begins a new paragraph.
+    #: Whether a wider gap between two lines in a PDF starts a new paragraph.
     has_paragraphs_by_gaps: bool = False
-    #: Names of attached files with a document each in the collection.
+    #: Names of attached files stored as separate documents in the collection.
     apart: frozenset[str] = frozenset()
     on_page: Callable[[int, int], None] | None = None
-    #: Takes the pages one after the other; they are not in the value then.
+    #: Takes the pages one after the other; the value is then without pages.
     take: Callable[[Page], None] | None = None
 
 
@@ -189,7 +189,7 @@ DEFAULT_OPTIONS = LoadOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
-    """A format: how to recognise its files, what loads them, and how the rest of the product treats them."""
+    """A format: how to recognise its files, which function loads them, and how the rest of the product treats them."""
 
     kind: FileKind
     #: The name in lists, and in a sentence: "a Word document".
@@ -199,27 +199,27 @@ class Loader:
     endings: tuple[str, ...]
     #: `module:function` in this package, taking bytes and `LoadOptions`, giving an `ExtractedDocument`.
     loads: str
-    #: The same for a look before the file is accepted; without one, the format is only as large and as named as it may.
+    #: The same for a check before the file is accepted; without it, only size and name are checked.
     checks: str = ""
-    #: Likewise, a function that yields name and bytes of each attached file.
+    #: Likewise, a function which yields name and bytes for each attached file.
     attaches: str = ""
-    #: The first bytes of its files; different formats may share them.
+    #: The first bytes of its files; several formats may share them.
     signature: bytes = b""
-    #: Whether bytes are surely of this format, or look like it where neither name nor media type says more.
+    #: Whether bytes surely have this format, or look like it if neither name nor media type decides.
     is_sure: Callable[[bytes], bool] = field(default=lambda content: False)
     looks_like: Callable[[bytes], bool] = field(default=lambda content: False)
-    #: Its files hold text and nothing else.
+    #: Whether its files contain only text.
     is_text: bool = True
-    #: Its files have pages with numbers, which citations name; and these may be pictures that text recognition reads.
+    #: Whether its files have numbered pages for citations, and whether pages may be pictures for text recognition.
     has_pages: bool = False
     may_be_pictures: bool = False
-    #: Its files have rows with numbers, which citations name.
+    #: Whether its files have numbered rows for citations.
     has_rows: bool = False
     served: Serving = "saved"
 
 
-#: How an HTML file begins, blank space and comments before it left out. A comment ends with its first "-->" and is not
-#: tried again (`(?>`, `*+`): forty short ones would take hours.
+#: The start of an HTML file, after blank space and comments. A comment ends at its first "-->" and is not retried
+#: (`(?>`, `*+`): forty short comments would take hours.
 HTML_BEGINNING = re.compile(
     rb"\s*+(?:(?><!--.{0,2000}?-->)\s*+)*+<(?:!doctype\s+html|html|head|body|div|p|table)\b", re.I | re.S
 )
@@ -229,12 +229,12 @@ LOOKED_AT = 8192
 PHONE_PICTURE = re.compile(rb".{4}ftyp(?:heic|heix|heim|heis|hevc|hevx|hevm|hevs|mif1|msf1)", re.DOTALL)
 #: How an archive begins, which documents of Office are, and a compound file, which they were before 2007.
 ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: The list of files in an archive ends within this number of bytes from the end.
+#: The file list in an archive ends within this number of bytes from the end.
 LONGEST_ZIP_END = 65_557
 
 
 def names_in_zip(content: bytes) -> bytes:
-    """Return the archive's list of files as raw bytes; empty for other files."""
+    """Return the archive's file list as raw bytes, or b"" for other files."""
     place = content.rfind(b"PK\x05\x06", max(len(content) - LONGEST_ZIP_END, 0)) if content.startswith(ZIP) else -1
     if place < 0 or len(content) < place + 20:
         return b""
@@ -242,7 +242,7 @@ def names_in_zip(content: bytes) -> bytes:
     return content[max(place - size, 0) : place]
 
 
-#: The first field of a mail's head, and the end of the head.
+#: The first field in a mail's head, and the end of the head.
 FIELD, HEAD_END = re.compile(rb"[!-9;-~]{1,60}:"), re.compile(rb"\r?\n\r?\n|\r\r")
 
 
@@ -281,12 +281,12 @@ def is_old_workbook(content: bytes) -> bool:
     return content.startswith(COMPOUND) and "Workbook".encode("utf-16-le") in content and not is_outlook(content)
 
 
-#: At the beginning of Hangul documents from before 2000, and inside the compound file of later documents.
+#: At the start of Hangul documents from before 2000, and inside the compound files of later documents.
 HANGUL = b"HWP Document File"
 
 
 def is_hangul(content: bytes) -> bool:
-    """Return whether bytes are a document of Hangul (.hwp)."""
+    """Whether the bytes are a Hangul document (.hwp)."""
     return content.startswith(HANGUL) or (content.startswith(COMPOUND) and HANGUL in content)
 
 
@@ -582,14 +582,14 @@ PICTURE_ENDINGS = frozenset(ending for loader in PICTURES for ending in loader.e
 PICTURE_TYPES = frozenset(loader.media_type for loader in PICTURES)
 #: Modules to import in the sandbox before confinement.
 MODULES = tuple(dict.fromkeys(f"{__name__}.{loader.loads.partition(':')[0]}" for loader in LOADERS))
-#: The most attached files that are taken out of a file.
+#: The most attached files taken from a file.
 MOST_ATTACHED = 100
-#: Control characters that no text has; a file with them is of some binary kind.
+#: Control characters which never occur in text; a file with them is binary.
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 #: A text has a stray control character at most.
 MOST_CONTROLS = 0.02
-#: How files of other formats begin that are called a text now and then, and what they are.
+#: The first bytes of foreign formats sometimes saved as text files, and the formats' names.
 FOREIGN_SIGNATURES = (
     (ZIP, "an archive"),
     (COMPOUND, "an Office document in the format of before 2007"),
@@ -598,7 +598,7 @@ FOREIGN_SIGNATURES = (
 
 
 def is_picture(content: bytes) -> bool:
-    """Return whether bytes are a picture of a kind in the table."""
+    """Whether the bytes are a picture in a format from the table."""
     return any(loader.is_sure(content) for loader in PICTURES)
 
 
@@ -609,12 +609,12 @@ def formats_in_words() -> str:
 
 
 def is_hidden(path: PurePath) -> bool:
-    """Return whether a file or a folder above it is hidden, or an office program's copy of an open file."""
+    """Whether a file or a folder above is hidden, or an office program's copy of an open file."""
     return any(part.startswith((".", "~$")) and part != ".." for part in path.parts)
 
 
 def is_readable(path: PurePath) -> bool:
-    """Return whether a file of a folder is taken: it has a known ending and is not hidden."""
+    """Whether a file in a folder is read: its ending is known and it is not hidden."""
     return path.suffix.lower() in ENDINGS and not is_hidden(path)
 
 
@@ -624,7 +624,7 @@ def is_followed(path: PurePath) -> bool:
 
 
 def has_rows(file_name: str) -> bool:
-    """Return whether a file of this name has rows with numbers."""
+    """Whether a file with this name has numbered rows."""
     kind = ENDINGS.get(PurePosixPath(file_name.lower()).suffix)
     return kind is not None and BY_KIND[kind].has_rows
 
@@ -677,7 +677,7 @@ def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTI
 
 def _loader_for(content: bytes, file_name: str, mime_type: str, options: LoadOptions) -> Loader:
     loader = BY_KIND[kind_of(content, file_name, mime_type) if content else "pdf"]
-    # A file named .pdf goes to the PDF loader, which can say what is wrong with it.
+    # A file named .pdf goes to the PDF loader, which can name the fault.
     if loader.kind != "pdf":
         if not content.strip():
             raise FileEmpty
@@ -694,9 +694,9 @@ def _function(place: str) -> Callable[[bytes, LoadOptions], Any]:
 
 
 def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
-    """Tell the kind of a file by its name, else by its first bytes, else by its declared type.
+    """Detect a file's kind by its name, else by its first bytes, else by its declared type.
 
-    A file named .pdf counts as a PDF, so that the PDF loader says what is wrong with it. Raises `FileKindUnknown`.
+    A file named .pdf counts as a PDF, so that the PDF loader names its fault. Raises `FileKindUnknown`.
     """
     ending = re.search(r"\.[^./\\]+$", file_name.lower())
     if ending and ending[0] in ENDINGS:
@@ -716,14 +716,14 @@ def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
 
 
 def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
-    """Raise `FileNotAsNamed` when the bytes are of another format than the name says.
+    """Raise `FileNotAsNamed` if the bytes have a different format than the name.
 
-    Markup in a file of plain text is what it is; what cannot be text at all is refused.
+    Markup in a plain text file is accepted; bytes which cannot be text are refused.
     """
     ending = file_name[file_name.rfind(".") :].lower() if "." in file_name else "a text"
     for other in LOADERS:
         is_other = other.signature and content.startswith(other.signature) and other.is_sure(content)
-        # Programs export tables as HTML and call them .xls.
+        # Programs export tables as HTML and name them .xls.
         is_markup = not loader.is_text and not content.startswith(loader.signature) and other.looks_like(content)
         # Phones and browsers often save a WebP as .jpg.
         if other.loads != loader.loads and (is_other or is_markup):

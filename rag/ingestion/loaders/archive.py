@@ -1,6 +1,6 @@
-"""Unpack a ZIP archive, which can neither leave its folder nor unpack without end.
+"""Unpack a ZIP archive without leaving its folder or unpacking without end.
 
-Runs in a process of its own for each archive: the archive is its one open file, and bytes and names are all it gives.
+Runs in a separate process for each archive. The archive is its only open file, and bytes and names are its only output.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, lim
 MOST_FILES = 10_000
 #: The list of files at an archive's end has to be read whole before they can be counted: some 100 bytes for each.
 MOST_LIST_BYTES = 10 * 1024 * 1024
-#: The methods that every program uses. The others are rare, and their decompressors larger.
+#: The methods used by every program. Other methods are rare and need larger decompressors.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-#: A file may be so many times its packed size: zip bombs have 1,000 and more, PDFs and texts up to 100.
+#: The largest ratio of a file's size to its packed size: zip bombs have 1,000 and more, PDFs and texts up to 100.
 MOST_RATIO = 200
 #: Below this many bytes no ratio is a bomb.
 SMALL = 1024 * 1024
@@ -33,9 +33,9 @@ NAME_ENCODINGS = ("cp437", "cp949")
 
 
 class Archive:
-    """An open archive with its files by name. Raises `InvalidInput` when it cannot be used as a whole.
+    """An open archive with its files by name. Raises `InvalidInput` if the whole archive is unusable.
 
-    Hidden files, archives within it and files that nothing reads are left out.
+    Hidden files, nested archives and unreadable formats are left out.
     """
 
     def __init__(self, file: IO[bytes], limits: ExtractionLimits) -> None:
@@ -46,11 +46,11 @@ class Archive:
             self.entries = _readable_entries(self._file)
         except InvalidInput:
             raise
-        except Exception as exc:  # whatever a hostile file makes the library raise
+        except Exception as exc:  # a hostile file may make the library raise anything
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def refusal(self, entry: zipfile.ZipInfo) -> str:
-        """Say why an entry is not unpacked; empty when it is."""
+        """Explain why an entry is not unpacked, or return ""."""
         path = PurePosixPath(name_of(entry))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             return N_("Its name points out of the archive.")
@@ -67,7 +67,7 @@ class Archive:
         return ""
 
     def unpack(self, entry: zipfile.ZipInfo) -> tuple[bytes, str]:
-        """Return the bytes of an entry, or none and why."""
+        """Return the bytes of an entry, or b"" and the reason."""
         if refusal := self.refusal(entry):
             return b"", refusal
         try:
@@ -78,9 +78,9 @@ class Archive:
 
 
 def _require_short_list(file: IO[bytes]) -> None:
-    """Raise `InvalidInput` for an archive whose list of files alone would fill the memory.
+    """Raise `InvalidInput` for an archive whose file list alone would fill the memory.
 
-    The end of the archive is read by the same function that `ZipFile` reads it with: there are archives that have two.
+    `ZipFile`'s function reads the end of the archive, because some archives have two ends.
     """
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
     if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
@@ -111,7 +111,7 @@ def name_of(entry: zipfile.ZipInfo) -> str:
 
 
 def _read(packed: IO[bytes], most: int) -> bytes:
-    """Read no more bytes than the entry declares, whatever is packed in it."""
+    """Read at most the declared number of bytes, whatever the entry really holds."""
     parts = []
     left = most + 1
     while left > 0 and (part := packed.read(min(left, READ_AT_ONCE))):
@@ -123,7 +123,7 @@ def _read(packed: IO[bytes], most: int) -> bytes:
 
 
 def main(descriptor: int, memory_mb: int, order: str) -> None:
-    """Serve tasks for the archive that is open under this number, until stdin ends."""
+    """Serve tasks for the archive open under this file descriptor, until stdin ends."""
     answers = answers_to_parent()
     for encoding in NAME_ENCODINGS:
         codecs.lookup(encoding)
@@ -142,7 +142,7 @@ def main(descriptor: int, memory_mb: int, order: str) -> None:
 
 
 def perform(task: Reply, archive: Archive) -> tuple[dict[str, Any], bytes]:
-    """Perform one task; return its values and bytes."""
+    """Perform a task and return its values and bytes."""
     if task.kind == "list":
         return {"names": [name_of(entry) for entry in archive.entries]}, b""
     if task.kind == "unpack":

@@ -23,15 +23,15 @@ from rag.providers import ChatModel, as_data
 from rag.types import ATTACHMENT_HEADS, ChatMessage, Usage
 
 AttachmentKind = Literal["image", "document", "office", "too_large", "other"]
-#: Source 000: larger files are kept as metadata only.
+#: Source 000: only metadata are stored for larger files.
 MAXIMUM_BYTES = 2 * 1024 * 1024
-#: Source 000: characters of a picture's description and of a document's summary.
+#: Source 000: characters in a picture's description and in a document's summary.
 DESCRIPTION_CHARACTERS, SUMMARY_CHARACTERS = 500, 800
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentLimits:
-    """The limits of an attachment: bytes that are read, characters that are written."""
+    """Limits for an attachment: bytes to read and characters to write."""
 
     maximum_bytes: int = MAXIMUM_BYTES
     description_characters: int = DESCRIPTION_CHARACTERS
@@ -76,7 +76,7 @@ NOTES = {
 
 
 class AttachmentReader(Protocol):
-    """Opens untrusted files, as the sandbox does."""
+    """Opens untrusted files like the sandbox."""
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 
@@ -85,7 +85,7 @@ class AttachmentReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentText:
-    """An attachment's text for the index. `note` says why there is none; `usage` is that of the paid call."""
+    """An attachment's text for the index. `note` explains a missing text; `usage` belongs to the paid call."""
 
     file_name: str
     kind: AttachmentKind
@@ -96,7 +96,7 @@ class AttachmentText:
 
 
 def attachment_kind(file_name: str, size: int, *, limits: AttachmentLimits = USUAL) -> AttachmentKind:
-    """Tell how to treat an attachment, by its name's ending and its size in bytes."""
+    """Choose how to treat an attachment, by the ending of its name and its size in bytes."""
     ending = file_name.rsplit(".", 1)[-1].lower() if "." in file_name else ""
     kind = KINDS.get(ending, "other")
     return "too_large" if size > limits.maximum_bytes and kind in ("image", "document") else kind
@@ -111,10 +111,10 @@ def describe_attachment(
     language: str = "ko",
     limits: AttachmentLimits = USUAL,
 ) -> AttachmentText:
-    """Describe a picture in at most 500 characters, summarise a pdf or txt in at most 800; others by name only.
+    """Describe a picture in at most 500 characters, or summarise a pdf or txt in at most 800; other files by name only.
 
-    In Korean for `ko`, else in English. For a file or a model that fails the note says why. Raises
-    `ProviderUnavailable`, `ProviderQuotaExhausted` and `ProviderKeyRejected`: those are worth another try.
+    The text is Korean for `ko`, else English. If a file or model fails, the note explains it. Raises
+    `ProviderUnavailable`, `ProviderQuotaExhausted` and `ProviderKeyRejected`, which are worth another try.
     """
     kind = attachment_kind(file_name, len(content), limits=limits)
     if kind not in ("image", "document"):
@@ -136,7 +136,7 @@ def describe_attachment(
     except (ProviderUnavailable, ProviderQuotaExhausted, ProviderKeyRejected):
         raise
     except (DocumentError, ProviderError) as exc:
-        # A description cut at its end is still correct; the ellipsis and the note say that there was more.
+        # A description cut at its end is still correct; the ellipsis and the note show the cut.
         text = str(exc.details.get("text", "")) if isinstance(exc, ProviderAnswerCut) else ""
         return AttachmentText(
             file_name=file_name,
@@ -151,7 +151,7 @@ def describe_attachment(
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return at most `limit` characters, up to the end of a sentence where one ends in the second half."""
+    """Return at most `limit` characters, up to a sentence end in the second half if there is any."""
     text = text.strip()
     if len(text) <= limit:
         return text
@@ -160,7 +160,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def post_text(title: str, content: str, attachments: Sequence[AttachmentText] = (), language: str = "ko") -> str:
-    """Join title, cleaned content and attachments of a post for the index, as source 000 does."""
+    """Join a post's title, cleaned content and attachments for the index, like source 000."""
     parts = [part.strip() for part in (title, content) if part.strip()]
     if attachments:
         korean = language == "ko"

@@ -1,10 +1,10 @@
-"""Write characters in one form: ligatures, spaces and line ends that look alike are alike in stored text."""
+"""Normalise characters: ligatures, spaces and line ends which look alike are stored alike."""
 
 from __future__ import annotations
 
 import re
 
-#: Latin ligatures as their letters. Only these: NFKC as a whole would change CJK text and figures.
+#: Latin ligatures as letters. NFKC would change more: CJK text and figures.
 CHARACTERS = str.maketrans(
     {
         "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ſt", "ﬆ": "st",
@@ -18,7 +18,7 @@ SPACES = re.compile(r" {2,}")
 
 
 def normalise_characters(text: str) -> str:
-    """Ligatures as letters, odd spaces and line ends as plain ones, no control characters, no lone surrogates."""
+    """Normalise ligatures, spaces and line ends; remove control characters and lone surrogates."""
     text = CONTROLS.sub("", text.replace("\r\n", "\n").translate(CHARACTERS))
     text = text.replace("\u00ad\n", "-\n").replace("\u00ad", "")
     return "\n".join(SPACES.sub(" ", line).strip() for line in text.split("\n"))

@@ -13,10 +13,10 @@ import chardet
 
 from rag.ingestion.loaders.east_asian import east_asian_encoding
 
-#: Written in another encoding than UTF-8 without saying so, a file has these warnings.
+#: Warnings for a file in an undeclared encoding other than UTF-8.
 ENCODED = "This file was read as {encoding}."
 MISSING = ("1 character could not be decoded.", "{count} characters could not be decoded.")
-#: The mark of UTF-32 begins with that of UTF-16 and is tried first.
+#: The UTF-32 mark starts with the UTF-16 mark and is tried first.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -24,7 +24,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-#: Encodings of European and Middle Eastern documents, and of Thai.
+#: Encodings for European, Middle Eastern and Thai documents.
 GUESSED = (
     "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r", "koi8_u", "cp866",
     "iso8859_2", "iso8859_5", "iso8859_6", "mac_cyrillic", "mac_roman", "cp850", "cp852", "cp874",
@@ -35,10 +35,10 @@ BEYOND_ASCII = re.compile(r"\S{0,40}[^\x00-\x7f\s]\S{0,40}")
 SIGNS = frozenset("€–—…“”„‘’•™§°²³·©®½¼ ")
 SMALL, CAPITAL, SIGN = "a-zà-öø-ÿа-я", "À-ÖØ-ÞŠŽА-Я", "¡-©«-¶¸¹»-¿×÷ƒˆ˜†‡•…‰€™„‚"
 ODD = re.compile(rf"[{SMALL}][{CAPITAL}]|[^\W\d_][{SIGN}][^\W\d_]|[©®±¬¦¹²³¼½¾†‡‰][^\W\d_]|[\x80-\x9f\ufffd]")
-#: An encoding is guessed by so many bytes from the start.
+#: Bytes from the start used to guess an encoding.
 LOOKED_AT = 65_536
 DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
-#: Names that files declare, and the larger sets of Windows that they are mostly written in, the likeliest first.
+#: Declared names, and the larger Windows sets mostly used under these names, likeliest first.
 LARGER_SETS = {
     **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "x-sjis", "ms_kanji", "windows-31j"),
                     ("cp932", "shift_jis_2004")),
@@ -53,16 +53,16 @@ LARGER_SETS = {
 #: Escape sequences before Japanese in mail: ISO-2022-JP has no byte outside ASCII.
 ESCAPES = (b"\x1b$B", b"\x1b$@")
 MAIL_SETS = ("iso2022_jp", "iso2022_jp_2004", "iso2022_jp_ext")
-#: Names of encodings without a byte outside ASCII.
+#: Names of encodings without bytes outside ASCII.
 SEVEN_BITS = re.compile(r"(?:cs)?iso-?2022|utf-?7|hz", re.IGNORECASE)
-#: UTF-8 with a broken letter among so many whole ones is still UTF-8.
+#: Text counts as UTF-8 with at most one broken letter for this many intact letters.
 WHOLE_LETTERS = 20
 UNDECODED = "\ufffd"
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A text, the encoding that it was read in, and whether that is a guess."""
+    """A text with its encoding, and whether the encoding is a guess."""
 
     text: str
     encoding: str
@@ -70,22 +70,23 @@ class Decoded:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Name an encoding that was guessed, and the letters that it did not read."""
+        """Name a guessed encoding, and the number of undecoded letters."""
         missing = self.text.count(UNDECODED) if self.encoding != "utf-8" or self.is_guessed else 0
         named = (ENCODED.format(encoding=self.encoding),) if self.is_guessed and self.encoding != "utf-8" else ()
         return (*named, *((MISSING[missing > 1].format(count=f"{missing:,}"),) if missing else ()))
 
 
 def decode(content: bytes) -> tuple[str, str]:
-    """Decode bytes to text and the name of their encoding. What no encoding reads becomes U+FFFD; nothing is raised."""
+    """Decode bytes and return the text with its encoding. Undecodable bytes become U+FFFD; raises nothing."""
     found = decoded(content)
     return found.text, found.encoding
 
 
 def decoded(content: bytes, declared: str = "") -> Decoded:
-    """Decode bytes by their mark, as UTF-8, as they declare, or by their letters; nothing is raised.
+    """Decode bytes by their mark, as UTF-8, by their declaration, or by their letters; raises nothing.
 
-    `declared` is what a mail says of them; the sets that it writes in ASCII go first, as they are UTF-8 as well.
+    `declared` is the charset from a mail. Its ASCII-only encodings come first, because their bytes are also valid
+    UTF-8.
     """
     if SEVEN_BITS.match(declared) and content.isascii() and (name := _usable(content, declared)) is not None:
         return Decoded(content.decode(name, "replace"), name)
@@ -99,7 +100,7 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
     try:
         return Decoded(content.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as exc:
-        # Cut off in the middle of its last letter it is still UTF-8.
+        # A text cut inside its last letter is still UTF-8.
         if exc.reason == "unexpected end of data" and not content[: exc.start].isascii():
             return Decoded(content.decode("utf-8", "replace"), "utf-8")
     text = content.decode("utf-8", "replace")
@@ -113,7 +114,7 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
 
 
 def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
-    """Return the first of these encodings that can decode all bytes."""
+    """Return the first encoding which decodes all bytes."""
     for name in names:
         with suppress(UnicodeDecodeError):
             content.decode(name)
@@ -122,7 +123,7 @@ def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
 
 
 def _wide(content: bytes) -> str | None:
-    """Tell whether bytes are UTF-16 without its mark: in most texts, many of every second byte are zero."""
+    """Detect UTF-16 without a mark: in most texts, many of the even or odd bytes are zero."""
     sample = content[:LOOKED_AT]
     if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:
         return None
@@ -134,13 +135,13 @@ def _wide(content: bytes) -> str | None:
 
 
 def _declared(content: bytes) -> str | None:
-    """Return the encoding that an HTML or XML file declares, if the bytes can be that."""
+    """Return the encoding declared by an HTML or XML file, if it fits the bytes."""
     found = DECLARED.search(content[:4096])
     return None if found is None else _usable(content, found[1].decode("ascii"))
 
 
 def _usable(content: bytes, declared: str) -> str | None:
-    """Return the encoding that a name stands for, if the bytes can be that."""
+    """Return the encoding for a declared name, if it fits the bytes."""
     declared = declared.lower()
     names = LARGER_SETS.get(declared, (declared,))
     sample = content[:LOOKED_AT]
@@ -161,7 +162,7 @@ def _usable(content: bytes, declared: str) -> str | None:
 
 def _guessed(content: bytes) -> str:
     sample = content[:LOOKED_AT]
-    if len(content) > LOOKED_AT:  # not in the middle of a letter
+    if len(content) > LOOKED_AT:  # not inside a letter
         sample = sample[: max(sample.rfind(b"\n"), LOOKED_AT // 2) & ~1]
     if (eastern := east_asian_encoding(sample)) is not None:
         return eastern

@@ -1,7 +1,7 @@
-"""Load Word documents (.docx): what their pages show, in order, headings as sections. Runs in the sandbox process.
+"""Load Word documents (.docx): the visible text in order, with headings as sections. Runs in the sandbox process.
 
-The text is read twice: the walk (`word.story`) writes it, and a count of all characters in the package tells what the
-walk did not write. What is missing, and what is no text, is named in the page's warnings.
+The text is read twice: the walk (`word.story`) writes it, and a count of all characters in the package finds text the
+walk did not write. The page's warnings name missing text and content which is not text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rag.ingestion.loaders.word.styles import Styles
 from rag.types import Page, Section
 
 HIDDEN_TEXT = "Text that is hidden in the document was left out: {characters} characters."
-#: What the walk counts but does not read, for one and for several.
+#: Content the walk counts without reading: singular and plural.
 UNREAD = {
     "comments": ("1 comment was not read.", "{count} comments were not read."),
     "charts": ("1 chart was not read.", "{count} charts were not read."),
@@ -49,27 +49,27 @@ UNREAD = {
 
 
 def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a Word document as one page, with a line for each row of a table, and with the file's own properties.
+    """Load a Word document as a single page, with a line per table row, and with the file's properties.
 
-    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
     require_docx(content, options.limits)
     try:
         return _loaded(WordPackage(content))
     except DocumentError:
         raise
-    except Exception as exc:  # lxml and zipfile have errors of their own, without a common base
+    except Exception as exc:  # lxml and zipfile raise errors without a common base
         raise FileDamaged from exc
 
 
 def check_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a sound package. Raises what `load_docx` raises."""
+    """Check that the file is a valid package. Raises the errors of `load_docx`."""
     require_docx(content, options.limits)
     return CheckedFile(page_count=1)
 
 
 def require_docx(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise the `DocumentError` that says why the file is no sound package."""
+    """Raise the fitting `DocumentError` unless the file is a valid package."""
     require_unprotected(content)
     if content.startswith(COMPOUND):
         raise FileDamaged("This document is in Word's format of before 2007. Save it as .docx and upload that.")
@@ -124,7 +124,7 @@ def _note_form(properties: Any) -> str | None:
 
 
 def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
-    """Write the headers and the footers that pages show, equal lines once; and count all characters of them."""
+    """Write the visible headers and footers without repeated lines, and count all their characters."""
     above: list[Line] = []
     below: list[Line] = []
     read: set[str] = set()
@@ -154,7 +154,7 @@ def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> t
 
 
 def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Section, ...]]:
-    """Join the lines, with each note beside its sentence, and find where sections begin."""
+    """Join the lines, with each note beside its sentence, and find the section starts."""
     written: list[str] = []
     sections: list[Section] = []
     position = 0
@@ -171,7 +171,7 @@ def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Sectio
 
 
 def _warnings(package: WordPackage, main: str, story: Story, totals: dict[str, int], text: str) -> Iterator[str]:
-    """Name what was left out and what was not read, each kind with its count."""
+    """Report omitted and unread content, each kind with its count."""
     tallies = story.tallies
     hidden = sum(tally.hidden for tally in tallies.values())
     if hidden:

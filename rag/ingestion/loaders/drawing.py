@@ -1,4 +1,4 @@
-"""Read the drawings of Office documents: the text of boxes and shapes; pictures, charts and diagrams are counted."""
+"""Read drawings in Office documents: the text in boxes and shapes; pictures, charts and diagrams are counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Drawn:
 
 
 def drawn_in(root: Any) -> Drawn:
-    """Read the shapes of a drawing. Of content in several forms, the first is taken; hidden shapes are left out."""
+    """Read the shapes in a drawing. The first form of alternative content counts; hidden shapes are left out."""
     drawn = Drawn()
     _walk(root, drawn)
     return drawn
@@ -49,7 +49,7 @@ def _walk(element: Any, drawn: Drawn) -> None:
 
 
 def paragraphs_of(body: Any) -> Iterator[str]:
-    """Yield the paragraphs of a text body on one line each, without empty ones."""
+    """Yield the paragraphs in a text body, each on one line, without empty paragraphs."""
     for paragraph in body.iter(A + "p"):
         text = "".join(text_of_run(run) for run in paragraph)
         if text := " ".join(text.split()):
@@ -89,5 +89,5 @@ def is_large(picture: Any) -> bool:
 
 
 def local_name(element: Any) -> str:
-    """Return an element's name without its space."""
+    """Return an element's name without its namespace."""
     return str(element.tag).rpartition("}")[2]

@@ -1,7 +1,7 @@
-"""Tell by the letters of a text which of the East Asian encodings it was written in.
+"""Detect a text's East Asian encoding by its letters.
 
-Most bytes can be read in several of them. Only the right one gives common letters of one language: kana, common Han
-characters, common syllables. Windows' larger sets are tried after the standards that they enlarge.
+Most bytes are readable in several encodings. Only the right encoding gives common letters of one language: kana, common
+Han characters, common syllables. Windows' larger sets are tried after the standards they extend.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Family:
-    """A language's encodings, standards first, and the lead bytes of common letters in one encoding."""
+    """A language's encodings, standards first, and the lead bytes for common letters in an encoding."""
 
     standard: str
     common: tuple[int, int]
@@ -29,20 +29,20 @@ FAMILIES = {
 }
 #: Points for letters: common, in the language's script, punctuation, rare or impossible.
 COMMON, OWN_SCRIPT, PUNCTUATION, HALF_WIDTH, RARE, IMPOSSIBLE = 1.0, 1.2, 0.5, 0.4, -0.5, -3.0
-#: More letters than these of Japanese have kana among them.
+#: Japanese text with more letters than this contains kana.
 FEW_LETTERS = 8
 KANA = ("\u3041", "\u30ff")
 HIGH = re.compile(rb"[\x80-\xff]")
 BESIDE = re.compile(rb"(?<=[\x80-\xff])[\x80-\xff]|[\x80-\xff](?=[\x80-\xff])")
-#: European letters beyond ASCII stand alone; of East Asian bytes at least this share is beside another.
+#: European letters beyond ASCII stand alone; at least this share of East Asian bytes has a neighbour.
 BESIDE_EACH_OTHER = 0.5
-#: Letters count so much on average from which on an encoding is believed.
+#: Lowest average value per letter for accepting an encoding.
 BELIEVED = 0.55
 PUNCTUATION_MARKS = frozenset("。、・「」『』（）：；！？，．〜～…“”‘’《》【】ー　①②③④⑤⑥⑦⑧⑨⑩㈱€")
 
 
 def east_asian_encoding(content: bytes) -> str | None:
-    """Return the encoding; None if the bytes look like other languages."""
+    """Return the encoding, or `None` if the bytes look like other languages."""
     high = len(HIGH.findall(content))
     if not high or len(BESIDE.findall(content)) < BESIDE_EACH_OTHER * high:
         return None
@@ -60,7 +60,7 @@ def east_asian_encoding(content: bytes) -> str | None:
 
 
 def _score(text: str, language: str, family: Family) -> float:
-    """Return what the letters beyond ASCII count for on average."""
+    """Return the average value of the letters beyond ASCII."""
     letters = Counter(letter for letter in text if letter > "\x7f")
     total = sum(letters.values())
     if language == "ja" and total > FEW_LETTERS and not any(KANA[0] <= letter <= KANA[1] for letter in letters):

@@ -1,7 +1,7 @@
-"""Load mails (.eml, .msg): a head of plain lines, then the text. Attached files are named, and can be taken out.
+"""Load mails (.eml, .msg): head lines, then the text. Attached files are named, and can be extracted.
 
-A mail within the mail is a page of its own, with its head. Of one text in several forms, the plain one is read unless
-another holds much more. Heads are cut before anything parses them: the parsers of Python are slow on long ones.
+A mail inside the mail becomes a separate page with its head. If a text has several forms, the plain form is read unless
+another form has much more text. Heads are cut before parsing, because Python's parsers are slow on long heads.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ CUT_OFF = "Part of this mail is nested too deeply to be read and was left out."
 ENCRYPTED = "This mail is encrypted. Open it in its program, save its text and upload that."
 ENCRYPTED_PART = "An encrypted part of this mail was not read."
 PARTIAL = "This is one part of a mail that was sent in several; the others are not in the file."
-#: What the head shows, in this order.
+#: The fields shown from the head, in this order.
 HEADS = ("Subject", "From", "To", "Cc", "Date")
-#: A file without any of these is no mail.
+#: A mail has at least one of these fields.
 KNOWN = frozenset({*map(str.lower, HEADS), "message-id", "received", "content-type", "mime-version", "sender"})
 LONGEST_HEAD = 1024 * 1024
 #: No program nests the parts of a mail deeper, and mails within mails are parts, too.
 DEEPEST = 50
-#: HTML with so many times the letters of the plain text is more than a copy.
+#: HTML with this many times the letters of the plain text is more than a copy.
 MUCH_MORE = 2
 LINE_ENDS = re.compile(r"[\r\n]+")
 PLAIN, HTML = ("text/plain", "text/markdown", "text/enriched"), ("text/html", "application/xhtml+xml")
 RICH = ("text/rtf", "application/rtf")
-#: Parts that are nothing to read: signatures, and forms of a text for single programs.
+#: Parts without readable text: signatures, and forms of a text for single programs.
 SIGNATURES = frozenset({
     "application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature", "text/x-amp-html",
     "application/pgp-keys",
@@ -69,10 +69,10 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass
 class _Body:
-    """The text of a mail, with headings by place, and remarks on unread parts."""
+    """A mail's text, with headings by position, and remarks on unread parts."""
 
     parts: list[str] = field(default_factory=list)
-    #: Characters so far, with the blank lines between parts.
+    #: Characters so far, including the blank lines between parts.
     length: int = 0
     sections: list[Section] = field(default_factory=list)
     #: Attached files by name.
@@ -102,15 +102,15 @@ class _Body:
 
 
 def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a mail as one page and each mail within it as one more. The subject is the title, the sender the author.
+    """Load a mail as a page, and each mail inside as a further page. Title is the subject, author the sender.
 
-    Raises `FileProtected` for an encrypted mail, `TooManyPages` for one of too many, else `FileDamaged`.
+    Raises `FileProtected` for an encrypted mail, `TooManyPages` for too many mails, else `FileDamaged`.
     """
     return guarded(lambda: _loaded(_parsed(content), options))
 
 
 def check_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a mail, and count the mails in it. Raises the errors of `load_eml`."""
+    """Check that the file is a mail, and count the mails inside. Raises the errors of `load_eml`."""
     return guarded(lambda: CheckedFile(page_count=len(_loaded(_parsed(content), options).pages)))
 
 
@@ -177,7 +177,7 @@ def _loaded(mail: Message, options: LoadOptions) -> ExtractedDocument:
         )
         pages.append(page)
         position += len(page.text) + 1
-        # A mail within a mail stands before those that follow the outer one.
+        # A mail inside a mail comes before the mails after the outer mail.
         waiting[:0] = [(inner, depth + 1) for inner in enclosed]
     heads, _ = _heads(mail)
     name, address = parseaddr(heads.get("From", ""))
@@ -223,7 +223,7 @@ def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tupl
 
 
 def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
-    """Return the fields that are shown, decoded, and the warnings for those whose encoding was guessed."""
+    """Return the shown fields, decoded, and the warnings for guessed encodings."""
     heads: dict[str, str] = {}
     warnings: list[str] = []
     for name in HEADS:
@@ -233,7 +233,7 @@ def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
 
 
 def _field(value: str, warnings: list[str]) -> str:
-    """Decode a field: words that say their encoding (RFC 2047), else bytes by their letters."""
+    """Decode a field: encoded words (RFC 2047), else bytes by their letters."""
     raw = value.encode("utf-8", "surrogateescape")
     if not raw.isascii():
         found = decoded(raw)
@@ -285,7 +285,7 @@ def _parts(part: Message) -> list[Message]:
 
 
 def _enclosed(part: Message) -> list[Message]:
-    """Return the mail within a part; some programs encode it, which the standard forbids."""
+    """Return the mail inside a part; some programs encode it against the standard."""
     mails = _parts(part)
     encoding = str(part.get("Content-Transfer-Encoding") or "").strip().lower()
     if encoding not in ("base64", "quoted-printable") or not mails or mails[0].keys():
@@ -298,7 +298,7 @@ def _enclosed(part: Message) -> list[Message]:
 
 
 def _one_of(forms: Sequence[_Body]) -> _Body:
-    """Return one form of a text: the first, or a form with much more text. Enclosed mails are kept from all forms."""
+    """Return a single form of a text: the first, or a form with much more text. Mails in all forms are kept."""
     best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
     for form in forms:
         if form.letters > best.letters * MUCH_MORE:
@@ -364,7 +364,7 @@ def _file_name(name: str | None) -> str:
 
 
 def _without_pgp(text: str, body: _Body) -> str:
-    """Leave out what signatures in the text itself add, and what is encrypted."""
+    """Remove inline PGP signatures and encrypted blocks."""
     if "-----BEGIN PGP " not in text:
         return text
     if SIGNED.search(text):
@@ -376,7 +376,7 @@ def _without_pgp(text: str, body: _Body) -> str:
 
 
 def _flowed(text: str, *, is_joined: bool) -> Iterator[str]:
-    """Join lines broken by a program (RFC 3676): lines that end with a space, at the same depth of quotation."""
+    """Join lines broken by a program (RFC 3676): lines ending with a space, at the same depth of quotation."""
     open_line, open_depth = "", -1
     for line in text.split("\n"):
         depth = len(line) - len(line.lstrip(">"))

@@ -1,4 +1,4 @@
-"""Load books (.epub): their chapters in reading order, each as a page that is read as HTML is."""
+"""Load books (.epub): the chapters in reading order, each read like an HTML page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Book(OfficePackage):
             raise FileDamaged
 
     def chapters(self) -> list[str]:
-        """Return the names of the chapters' parts, in reading order. Raises `FileProtected` for protected ones."""
+        """Return the names of the chapters' parts, in reading order. Raises `FileProtected` for protected books."""
         folder = posixpath.dirname(self.listed)
         parts = {
             item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
@@ -78,16 +78,16 @@ class Book(OfficePackage):
 
 
 def load_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a book, with its own title and author.
+    """Load a book, with its title and author.
 
-    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected book, `FileTooLarge` for a book too large when unpacked, else `FileDamaged`.
     """
     require_unpacked(content, options.limits)
     return guarded(lambda: _loaded(Book(content), options))
 
 
 def check_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a sound book, and count its chapters. Raises what `load_epub` raises."""
+    """Check that the file is a valid book, and count its chapters. Raises the errors of `load_epub`."""
     require_unpacked(content, options.limits)
     return guarded(lambda: CheckedFile(page_count=max(len(Book(content).chapters()), 1)))
 

@@ -1,4 +1,4 @@
-"""Find tables whose columns are made by blanks, as in lists that payroll programs print in a fixed-width font."""
+"""Find tables with columns made by blanks, as in lists printed by payroll programs in a fixed-width font."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ CELL = re.compile(r"\S+(?: \S+)*")
 RULE = re.compile(r"[-=_+| ]*[-=_]{2,}[-=_+| ]*")
 BULLET = re.compile(r"[-–—*•▪◦·]|\(?\w{1,3}[.)]")
 LEADERS = re.compile(r"(?:[.·…] ?){4,}")
-#: Behind a letter that takes two places.
+#: Follows each letter two places wide.
 WIDE = "\u2060"
-#: Longer lines, and lists of more lines, are looked at no further.
+#: Longer lines are not read as tables, nor lines after this number.
 LONGEST_LINE, MOST_LINES = 400, 100_000
 FEWEST_ROWS = 3
-#: Lines above the heads that may be a title in two parts.
+#: Lines above the heads which may be a title in two parts.
 MOST_TITLES = 2
 #: Cells longer on the average are text set in columns.
 LONGEST_CELL = 28
-#: The share of rows with amounts under one head.
+#: The share of rows with amounts below a head.
 WITH_AMOUNTS = 0.5
 
 
 def with_tables(lines: Sequence[str]) -> list[str]:
-    """Write the tables among lines as rows of cells, and leave the other lines alone."""
+    """Write the tables among the lines as rows of cells, and leave all other lines unchanged."""
     written: list[str] = []
     end = 0
     for first, last, rows in tables_in(lines):
@@ -39,7 +39,7 @@ def with_tables(lines: Sequence[str]) -> list[str]:
 
 
 def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield the first line of each table, the line behind its last, and its rows."""
+    """Yield each table's first line, the line after its last, and its rows."""
     shown = [_widened(line.rstrip().expandtabs()[: LONGEST_LINE + 1]) for line in lines[:MOST_LINES]]
     place = 0
     while place < len(shown):
@@ -58,7 +58,7 @@ def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _widened(line: str) -> str:
-    """Give wide letters of East Asia two places, and drop signs that are written between cells."""
+    """Give wide East Asian letters two places, and replace bars, which separate cells in the output."""
     line = line.replace("|", "/")
     if line.isascii():
         return line
@@ -70,7 +70,7 @@ def _is_row(line: str) -> bool:
 
 
 def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[str]], int] | None:
-    """Return the first line of a table, its cells, and the line behind its last; None if the lines are none."""
+    """Return a table's first line, its cells, and the line after its last, or `None` without a table."""
     rows = [line for line in lines[first:end] if _is_row(line)]
     if len(rows) < FEWEST_ROWS or not _is_row(lines[first]):
         return None
@@ -89,7 +89,7 @@ def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[s
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the columns between blanks that run through all rows."""
+    """Return the columns, separated by blanks through all rows."""
     width = max(map(len, rows))
     padded = [row.ljust(width) for row in rows]
     filled = [place for place in range(width) if any(row[place] != " " for row in padded)]
@@ -109,7 +109,7 @@ def _cells(row: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the cells of a row whose amounts are in these columns, perhaps wider than they are; else nothing."""
+    """Return the cells of a row whose amounts fit these columns, perhaps wider; else an empty list."""
     cells = [""] * len(columns)
     for found in CELL.finditer(line):
         over = [place for place, (begin, end) in enumerate(columns) if found.start() < end and found.end() > begin]

@@ -1,7 +1,7 @@
-"""Load HTML posts of notice boards as text, without editors' markup, hidden text and page furniture; tables as rows.
+"""Load HTML posts from notice boards as text, without editors' markup, hidden text and page furniture; tables as rows.
 
-lxml reads them: its parser takes whatever editors write, and never fetches. What a reader sees is counted a second time
-and compared with the text, so that a page names what was not read.
+lxml parses them: it accepts anything editors write and never fetches. The visible text is counted again and compared
+with the result, so that a page can name unread text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag.ingestion.loaders.word.numbering import formatted
 from rag.text.tables import lines_of, rows_in_words
 from rag.types import Page, Section
 
-#: Never text: programs, styles, drawings, and what Word and HWP leave for themselves.
+#: Elements without text: programs, styles, drawings, and internal data from Word and HWP.
 DROPPED = frozenset({
     "script", "style", "head", "template", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio",
     "video", "button", "datalist", "map", "area", "xml", "v:shape", "v:shapetype", "v:imagedata", "meta", "link",
@@ -43,9 +43,9 @@ SHIFTED = frozenset({"span", "a", "font", "small", "big", "b", "strong", "i", "e
 #: Blocks with a blank line before and after.
 PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-#: What a note may be written in.
+#: Elements which may hold a note.
 NOTE_BLOCKS = frozenset({"li", "p", "div", "aside", "dd", "td", "section"})
-#: Inputs whose value a reader sees.
+#: Inputs with a visible value.
 VALUED = frozenset(
     {"", "text", "email", "number", "date", "time", "datetime-local", "month", "week", "tel", "url", "search"}
 )
@@ -60,13 +60,13 @@ SPACES = re.compile(r"[ \t\r\n\f\u00a0\u200b]+")
 BLANK_LINES = re.compile(r"\n{3,}")
 HIDDEN_TEXT = "Text that a reader does not see was left out: “{text}”."
 CUT_OFF = "Part of this file is nested too deeply to be read and was left out."
-#: Deeper than this no editor nests; a file that does was made to break readers.
+#: No editor nests deeper than this; a deeper file was made to break readers.
 DEEPEST = 250
-#: Struck text is quoted up to so many characters.
+#: Characters quoted from struck text.
 LONGEST_QUOTED = 200
-#: A longer note stays where it is.
+#: A longer note stays in its place.
 LONGEST_NOTE = 300
-#: A table whose longest cell has so many characters, and half of all, arranges the page.
+#: A table arranges the page if its longest cell has this many characters and half of all text.
 LAYOUT_CHARACTERS = 300
 
 
@@ -80,17 +80,17 @@ class Walk:
     links: list[dict[str, str]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
-    #: Letters that are left out on purpose.
+    #: Letters left out on purpose.
     left_out: Counter[str] = field(default_factory=Counter)
     notes: Notes = field(default_factory=Notes)
-    #: The text of notes written beside their marks, by id, and the elements of these notes.
+    #: The text of notes written beside their marks, by id, and the notes' elements.
     notes_by_id: dict[str, str] = field(default_factory=dict)
     written_apart: set[Any] = field(default_factory=set)
     #: How often each note was referred to.
     referred: Counter[str] = field(default_factory=Counter)
     #: How far each numbered list has come.
     numbers: dict[Any, int] = field(default_factory=dict)
-    #: How many tables the walk is in the cells of.
+    #: How many tables enclose the current position.
     cells: int = 0
 
     def leave(self, element: Any, *, but: str = "") -> None:
@@ -99,7 +99,7 @@ class Walk:
 
 
 def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles: str = "") -> ExtractedDocument:
-    """Load a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
+    """Load a post with its sections; `metadata` may have `links` (text, url) and `backdated_at`.
 
     `styles` are style sheets from other files. Raises `FileEmpty` for a post without text.
     """
@@ -109,7 +109,7 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles:
     _find_notes(tree, walk)
     walk.parts.extend(_texts(tree, walk, 0))
     if unused := walk.notes_by_id.keys() - walk.referred.keys():
-        # Their marks are not shown: they stay where they are.
+        # The marks of these notes are not shown, so the notes stay in their places.
         walk = Walk(rules=walk.rules)
         _find_notes(tree, walk, unused)
         walk.parts.extend(_texts(tree, walk, 0))
@@ -146,7 +146,7 @@ def _warnings(tree: Any, walk: Walk, text: str) -> Iterator[str]:
 
 
 def read_text(element: Any) -> str:
-    """Return all text in an element but that of elements which never hold any."""
+    """Return all text in an element, except from elements without text."""
     if element.tag in DROPPED or not isinstance(element.tag, str):
         return ""
     parts: list[str] = []
@@ -165,8 +165,8 @@ def read_text(element: Any) -> str:
 
 
 def parsed(source: str) -> tuple[Any, bool]:
-    """Parse the document; tell whether all of it was read."""
-    # A declared encoding would be taken for that of the text, which has none any more.
+    """Parse the document; also return whether all text was parsed."""
+    # A declared encoding would be applied to the text, which is already decoded.
     source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source.replace("\0", ""))
     # Word's conditional comments: between them is the text for other programs.
     source = re.sub(r"<!\[(?:if|endif)[^\]>]{0,200}\]>", "", source, flags=re.IGNORECASE)
@@ -311,7 +311,7 @@ OWN_FORMS: dict[str, Callable[[Any, Walk], str]] = {
 
 
 def _label(item: Any, walk: Walk) -> str:
-    """Return the number of an item in a numbered list, or a dash."""
+    """Return an item's number in a numbered list, or a dash."""
     around = item.getparent()
     form = _number_form(around)
     if not form:
@@ -323,7 +323,7 @@ def _label(item: Any, walk: Walk) -> str:
 
 
 def _number_form(around: Any) -> str:
-    """Return how a list counts; empty for one that does not, or counts down."""
+    """Return a list's number form, or "" for a list without numbers or counting down."""
     if around is None or around.tag != "ol" or around.get("reversed") is not None:
         return ""
     if found := LIST_STYLE.search(around.get("style") or ""):
@@ -359,7 +359,7 @@ def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
         for name in (element.get("id"), element.get("name") if element.tag == "a" else None):
             if name:
                 targets.setdefault(name, element)
-    # A note links back to its mark: the first link is the mark.
+    # A note links back to its mark, so the first link is the mark.
     seen = set(unused)
     for link in tree.iter("a"):
         name = (link.get("href") or "")[1:]
@@ -382,11 +382,11 @@ def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
 
 
 NOT_IN_NOTES = frozenset({"table", "img", "h1", "h2", "h3", "h4", "h5", "h6", "input", "select", "math"})
-#: A note has at most so many elements.
+#: The most elements in a note.
 MOST_IN_NOTE = 60
-#: A note is written beside at most so many marks.
+#: The most marks a note is written beside.
 MOST_REFERRED = 10
-#: A mark at the beginning of a note.
+#: A mark at the start of a note.
 MARK_BEFORE = re.compile(r"^(?:\[?\d{1,3}\]?[.)]?|[*†‡§]{1,3})\s+")
 BACK = re.compile(r"[\s↩↑^\ufe0e\ufe0f⏎🔙]*")
 NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z]|[ivxl]{1,6}|[*†‡§]{1,3})\]?", re.IGNORECASE)
@@ -394,7 +394,7 @@ NOTE_NAME = re.compile(r"footnote|endnote|noteref|_ftn|_edn|cite_note")
 
 
 def is_note(element: Any, rules: StyleRules) -> bool:
-    """Return whether an element may be a note: text of a few elements, all of which a reader sees."""
+    """Whether an element may be a note: visible text with few elements."""
     parts = list(islice(element.iter(etree.Element), MOST_IN_NOTE))
     if len(parts) == MOST_IN_NOTE or any(part.tag in NOT_IN_NOTES or part.tag in DROPPED for part in parts):
         return False
@@ -402,7 +402,7 @@ def is_note(element: Any, rules: StyleRules) -> bool:
 
 
 def _note_text(element: Any) -> Iterator[str]:
-    """Yield the text of a note without its links back."""
+    """Yield a note's text without its links back."""
     own = element.text_content().strip() if element.tag in ("a", "sup") else None
     if own is not None and (NOTE_MARK.fullmatch(own) or BACK.fullmatch(own)):
         return
@@ -415,7 +415,7 @@ def _note_text(element: Any) -> Iterator[str]:
 
 
 def is_mark(link: Any) -> bool:
-    """Return whether a link is the mark of a note: raised, or called so."""
+    """Whether a link is a note's mark: raised, or marked by its attributes."""
     if not (link.get("href") or "").startswith("#") or not NOTE_MARK.fullmatch(link.text_content().strip()):
         return False
     named = " ".join(link.get(name) or "" for name in ("class", "role", "epub:type", "href"))
@@ -425,7 +425,7 @@ def is_mark(link: Any) -> bool:
 
 
 def _note_at(element: Any, walk: Walk) -> str | None:
-    """Return the place of a note, when the element is its mark, else None."""
+    """Return a note's placeholder if the element is its mark, else `None`."""
     if element.tag not in ("a", "sup"):
         return None
     links = [element] if element.tag == "a" else element.findall("a")
@@ -438,7 +438,7 @@ def _note_at(element: Any, walk: Walk) -> str | None:
     walk.referred[name] += 1
     text = text if walk.referred[name] <= MOST_REFERRED else ""
     if not text and not any(part.tag == "sup" for part in (element, *element.iter())):
-        # A link called so without a raised mark: a link back, in the note itself.
+        # A link marked by attributes without a raised mark is a link back, inside the note.
         return f"{small(mark)} "
     return walk.notes.refer(small(mark), text)
 
@@ -462,7 +462,7 @@ def _table(table: Any, walk: Walk, depth: int) -> Iterator[str]:
 
 
 def is_layout(table: Any) -> bool:
-    """Return whether a table only arranges the page: by its role, its single column, or blocks in its cells."""
+    """Whether a table only arranges the page: by its role, a single column, or blocks in its cells."""
     if (table.get("role") or "").lower() in ("presentation", "none"):
         return True
     rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_in(table)]
@@ -521,16 +521,16 @@ def _sections(text: str, walk: Walk) -> Iterator[Section]:
             position = found + len(wanted)
 
 
-#: More than this no table spans; the numbers are the page's and could ask for any amount of time.
+#: Real tables do not span more; the page chooses these numbers and could waste any amount of time.
 WIDEST, TALLEST = 200, 1000
 
 
 def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | None]]:
-    """Yield the rows of a table as their cells' texts from left to right, so that every row can be read by itself.
+    """Yield a table's rows as cell texts from left to right, so that every row can be read alone.
 
-    A cell over several columns is followed by None for each further one.
+    A cell over several columns is followed by `None` for each further column.
     """
-    # By column: the text of a cell that reaches into the rows to come, and into how many.
+    # By column: the text of a cell reaching into later rows, and the number of these rows.
     reaching: dict[int, tuple[str | None, int]] = {}
     for row in _rows_in(table):
         own = [cell for cell in row if cell.tag in ("td", "th")]
@@ -560,7 +560,7 @@ def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | No
 
 
 def head_rows_of(table: Any) -> int:
-    """Count the first rows that name the columns: rows in `thead`, or of several `th` and nothing else."""
+    """Count the first rows with column names: rows in `thead`, or rows with several `th` only."""
     count = 0
     for row in _rows_in(table):
         cells = [cell.tag for cell in row if cell.tag in ("td", "th")]

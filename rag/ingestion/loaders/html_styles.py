@@ -1,4 +1,4 @@
-"""Tell how styles of an HTML page change its text: which elements they hide, strike out or raise."""
+"""Tell how an HTML page's styles change its text: which elements they hide, strike out or raise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Spaces are taken once and not given back: two runs of them beside each other would try every way to share them.
+#: Runs of spaces are matched without backtracking: two adjacent runs would try every split.
 HIDDEN = re.compile(
     r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|mso-hide\s*+:\s*+all|opacity\s*+:\s*+0(?:\.0+)?\s*+(?:;|!|$)"
     r"|font-size\s*+:\s*+(?:0(?:\.\d+)?|1(?:\.0)?)\s*+(?:px|pt|em|%)?\s*+(?:;|!|$)"
@@ -28,19 +28,19 @@ SIZED = re.compile(r"font-size\s*+:", re.IGNORECASE)
 CLIPPED = re.compile(r"overflow\s*+:\s*+hidden", re.IGNORECASE)
 COLOUR = re.compile(r"(?<![-\w])color\s*+:\s*+(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
 BACKGROUND = re.compile(r"background(?:-color)?\s*+:", re.IGNORECASE)
-#: Matches only from the end of the previous rule, so that text without braces is scanned once.
+#: Matches only from the end of the previous rule, so text without braces is scanned only once.
 RULE = re.compile(r"(?:\A|(?<=[{}]))(?P<selectors>[^{}]++)\{(?P<style>[^{}]*+)\}")
 COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 SIMPLE = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<mark>[.#])(?P<name>[\w-]+)", re.IGNORECASE)
-#: A style sheet is read so far, in characters.
+#: Characters read from a style sheet.
 STYLES_LOOKED_AT = 200_000
-#: An element's classes are read so far, in characters.
+#: Characters read from an element's classes.
 LONGEST_CLASSES = 4_000
-#: After every rule of a style sheet.
+#: The position of an element's style attribute, after every rule in a style sheet.
 OWN_STYLE = 1_000_000_000
-#: From this value on, of 255, a colour counts as white.
+#: Colours count as white from this value on, of 255.
 WHITE_PART = 245
-#: Elements where HWP's editor for boards stores its internal form of the document.
+#: Elements where HWP's board editor stores its internal form of the document.
 MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 
@@ -53,9 +53,9 @@ class Look:
     is_cut_off: bool = False
     has_background: bool = False
     is_struck: bool = False
-    #: "sup" or "sub" where the style raises or lowers the letters.
+    #: "sup" or "sub" if the style raises or lowers the letters.
     shift: str = ""
-    #: The last colour said, and where in the document.
+    #: The last colour set, and its position in the document.
     colour: tuple[int, str] = (-1, "")
 
     def __or__(self, other: Look) -> Look:
@@ -101,17 +101,17 @@ def _shift_of(style: str) -> str:
 
 @dataclass(frozen=True)
 class StyleRules:
-    """The rules of the post's own style sheets, by kind of element or "", "." or "#", and class or id.
+    """The rules in the post's style sheets, by kind of element or "", "." or "#", and class or id.
 
-    Rules for one class are taken together once, so that reading takes no longer for every element there is.
+    Rules for the same class are merged at the start, so that reading time does not grow with every element.
     """
 
     by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
-    #: Whether something is behind an element, for elements looked at so far.
+    #: Whether an element has a background, for the elements checked so far.
     backgrounds: dict[Any, bool] = field(default_factory=dict)
 
     def look_of(self, element: Any) -> Look:
-        """Apply the rules to an element, and its own style after them."""
+        """Apply the rules to an element, then its style attribute."""
         look = look_of(element.get("style") or "", OWN_STYLE)
         if not self.by_mark:
             return look
@@ -141,7 +141,7 @@ def style_rules(tree: Any, styles: str = "") -> StyleRules:
 
 
 def is_machine_data(element: Any) -> bool:
-    """Tell whether an editor keeps data of its own here, which is not shown."""
+    """Whether an element holds an editor's internal data, which is not shown."""
     return (element.get("id") or "").lower() in MACHINE_IDS and element.text_content().lstrip().startswith("{")
 
 
@@ -157,17 +157,17 @@ def is_hidden(element: Any, rules: StyleRules) -> bool:
 
 
 def is_struck(element: Any, rules: StyleRules) -> bool:
-    """Tell whether an element is struck out, as text that no longer holds."""
+    """Whether an element is struck out, as text no longer valid."""
     return element.tag in ("del", "s", "strike") or rules.look_of(element).is_struck
 
 
 def shift_of(element: Any, rules: StyleRules) -> str:
-    """Return "sup" or "sub" where styles raise or lower an element."""
+    """Return "sup" or "sub" if styles raise or lower an element."""
     return rules.look_of(element).shift
 
 
 def is_white(colour: str) -> bool:
-    """Tell whether letters of this colour are invisible on white paper."""
+    """Whether letters in this colour are invisible on white paper."""
     colour = colour.strip().lower()
     if colour in ("white", "transparent", "snow", "ghostwhite"):
         return True
@@ -187,7 +187,7 @@ def is_white(colour: str) -> bool:
 
 
 def _has_background(element: Any, rules: StyleRules) -> bool:
-    """Tell whether something dark is behind white letters, so that they can be read: mostly a table's header row."""
+    """Whether a dark background makes white letters readable, mostly in a table's header row."""
     asked = []
     found = False
     while element is not None and not found:

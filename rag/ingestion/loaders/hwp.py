@@ -1,7 +1,7 @@
-"""Load documents of Hangul (.hwp, .hwpx), the word processor of Korean offices, as Markdown.
+"""Load documents from Hangul (.hwp, .hwpx), the word processor in Korean offices, as Markdown.
 
-The package unhwp reads them. Text of a .hwpx file that it would skip is moved into plain paragraphs before (`hwpx`).
-All letters of the file are compared with the result, and the page names how many are missing.
+The package unhwp reads them. Text in a .hwpx file which unhwp would skip is first moved into plain paragraphs
+(`hwpx`). All letters in the file are compared with the result, and the page reports the number of missing letters.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from rag.ingestion.loaders.page_text import letters_in
 
 try:
     import unhwp
-except (ImportError, OSError):  # it has no files for Linux on ARM
+except (ImportError, OSError):  # the package has no files for Linux on ARM
     unhwp = None
 
-#: A record of a .hwp file begins with tag, level and size in 10, 10 and 12 bits; a size of 4095 follows in 32 bits.
+#: A record in a .hwp file starts with tag, level and size in 10, 10 and 12 bits; for size 4095, the size follows in 32
+#: bits.
 TAG, SIZE, LONG = 0x3FF, 20, 0xFFF
 PARAGRAPH_TEXT = 67
-#: Characters below 32 are controls: these take one place in the text, the others eight.
+#: Characters below 32 are controls: these take one place in the text, all others eight.
 SHORT_CONTROLS, CONTROL_WIDTH = frozenset({0, 10, 13, *range(24, 32)}), 8
 #: Bits of the properties in a file's header.
 PACKED, LOCKED = 1, 4
 
 PICTURE = re.compile(r"!\[[^\]\n]*\]\(assets/[^)\n]*\)")
-#: Marks that unhwp writes for bold and italic letters, and before a character that Markdown would take for a mark.
+#: Marks unhwp writes for bold and italic letters, and before a character Markdown would read as a mark.
 EMPHASIS = re.compile(r"(?<!\\)\*+")
 ESCAPED = re.compile(r"\\([^\w\s#>|~]|_)|(?<=.)\\([#>])")
-#: The parser unhwp makes headings of all paragraphs that begin with an article's number.
+#: unhwp turns every paragraph starting with an article number into a heading.
 LONGEST_HEADING = 80
 NO_HEADING = re.compile(rf"#+ (?=.*[.!?]$|.{{{LONGEST_HEADING}}})")
 EMPTY_TABLE = re.compile(r"^\|[\s|]*\|\n\|[ :|-]+\|\n(?:\|[\s|]*\|(?:\n|\Z))*", re.MULTILINE)
 
 
 def load_hwp(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a document as one page, with the headings as sections.
+    """Load a document as a single page, with the headings as sections.
 
     Raises `FileProtected`, `FileTooLarge`, `FileDamaged`, and `FileKindUnknown` on machines without unhwp.
     """
@@ -94,7 +95,7 @@ def _without_marks(line: str) -> str:
 
 
 def _read(content: bytes) -> tuple[str, str, str]:
-    """Return the Markdown, title and author of a document."""
+    """Return a document's Markdown, title and author."""
     try:
         with unhwp.parse_bytes(content, render_options=unhwp.RenderOptions(table_fallback="html")) as opened:
             return opened.markdown, opened.title or "", opened.author or ""

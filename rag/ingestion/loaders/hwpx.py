@@ -24,9 +24,9 @@ UNREAD = {
     "text": UNREAD_TEXT,
 }
 SECTION = re.compile(r"contents/section\d+\.xml")
-#: Elements that are counted and not read.
+#: Elements counted but not read.
 LEFT_OUT = {"hiddenComment": "comments", "ole": "embedded", "chart": "embedded", "video": "embedded", "pic": "pictures"}
-#: Read below the text of the section.
+#: Elements read below the text of the section.
 MARGINS = frozenset({"header", "footer"})
 NOTES = ("footNote", "endNote")
 
@@ -39,7 +39,7 @@ def _child(element: Any, name: str) -> str:
     return next((child.text or "" for child in element if local_name(child) == name), "")
 
 
-#: The text of form fields, formulas and decorated letters, in the line where they stand.
+#: The text of form fields, formulas and decorated letters, written in place.
 WRITTEN: dict[str, Callable[[Any], str]] = {
     "checkBtn": _ticked,
     "radioBtn": _ticked,
@@ -53,9 +53,9 @@ WRITTEN: dict[str, Callable[[Any], str]] = {
 
 
 def flattened(content: bytes) -> tuple[bytes, str, Counter[str]]:
-    """Return the file with plain paragraphs, all its text, and counts of the kinds in `UNREAD`.
+    """Return the file with plain paragraphs, all its text, and counts for the kinds in `UNREAD`.
 
-    Raises `FileDamaged`, and what lxml and zipfile raise.
+    Raises `FileDamaged`, and the errors of lxml and zipfile.
     """
     package = OfficePackage(content)
     texts: list[str] = []
@@ -94,7 +94,7 @@ def _flatten(root: Any, unread: Counter[str]) -> None:
         for paragraph in reversed(_paragraphs(element)):
             around.addnext(paragraph)
         element.getparent().remove(element)
-    # The parser unhwp skips the rest of a paragraph after a shape.
+    # unhwp skips the rest of a paragraph after a shape.
     for run in [element for element in root.iter() if local_name(element) == "run"]:
         for shape in filter(_is_shape, list(run)):
             run.remove(shape)
@@ -119,7 +119,7 @@ def _letters(element: Any) -> str:
 
 
 def _drop_deleted(root: Any) -> None:
-    """Drop the text of tracked deletions, which the page no longer shows."""
+    """Remove the text of tracked deletions, which the page no longer shows."""
     is_deleted = False
     for text in [element for element in root.iter() if local_name(element) == "t"]:
         if is_deleted:

@@ -1,7 +1,7 @@
-"""Put Korean words together that a PDF breaks at the ends of its lines.
+"""Join Korean words which a PDF breaks at line ends.
 
-Some programs break lines within words, so their lines are all full. The text of a PDF has no blank at the end of a
-line: particles, verb endings and the words of the page tell where a word goes on.
+Some programs break lines inside words, so that all lines are full. The text of a PDF has no blank at a line end:
+particles, verb endings and the page's words tell whether a word continues.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from rag.ingestion.loaders.pdf_objects import Box
 SYLLABLE = "\uac00-\ud7a3"
 LAST, FIRST = re.compile(f"[{SYLLABLE}]+\\Z"), re.compile(f"[{SYLLABLE}]+")
 TOKEN = re.compile(f"(?<![{SYLLABLE}])[{SYLLABLE}]+")
-#: Particles and endings that never begin a word.
+#: Particles and endings which never start a word.
 NEVER_FIRST = frozenset({
     "은", "는", "가", "을", "를", "의", "에", "에서", "에게", "께서", "와", "과", "로", "으로", "부터", "까지", "마다",
     "보다", "처럼", "며", "으며", "고", "면", "으면", "다", "이다", "이며", "니다", "습니다", "입니다",
 })  # fmt: skip
-#: Forms of verbs that are written to the noun before them, unless a particle ends it.
+#: Verb forms attached to the previous noun, unless a particle ends it.
 OF_NOUN = re.compile("(?:하[여고며는지면다]|한다|합니다|되[어고며는지면다]|된다|됩니다|시[켜키])")
 PARTICLE_END = frozenset("을를은는이가도만에로와과의야지게고면서며")
-#: In syllables: the widths of a blank and of other letters, the difference between full lines, and the room in these.
+#: In syllables: the widths of a blank and of other letters, the difference between full lines, and the room left in
+#: them.
 BLANK, OTHER, SAME_WIDTH, ROOM = 0.3, 0.55, 1.7, 1.6
 FEWEST_FULL, MOST_FULL = 3, 0.8
-#: In points, and in heights of a line.
+#: In points, and in line heights.
 SAME_EDGE, NEXT_LINE = 3.0, 2.2
 
 
 def with_whole_words(lines: Sequence[str], boxes: dict[int, Box]) -> list[str]:
-    """Move the ends of broken words to the lines that they begin on. `boxes` are of lines by their places."""
+    """Move the ends of broken words up to the line where the words start. `boxes` maps line numbers to boxes."""
     written = list(lines)
     broken = [
         (place, place + 1)
@@ -58,7 +59,7 @@ def _follow(above: Box, below: Box) -> bool:
 
 
 def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
-    """Return the lines with no room for one more syllable, if they all have about as many."""
+    """Return the lines without room for another syllable, if all have about the same number."""
     if not places:
         return set()
     edge = max(boxes[place][2] for place in places)
@@ -69,14 +70,14 @@ def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) ->
         if edge - right < ROOM * (right - left) / width:
             widths[place] = width
     lefts = {boxes[place][0] for place in widths}
-    # Lines that are only stretched to the edge have fewer letters where a long word went to the next one.
+    # Lines only stretched to the edge have fewer letters if a long word moved to the next line.
     if not widths or max(widths.values()) - min(widths.values()) > SAME_WIDTH + (max(lefts) - min(lefts)) / 8:
         return set()
     return set(widths)
 
 
 def _is_broken(before: str, after: str, words: set[str]) -> bool:
-    """Tell whether a word goes on over the end of a line."""
+    """Whether a word continues over the end of a line."""
     if after in NEVER_FIRST:
         return True
     if OF_NOUN.match(after) and before[-1] not in PARTICLE_END:

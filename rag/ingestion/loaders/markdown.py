@@ -1,4 +1,4 @@
-"""Load Markdown: headings and lists as they are written, links, notes and tables in HTML as they are read."""
+"""Load Markdown: headings and lists stay as written; links, notes and HTML tables are written as read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag.ingestion.loaders.page_text import STRUCK_TEXT, shortened
 from rag.ingestion.loaders.text import BLANK_LINES
 from rag.types import Page, Section
 
-#: Before the first line of some Markdown files: particulars between lines of dashes.
+#: Facts between lines of dashes before the first line in some Markdown files.
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?P<lines>.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(?P<title>[^\n\"']+)", re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -25,7 +25,7 @@ COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load Markdown as its reader sees it, with its headings as sections.
 
-    Comments, front matter and struck text are left out, and notes stand in the sentence that refers to them.
+    Comments, front matter and struck text are left out, and notes are moved into the sentence which refers to them.
     """
     found = decoded(content)
     text = found.text.replace("\r\n", "\n").removeprefix("\ufeff")
@@ -44,7 +44,7 @@ def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Ext
 
 
 def _rows(table: str) -> str:
-    """Return the rows of a table that is written in HTML."""
+    """Return the rows of an HTML table."""
     try:
         return load_html(table.encode()).pages[0].text.strip()
     except FileEmpty:
@@ -52,7 +52,7 @@ def _rows(table: str) -> str:
 
 
 def _lines_kept(text: str) -> str:
-    """Clean a text as plain text, but keep the blank space before a line: it has a meaning in Markdown."""
+    """Clean a text like plain text, but keep leading blanks, which have a meaning in Markdown."""
     lines = text.split("\n")
     kept = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
     return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in kept)).strip("\n")

@@ -1,6 +1,6 @@
-"""Reduce Markdown to what its reader sees: links to their words, tables in HTML to rows, marks of templates to nothing.
+"""Reduce Markdown to the visible text: links to their words, HTML tables to rows, template marks removed.
 
-Headings, lists, tables and emphasis stay as they are written; so does everything between marks of code.
+Headings, lists, tables and emphasis stay as written, and so does everything between code marks.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ TEMPLATE = re.compile(
     r"\{%.{0,400}?%\}|\{\{.{0,400}?\}\}|\{:[^}\n]{0,200}\}|^\[\[_?toc_?\]\]\s*$", re.DOTALL | re.I | re.M
 )
 PICTURE = re.compile(r"!\[(?P<words>[^\]\n]{0,300})\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)|\[[^\]\n]{0,200}\])")
-#: The address may have one level of brackets and a title after it.
+#: The address may contain one level of brackets and may be followed by a title.
 LINK = re.compile(
     r"\[(?P<words>(?:[^\[\]\n]|\[[^\[\]\n]{0,300}\]|\n(?!\s*\n)){1,500})\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)"
     r"|\[(?!\^)[^\]\n]{0,200}\])"
 )
-#: `[name]: https://…` at the foot of a text, but no footnote, `[^1]: …`.
+#: `[name]: https://…` at the end of a text, but no footnote, `[^1]: …`.
 DEFINITION = re.compile(r"^[ ]{0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]+\S+[^\n]*\n?", re.MULTILINE)
 ADDRESS = re.compile(r"<(?P<address>(?:https?://|mailto:)[^<>\s]+|[^<>\s@]+@[^<>\s]+)>")
 BREAK = re.compile(r"<br\s*/?>|</(?:p|div|li|tr|h[1-6])\s*>", re.IGNORECASE)
@@ -34,7 +34,7 @@ def visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _by_code(text: str) -> list[tuple[str, bool]]:
-    """Return the parts of a text in their order, each with whether it is code."""
+    """Return a text's parts in order, each with a flag for code."""
     parts, start = [], 0
     for match in CODE.finditer(text):
         parts += [(text[start : match.start()], False), (match[0], True)]
@@ -57,7 +57,7 @@ def _visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _with_tables(text: str, read_table: Callable[[str], str]) -> str:
-    """Write the rows of each table in HTML. A pattern would search the rest of the text from each opening."""
+    """Write the rows of each HTML table. A pattern would search the rest of the text from each opening tag."""
     folded, parts, at = text.lower(), list[str](), 0
     while (start := folded.find("<table", at)) >= 0 and (end := folded.find("</table", start)) >= 0:
         end = folded.find(">", end) + 1 or len(text)

@@ -1,6 +1,6 @@
-"""Write the marks of Markdown that change what a text says: notes, struck, raised and lowered text. The rest stays.
+"""Write the Markdown marks which change the meaning: notes, and struck, raised and lowered text. The rest stays.
 
-A note goes into the sentence that refers to it: `[^1]` alone says nothing, and would look like a citation.
+A note moves into the sentence which refers to it: `[^1]` alone is useless, and would look like a citation.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ SMALL = re.compile(
     re.IGNORECASE,
 )
 TICKS = re.compile(r"`+")
-#: Begins a block of its own: a heading, an item, a quote, a rule or a row.
+#: Starts a separate block: a heading, an item, a quote, a rule or a row.
 BEGINNING = re.compile(r" {0,12}(?:#{1,6} |[-*+] |\d{1,9}[.)] |>|\||<|={3,}|-{3,})")
-#: Struck text is quoted up to so many characters.
+#: Characters quoted from struck text.
 LONGEST_QUOTED = 200
 
 
 @dataclass
 class Marks:
-    """The notes of a text by label, the number of each in the order of reference, and what was struck."""
+    """A text's notes by label, their numbers in order of reference, and the struck text."""
 
     texts: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Marks:
         return small(str(self.numbers.setdefault(label, len(self.numbers) + 1)))
 
     def reference(self, found: re.Match[str]) -> str:
-        """Return the place of a note."""
+        """Return a note's placeholder."""
         if found["inline"]:
             return self.notes.refer(self.number(f"{len(self.numbers)} inline"), found["inline"].strip())
         label = found["label"]
@@ -65,14 +65,14 @@ class Marks:
         return self.notes.refer(self.number(label), text)
 
     def strike(self, found: re.Match[str]) -> str:
-        """Take a struck text, and return nothing."""
+        """Record a struck text and return ""."""
         if sum(map(len, self.struck)) < LONGEST_QUOTED:
             self.struck.append(" ".join((found["text"] or found["inner"] or "").split()))
         return ""
 
 
 def written_marks(text: str) -> tuple[str, str]:
-    """Return the text with its marks written, and what was struck from it."""
+    """Return the text with its marks written, and the struck text."""
     if not any(mark in text for mark in ("[^", "^[", "~", "^", "<")):
         return text, ""
     marks = Marks()
@@ -93,7 +93,7 @@ Block = tuple[list[str], bool]
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
-    """Yield the blocks of a text with whether each is code. Blank lines, items and rows are blocks of their own."""
+    """Yield a text's blocks, each with a flag for code. Blank lines, items and rows are separate blocks."""
     block: list[str] = []
     fence = ""
     for line in lines:
@@ -129,7 +129,7 @@ def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
         found = None if is_code else DEFINITION.match(block[0])
         end = place + 1
         if found is not None:
-            # It goes on in indented blocks, after blank lines too.
+            # A note continues in indented blocks, even after blank lines.
             ahead = end
             while ahead < len(blocks) and not blocks[ahead][1]:
                 first = blocks[ahead][0][0]
@@ -157,7 +157,7 @@ def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
 
 
 def _written(text: str, marks: Marks) -> str:
-    """Write the marks of a block outside its inline code."""
+    """Write the marks in a block outside inline code."""
     parts = list(_code_apart(text))
     written = "".join(part if is_code else _marks_written(part, marks) for part, is_code in parts)
     if len(parts) > 1 or written != text:
@@ -179,7 +179,7 @@ def _marks_written(text: str, marks: Marks) -> str:
 
 
 def _code_apart(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a text with whether each is inline code: between two runs of as many backticks."""
+    """Yield a text's parts, each with a flag for inline code, which is between equal runs of backticks."""
     runs = list(TICKS.finditer(text))
     places: defaultdict[int, list[int]] = defaultdict(list)
     for place, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""Find the lines of tables and boxes that are drawn within a cell of a table."""
+"""Find the lines of tables and boxes drawn inside a table cell."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from rag.ingestion.loaders.pdf_objects import Box
 
-#: As (place, begin, end): a horizontal line at a height, or a vertical one at a distance from the left.
+#: As (place, start, end): a horizontal line at a height, or a vertical line at a distance from the left.
 Segment = tuple[float, float, float]
 
-#: Lines that are nearer than this touch each other, in points.
+#: Lines closer than this touch each other, in points.
 TOUCHING = 1.5
 #: Pages with more lines than this are drawings.
 MOST_LINES = 300
-#: A box has two lines of each direction, a table with columns one more that is upright.
+#: A box has two lines in each direction; a table with columns has an extra upright line.
 FEWEST_ACROSS, FEWEST_UPRIGHT = 2, 2
 
 
@@ -36,7 +36,7 @@ def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) ->
 
 
 def _merged(segments: Iterable[Segment]) -> list[Segment]:
-    """Join pieces of a line that follow each other."""
+    """Join pieces which continue a line."""
     lines: list[Segment] = []
     for place, begin, end in sorted((round(place), begin, end) for place, begin, end in segments):
         last = lines[-1] if lines else (-math.inf, 0.0, 0.0)
@@ -48,7 +48,7 @@ def _merged(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def _connected(across: Sequence[Segment], upright: Sequence[Segment]) -> list[tuple[list[Segment], list[Segment]]]:
-    """Group the lines that touch each other."""
+    """Group the lines which touch each other."""
     groups: list[tuple[list[Segment], list[Segment]]] = [([line], []) for line in across]
     for line in upright:
         x, low, high = line

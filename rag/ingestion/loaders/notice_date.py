@@ -1,7 +1,7 @@
-"""Find the date that a notice gives itself, often long before it was posted: Korean and ISO forms.
+"""Find the date a notice states for itself, often long before its posting: Korean and ISO forms.
 
-Not with dateparser: it reads 25.12.15 as a day of 2015 where Korean boards mean 2025, does not read 20251215, does not
-tell the notice's own date from dates of events, and takes over a second for the first text.
+dateparser does not fit: it reads 25.12.15 as a day in 2015 while Korean boards mean 2025, does not read 20251215, does
+not distinguish the notice's date from dates of events, and takes over a second for the first text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LABEL = r"(?:작성일자?|등록일시?|게시일자?|공지일자?|작성\s?�
 SHORT = r"(?P<year>20\d{2}|\d{2})(?:(?P<mark>[-./])\s?(?P<month>\d{1,2})(?P=mark)\s?(?P<day>\d{1,2})(?!\d)\.?|(?<=20\d\d)(?P<month2>\d{2})(?P<day2>\d{2})(?!\d))"  # noqa: E501
 LABELLED_SHORT = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{SHORT}", re.IGNORECASE | re.MULTILINE)
 LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{DATE}{TIME}", re.IGNORECASE | re.MULTILINE)
-#: A line that holds only a date and perhaps the day of the week. The white space around it stays within the line: blank
-#: lines would be scanned again from each of them.
+#: A line with only a date and perhaps a weekday. White space must stay inside the line: blank lines would be scanned
+#: again from each line.
 ALONE = re.compile(
     rf"^(?:[^\S\n]|[\[(<])*+{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}(?:[^\S\n]|[\])>])*+$", re.MULTILINE
 )
@@ -33,9 +33,9 @@ LOOKED_AT = 50_000
 
 
 def backdated_at_from(text: str) -> datetime | None:
-    """Find the date of a text: one after a label such as 작성일, else one alone on a line near either end.
+    """Find a text's date: after a label such as 작성일, else alone on a line near either end.
 
-    Dates within sentences are dates of events and do not count. Without a zone it is Korean time.
+    Dates inside sentences are dates of events and do not count. Without a zone it is Korean time.
     """
     text = text[:LOOKED_AT]
     for found in LABELLED.finditer(text):

@@ -1,6 +1,6 @@
-"""Recognise the text of pages that need it: with a provider that is configured for it, else on this machine.
+"""Recognise the text on pages which need it, with a configured provider, else on this machine.
 
-Here RapidOCR reads, whose models come with it; Tesseract, where it is installed, reads the scripts those do not know.
+On this machine, RapidOCR reads with its bundled models; Tesseract, if installed, reads the scripts unknown to them.
 Pages in, pages out: the caller decides when, and writes the charges to the ledger.
 """
 
@@ -33,22 +33,22 @@ from rag.settings.providers import BY_NAME, provider_name, titles_for
 from rag.text.spans import page_starts
 from rag.types import MOST_MARKS, Page, PageMark, PdfType, Section, Usage
 
-#: The engines on this machine; every other is a provider by its name.
+#: The engines on this machine; all others are providers by name.
 RAPIDOCR, TESSERACT = "rapidocr", "tesseract"
 LOCAL = {RAPIDOCR: "RapidOCR", TESSERACT: "Tesseract"}
-#: Dots per inch divided by 72; lines are read in a height of 48 pixels, which a letter of 12 points has at 200.
+#: Dots per inch divided by 72; lines are read 48 pixels high, the height of a 12-point letter at 200 dots per inch.
 RAPIDOCR_SCALE = 200 / 72
 #: Languages with letters unknown to RapidOCR's models.
 UNKNOWN_TO_RAPIDOCR = frozenset({"ar", "ko", "ru", "vi"})
-#: The most of a page, by width of lines, that may be unread or uncertain. The text of a worse page is dropped: rubbish
-#: would be searched and quoted.
+#: The largest unread or uncertain share of a page, by width of lines. The text of a worse page is dropped, because
+#: rubbish would be searched and quoted.
 MOST_DOUBT = 0.5
 #: Dots per inch divided by 72; Tesseract reads best at about 300 dots per inch.
 TESSERACT_SCALE = 4.0
 TESSERACT_SECONDS_PER_PAGE = 60
-#: How Tesseract takes a page apart: by itself, or line by line across, so that the rows of a table stay whole.
+#: Tesseract's page layouts: automatic, or line by line across, so that table rows stay whole.
 LAYOUT, LAYOUT_OF_ROWS = "3", "6"
-#: Our languages as Tesseract calls them; those that are not installed are left out.
+#: Our languages by Tesseract's names; missing languages are left out.
 TESSERACT_LANGUAGES = {
     "ar": "ara", "de": "deu", "en": "eng", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
     "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
@@ -59,12 +59,12 @@ VIETNAMESE, VIETNAMESE_SHARE = re.compile("[ươƯƠ]"), 0.005
 RECOGNISED = N_("Read by text recognition ({engine}).")
 ADDED = N_("Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end.")
 NOTHING_ADDED = N_("Text recognition ({engine}) found no further text in the pictures of this page.")
-#: A line is known when the page's own text has this share of its runs of words: a letter may be misread.
+#: A line is known if the page's text has this share of its runs of words, because a letter may be misread.
 KNOWN_RUNS, RUN = 0.5, 3
 WORD = re.compile(r"\w+")
-#: Ruling lines that were read as letters.
+#: Ruling lines read as letters.
 FRAME = re.compile(r"^[|\s]+|[|\s]+$")
-#: Between the cells of a row.
+#: Separates the cells in a row.
 CELL_EDGE = " | "
 NO_ENGINE = N_(
     "Text recognition is not available: paste a key of {providers} on the page Set-up, or install Tesseract, and try "
@@ -84,17 +84,17 @@ NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
 
 @dataclass(frozen=True)
 class RecognisedPages:
-    """Recognised pages, with `method` "ocr" where there is text, and their bill; None when they cost nothing."""
+    """Recognised pages, with `method` "ocr" if there is text, and their bill, or `None` if free."""
 
     pages: tuple[Page, ...]
     usage: Usage | None
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Return numbers of the pages text recognition is for: those without text or with a large picture beside it; of a
-    `scanned` PDF all, of a digital none.
+    """Return the numbers of the pages for text recognition: without text, or with a large picture beside the text.
 
-    A page that shows nothing needs none: it would be paid for and stay empty.
+    For a `scanned` PDF these are all pages, for a digital PDF none. A blank page is left out, because recognition would
+    cost money and find nothing.
     """
     if pdf_type == "digital":
         return []
@@ -107,7 +107,7 @@ def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> lis
 
 
 def recognition_engine(settings: Settings) -> str | None:
-    """Choose the engine of this installation; None leaves scans in the state `needs_ocr`."""
+    """Choose this installation's engine; `None` leaves scans in the state `needs_ocr`."""
     provider = settings.provider_for("ocr")
     return provider or (RAPIDOCR if has_rapidocr(settings) else TESSERACT if tesseract_program(settings) else None)
 
@@ -122,19 +122,19 @@ def tesseract_program(settings: Settings) -> str | None:
 
 
 def has_rapidocr(settings: Settings) -> bool:
-    """Tell whether RapidOCR is installed and not switched off. Some systems have no files of it."""
+    """Whether RapidOCR is installed and not switched off. Some systems have no files for it."""
     return settings.recognition == "builtin" and importlib.util.find_spec("rapidocr") is not None
 
 
 def expected_usage(engine: str | None, pages: int) -> Usage | None:
-    """Return the billed usage for recognising this many pages; None if it is free."""
+    """Return the billed usage for recognising this many pages, or `None` if free."""
     if engine is None or engine in LOCAL or not pages:
         return None
     return Usage(provider=engine, model=BY_NAME[engine].models["ocr"], pages=pages)
 
 
 class TextRecognition:
-    """Recognises single pages of a PDF. Thread-safe."""
+    """Recognises single pages in a PDF. Thread-safe."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class TextRecognition:
         tesseract: str | None,
         rapidocr: Sandbox | None = None,
     ) -> None:
-        """`rapidocr` has the processes of RapidOCR, `tesseract` names the program; None where they are missing."""
+        """`rapidocr` holds RapidOCR's processes, `tesseract` names the program; `None` if missing."""
         self._sandbox = sandbox
         self._provider = provider
         self._tesseract = tesseract
@@ -152,12 +152,12 @@ class TextRecognition:
 
     @property
     def provider(self) -> TextRecogniser | None:
-        """Return the provider whose key is there now; None: a program on this machine reads the pages, or nobody."""
+        """Return the provider with a key, or `None` if a program on this machine, or no engine, reads the pages."""
         return self._provider()
 
     @property
     def engine(self) -> str | None:
-        """Name the engine; None leaves the document in the state `needs_ocr`."""
+        """Name the engine; `None` leaves the document in the state `needs_ocr`."""
         provider = self.provider
         return provider.provider if provider else self._local_engine("")
 
@@ -175,7 +175,7 @@ class TextRecognition:
         return RAPIDOCR
 
     def batches(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Return page numbers in groups that are recognised, and paid, by one call each."""
+        """Return page numbers in groups; each group is recognised and paid by a single call."""
         provider = self.provider
         size = provider.pages_per_request if provider else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
@@ -183,7 +183,7 @@ class TextRecognition:
     def recognise(
         self, content: bytes, pages: Sequence[Page], *, language: str = "", tenant_id: str = ""
     ) -> RecognisedPages:
-        """Recognise one batch of a PDF's pages.
+        """Recognise a batch of pages in a PDF.
 
         Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
         """
@@ -248,7 +248,7 @@ def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, 
 
 
 def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
-    """Move the sections to their new places after the text of some pages changed; on such a page, to its heading."""
+    """Move the sections to their new positions after some pages' text changed; on such a page, to their headings."""
     old, new = page_starts(before), page_starts(after)
     places = {page.number: index for index, page in enumerate(before)}
     moved = []
@@ -270,7 +270,7 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> tuple[str, tuple[PageMark, ...]]:
-    """Return the text Tesseract finds in a picture, tables as rows, and its marks; both are empty when it fails."""
+    """Return the text Tesseract finds in a picture, tables as rows, and its marks; both are empty on failure."""
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
 
@@ -283,7 +283,7 @@ def confined_output(
     *,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """Run a program that reaches only its input, libraries and models; return its output, empty when it fails."""
+    """Run a program with access only to its input, libraries and models; return its output, or "" on failure."""
     with confinement(program_rules(Path(program))) as ready:
         try:
             done = run(
@@ -302,7 +302,7 @@ def confined_output(
 
 @cache
 def tesseract_languages(program: str, language: str) -> str:
-    """Return the document's language and English where they are installed."""
+    """Return the document's language and English, if installed."""
     installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
     wanted = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
     return "+".join(name for name in wanted if name in installed) or "eng"
@@ -327,7 +327,7 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
 
 
 def _marks(page: Page, found: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
-    """Return the marks on a page with text, also in its pictures."""
+    """Return the marks on a page with text, including marks in its pictures."""
     if found is None or page.marks is None:
         return page.marks if page.text.strip() else found
     pictures = [mark for mark in page.marks if mark.kind == "picture"]
@@ -342,9 +342,9 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
 
 
 def _news(known: str, text: str) -> str:
-    """Return the lines of a recognised page that its own text does not hold in most of their words.
+    """Return a recognised page's lines whose words are mostly missing in the page's text.
 
-    Of a table that says something new all rows stay, its heads too.
+    A table with new text keeps all rows, including its heads.
     """
     words = WORD.findall(known.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
@@ -363,7 +363,7 @@ def _news(known: str, text: str) -> str:
 
 
 def _unframed(line: str) -> str:
-    """Return a line without ruling lines around it; a row of a table keeps its first cell, which may be empty."""
+    """Strip ruling lines around a line; a table row keeps its first cell, which may be empty."""
     bare = FRAME.sub("", line)
     return line.rstrip() if CELL_EDGE in bare else bare
 
@@ -375,12 +375,12 @@ def _is_new(line: str, runs: set[tuple[str, ...]]) -> bool:
     return sum(run in runs for run in own) < KNOWN_RUNS * len(own)
 
 
-#: What Tesseract's table of words begins with.
+#: The start of Tesseract's table of words.
 FIRST_COLUMN = "level\t"
-#: Ruling lines that were read as letters.
+#: Ruling lines read as letters.
 RULING_LINE = re.compile(r"[|\[\]_—–=-]+")
-#: The largest gap between the rows of a table, in heights of its letters: pictures pad their cells, and recognised
-#: boxes end at the ink.
+#: The largest gap between table rows, in heights of their letters: pictures pad their cells, and recognised boxes end
+#: at the ink.
 ROW_GAP = 5.0
 #: Scripts written without spaces between words.
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -443,7 +443,7 @@ def _mark(kind: str, box: Box, width: float, height: float) -> dict[str, Any]:
 
 
 def _lines(output: str, scale: float) -> tuple[list[TesseractLine], tuple[float, float]]:
-    """Return the lines in Tesseract's order, all words of a line at the line's height; and the size of the page."""
+    """Return the lines in Tesseract's order, with all words at their line's height, and the page size."""
     size = 1.0, 1.0
     by_line: dict[tuple[str, str, str], list[Word]] = {}
     for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):

@@ -1,7 +1,7 @@
-"""Load text documents of LibreOffice (.odt): what their pages show, in order, headings as sections.
+"""Load text documents from LibreOffice (.odt): the visible text in order, with headings as sections.
 
-Tracked changes count as accepted. The text is read twice: the walk writes it, and all text of the body is compared with
-what was written.
+Tracked changes count as accepted. The text is read twice: the walk writes it, and all text in the body is compared with
+the result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rag.text.tables import guessed_head_rows, lines_of
 from rag.types import Page
 
 HIDDEN_TEXT = "Text that is hidden in the document was left out: {characters} characters."
-#: What the walk counts but does not read, for one and for several.
+#: Content the walk counts without reading: singular and plural.
 UNREAD = {
     "comments": ("1 comment was not read.", "{count} comments were not read."),
     "charts": ("1 chart was not read.", "{count} charts were not read."),
@@ -50,14 +50,14 @@ UNREAD = {
                  "{count} pictures may contain text that was not read."),
     "text": UNREAD_TEXT,
 }  # fmt: skip
-#: Forms of numbers, as Word calls them.
+#: Number forms, by Word's names.
 FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 #: Elements around blocks without an effect on the blocks.
 AROUND = frozenset({
     "section", "index-body", "index-title", "table-of-content", "illustration-index", "table-index", "object-index",
     "user-index", "alphabetical-index", "bibliography", "text-box", "list-header",
 })  # fmt: skip
-#: Elements inside a paragraph whose own text does not belong to the paragraph.
+#: Elements inside a paragraph whose text does not belong to it.
 NO_TEXT = frozenset({
     "bookmark", "bookmark-start", "bookmark-end", "change", "change-start", "change-end", "soft-page-break",
     "reference-mark", "reference-mark-start", "reference-mark-end", "alphabetical-index-mark", "toc-mark", "ruby-text",
@@ -74,7 +74,7 @@ DEEPEST = 10
 
 @dataclass(frozen=True)
 class Look:
-    """The parts of a style that affect reading. None: the parent style decides."""
+    """The parts of a style which affect reading. `None` means the parent style decides."""
 
     parent: str = ""
     is_struck: bool | None = None
@@ -86,7 +86,7 @@ class Look:
 
 @dataclass(frozen=True)
 class ListLevel:
-    """The number of a list item: its form ("" for a bullet), text around it, and the number of levels shown."""
+    """A list item's number: its form ("" for a bullet), surrounding text, and the number of levels shown."""
 
     form: str
     before: str = ""
@@ -96,16 +96,16 @@ class ListLevel:
 
 
 def load_odt(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a text document of LibreOffice as one page, with a line for each row of a table.
+    """Load a LibreOffice text document as a single page, with a line per table row.
 
-    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
     require_open_document(content, options.limits)
     return guarded(lambda: _loaded(OpenDocument(content)))
 
 
 def check_odt(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a sound package. Raises what `load_odt` raises."""
+    """Check that the file is a valid package. Raises the errors of `load_odt`."""
     require_open_document(content, options.limits)
     return CheckedFile(page_count=1)
 
@@ -139,7 +139,7 @@ def _loaded(package: OpenDocument) -> ExtractedDocument:
 
 @dataclass
 class _Walk:
-    """Writes the parts of a document, and counts what it does not write."""
+    """Writes a document's parts, and counts unwritten content."""
 
     package: OpenDocument
     notes: Notes = field(default_factory=Notes)
@@ -153,7 +153,7 @@ class _Walk:
     _below: list[Line] = field(default_factory=list)
 
     def learn(self, part: Any) -> None:
-        """Read the styles of a part."""
+        """Read a part's styles."""
         for style in part.iter(f"{STYLE}style", f"{STYLE}default-style"):
             self.looks[style.get(f"{STYLE}name") or ""] = _look_of(style)
         for style in part.iter(f"{TEXT}list-style", f"{TEXT}outline-style"):
@@ -161,7 +161,7 @@ class _Walk:
             self.lists[name] = {_whole(level.get(f"{TEXT}level"), 1): _list_level(level) for level in style}
 
     def warnings(self, there: str, text: str) -> Iterator[str]:
-        """Name what was left out and what was not read; `there` are all letters of the body."""
+        """Report omitted and unread content; `there` holds all letters in the body."""
         if hidden := sum(map(len, self.hidden)):
             yield HIDDEN_TEXT.format(characters=hidden)
         if struck := " ".join(" ".join(self.struck).split()):
@@ -173,7 +173,7 @@ class _Walk:
                 yield one if count == 1 else several.format(count=f"{count:,}")
 
     def margins(self, styles: Any) -> tuple[list[Line], list[Line]]:
-        """Write the headers and the footers, equal lines once, without lines that are page numbers."""
+        """Write headers and footers without repeated lines and page numbers."""
         above: dict[str, Line] = {}
         below: dict[str, Line] = {}
         for page in () if styles is None else styles.iter(f"{STYLE}master-page"):
@@ -241,7 +241,7 @@ class _Walk:
                     yield from self.blocks([part], style, depth)
 
     def _number(self, style: str, depth: int, start: int = 0) -> str:
-        """Count an item and return its number or bullet, as it stands before the text."""
+        """Count an item and return its number or bullet, as shown before the text."""
         levels = self.lists.get(style, {})
         level = levels.get(depth)
         counts = self._counts.setdefault(style, Counter())
@@ -391,7 +391,7 @@ class _Walk:
         return ""
 
     def _add_below(self, box: Any) -> None:
-        # The lines take what stands below them, so they come first.
+        # The lines collect text boxes below them, so they come first.
         lines = [line for line in self.blocks(box) if line.text]
         self._below.extend(lines)
 

@@ -1,6 +1,6 @@
-"""Open the package of an Office document: its parts as XML trees, and the relationships between them.
+"""Open an Office document's package: its parts as XML trees, and the relationships between them.
 
-Nothing in a part is fetched, no entity is expanded, and a part with a document type is refused, as Office refuses it.
+Nothing in a part is fetched, no entity is expanded, and a part with a document type is refused, like in Office.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STRICT = (
     (b"http://purl.oclc.org/ooxml/drawingml/wordprocessingDrawing", b"drawingml/2006/wordprocessingDrawing"),
     (b"http://purl.oclc.org/ooxml/drawingml/spreadsheetDrawing", b"drawingml/2006/spreadsheetDrawing"),
 )
-#: Unpacked, a document may be so many times the limit on files.
+#: The largest unpacked size, in multiples of the limit on files.
 UNPACKED_FACTOR = 8
 Read = TypeVar("Read")
 
@@ -47,9 +47,9 @@ class Relation:
 
 
 class OfficePackage:
-    """The parts of a document. Raises `FileDamaged`, and what `zipfile` raises."""
+    """A document's parts. Raises `FileDamaged`, and the errors of `zipfile`."""
 
-    #: The part with the text, where the package does not name it.
+    #: The part with the text, if the package does not name it.
     MAIN: ClassVar[str] = ""
 
     def __init__(self, content: bytes) -> None:
@@ -59,7 +59,7 @@ class OfficePackage:
         self.unpacked_bytes = sum(entry.file_size for entry in self._zip.infolist())
 
     def main(self) -> str:
-        """Return the name of the part with the text. Raises `FileDamaged` without one."""
+        """Return the name of the part with the text. Raises `FileDamaged` if it is missing."""
         named = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
         for name in (*named, self.MAIN):
             if name.lower() in self._names:
@@ -67,11 +67,11 @@ class OfficePackage:
         raise FileDamaged
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the parts within a folder."""
+        """Return the names of the parts in a folder."""
         return [name for name in self._names if name.startswith(folder)]
 
     def bytes_of(self, name: str) -> bytes | None:
-        """Return a part as it is, in the names of the usual schemas; None when the package has no such part."""
+        """Return a part unparsed, with the names of the usual schemas, or `None` if the package lacks it."""
         stored = self._names.get(name.lower())
         if stored is None:
             return None
@@ -82,7 +82,7 @@ class OfficePackage:
         return content
 
     def root(self, name: str) -> Any:
-        """Parse a part; None when the package has no such part. Raises `FileDamaged`."""
+        """Parse a part, or return `None` if the package lacks it. Raises `FileDamaged`."""
         content = self.bytes_of(name)
         if content is None:
             return None
@@ -98,7 +98,7 @@ class OfficePackage:
         return root
 
     def elements(self, name: str, tags: tuple[str, ...]) -> Iterator[Any]:
-        """Yield the elements of these names in a part, one after the other, each emptied before the next is read."""
+        """Yield a part's elements with these names, each emptied before the next is read."""
         content = self.bytes_of(name)
         if content is None:
             return
@@ -118,7 +118,7 @@ class OfficePackage:
             raise FileDamaged from exc
 
     def relations(self, part: str) -> dict[str, Relation]:
-        """Return the links of a part to other parts of the package, by their ids; "" is the package itself."""
+        """Return a part's links to other parts in the package, by id; "" is the package itself."""
         if part not in self._relations:
             folder, name = posixpath.split(part)
             root = self.root(posixpath.join(folder, "_rels", f"{name}.rels"))
@@ -131,12 +131,12 @@ class OfficePackage:
         return self._relations[part]
 
     def related(self, part: str, kind: str) -> Any:
-        """Parse the first linked part of a kind; None without such a link."""
+        """Parse the first linked part with this kind, or return `None` without a link."""
         name = self.related_name(part, kind)
         return None if name is None else self.root(name)
 
     def by_link(self, part: str, link: str) -> Any:
-        """Parse the part that a part links to by an id; None without one."""
+        """Parse the part linked under an id, or return `None`."""
         relation = self.relations(part).get(link)
         return None if relation is None else self.root(relation.target)
 
@@ -146,7 +146,7 @@ class OfficePackage:
         return next(found, None)
 
     def properties(self) -> dict[str, str]:
-        """Return title, creator and language, as the file says them."""
+        """Return title, creator and language from the file's properties."""
         found = {"title": "", "creator": "", "language": ""}
         root = self.related("", "core-properties")
         for element in () if root is None else root:
@@ -157,14 +157,14 @@ class OfficePackage:
 
 
 def require_package(content: bytes, limits: ExtractionLimits, package: type[OfficePackage]) -> None:
-    """Raise the `DocumentError` that says why a file is no sound package."""
+    """Raise the fitting `DocumentError` unless a file is a valid package."""
     require_unprotected(content)
     require_unpacked(content, limits)
     try:
         package(content).main()
     except DocumentError:
         raise
-    except Exception as exc:  # lxml and zipfile have errors of their own, without a common base
+    except Exception as exc:  # lxml and zipfile raise errors without a common base
         raise FileDamaged from exc
 
 
@@ -175,7 +175,7 @@ def require_unprotected(content: bytes) -> None:
 
 
 def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise `FileTooLarge` for an archive that unpacks to too much, `FileDamaged` for one that cannot be opened."""
+    """Raise `FileTooLarge` for an archive too large when unpacked, `FileDamaged` for an unreadable archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as package:
             unpacked = sum(entry.file_size for entry in package.infolist())
@@ -186,10 +186,10 @@ def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:
 
 
 def guarded(read: Callable[[], Read]) -> Read:
-    """Return what a function reads of a file. Raises `FileDamaged` for whatever a library raises."""
+    """Call a function which reads a file. Raises `FileDamaged` for any library's error."""
     try:
         return read()
     except (DocumentError, MemoryError):
         raise
-    except Exception as exc:  # lxml, zipfile and xlrd have errors of their own, without a common base
+    except Exception as exc:  # lxml, zipfile and xlrd raise errors without a common base
         raise FileDamaged from exc

@@ -1,4 +1,4 @@
-"""Open the package of an OpenDocument file (.ods, .odt): its parts as XML trees, and the text of its paragraphs."""
+"""Open an OpenDocument package (.ods, .odt): its parts as XML trees, and the text of its paragraphs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OpenDocument(OfficePackage):
     MAIN: ClassVar[str] = "content.xml"
 
     def properties(self) -> dict[str, str]:
-        """Return title, creator and language, as the file says them."""
+        """Return title, creator and language from the file's properties."""
         found = {"title": "", "creator": "", "language": ""}
         root = self.root("meta.xml")
         for element in () if root is None else root.iter():
@@ -42,7 +42,7 @@ class OpenDocument(OfficePackage):
 
 
 def require_open_document(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise the `DocumentError` that says why a file is no sound package."""
+    """Raise the fitting `DocumentError` unless a file is a valid package."""
     require_unpacked(content, limits)
     try:
         package = OpenDocument(content)
@@ -56,7 +56,7 @@ def require_open_document(content: bytes, limits: ExtractionLimits) -> None:
 
 
 def centimetres(length: str | None) -> float | None:
-    """Convert a length, for example "0.83in", to centimetres; None for other text."""
+    """Convert a length, for example "0.83in", to centimetres, or return `None` for other text."""
     text = (length or "").strip()
     try:
         return float(text[:-2]) * UNITS[text[-2:]]
@@ -77,7 +77,7 @@ def is_struck(properties: Any) -> bool:
 
 
 def place_of(properties: Any) -> str | None:
-    """Return "super" or "sub" where text properties raise or lower the text, "" on the line, None without a word."""
+    """Return "super" or "sub" if text properties raise or lower text, "" for the line, `None` if unset."""
     shift = (properties.get(f"{STYLE}text-position") or "").split(" ")[0]
     if shift in ("", "0", "0%"):
         return "" if shift else None

@@ -32,7 +32,7 @@ MISSING_ATTACHMENTS = ("This mail counts 1 attachment that is not in the file.",
                        "This mail counts {count} attachments that are not in the file.")  # fmt: skip
 #: Levels of messages within messages.
 DEEPEST = 50
-#: Bytes of a compressed text. Python needs up to 20 seconds to unpack this many.
+#: The most bytes in a compressed text. Python needs up to 20 seconds to unpack this many.
 LONGEST_RTF = 4 * 1024 * 1024
 LONGEST_HEAD, LONGEST_NAME = 1024 * 1024, 255
 
@@ -40,7 +40,7 @@ OUTLOOK, MAIL = "application/vnd.ms-outlook", "message/rfc822"
 PROPERTIES = "__properties_version1.0"
 #: Bytes before the first property: in the file, in an enclosed message, in a recipient or attachment.
 FILE_HEAD, MESSAGE_HEAD, OTHER_HEAD = 32, 24, 8
-#: Types of properties: UTF-16 text, text in a code page, bytes, storage. The length of a text includes a final zero.
+#: Property types: UTF-16 text, text in a code page, bytes, storage. A text's length includes a final zero.
 WIDE, NARROW, BYTES, STORAGE = 0x1F, 0x1E, 0x102, 0x0D
 ENDS = {WIDE: 2, NARROW: 1, BYTES: 0}
 #: Numbers of properties.
@@ -52,14 +52,14 @@ TO, CC = 1, 2
 PLAIN, HTML, RTF = 0x1000, 0x1013, 0x1009
 ATTACHED, METHOD, FILE_NAMES, MEDIA_TYPE = 0x3701, 0x3705, (0x3707, 0x3704, DISPLAY_NAME), 0x370E
 MESSAGE_SET, TEXT_SET = 0x3FFD, 0x3FDE
-#: Code pages whose Python name is not "cp" with the number.
+#: Code pages whose Python name is not "cp" plus the number.
 SETS = {
     936: "gb18030", 1200: "utf-16-le", 1201: "utf-16-be", 20127: "us-ascii", 20866: "koi8-r", 21866: "koi8-u",
     50220: "iso-2022-jp", 50221: "iso-2022-jp", 50222: "iso-2022-jp", 50225: "iso-2022-kr", 51932: "euc-jp",
     51936: "gb18030", 51949: "euc-kr", 52936: "hz", 54936: "gb18030", 65000: "utf-7", 65001: "utf-8",
     **{28590 + part: f"iso-8859-{part}" for part in range(1, 16)},
 }  # fmt: skip
-#: Classes of mails, delivery reports and invitations.
+#: Classes for mails, delivery reports and invitations.
 MAILS = re.compile(r"(?:IPM\.(?:Note|Schedule|Post|Outlook\.Recall)|REPORT)\b|\Z", re.IGNORECASE)
 SIGNED, LOCKED = "ipm.note.smime.multipartsigned", "ipm.note.smime"
 SPECIAL = re.compile(r'[,;:<>@()"\\]')
@@ -90,7 +90,7 @@ class _File:
         self.with_files = with_files
         shift = int.from_bytes(content[30:32], "little")
         tables = (int.from_bytes(content[place : place + 4], "little") for place in (44, 64, 72))
-        # The library trusts these counts of sectors in the head, even beyond the end of the file.
+        # The library trusts these sector counts in the head, even beyond the end of the file.
         if shift not in (9, 12) or any(count << shift > len(content) for count in tables):
             raise FileDamaged
         self._ole = OleFileIO(io.BytesIO(content))
@@ -136,7 +136,7 @@ class _Storage:
         return self._values.get(number, (0, 0))[1] & 0xFFFFFFFF
 
     def date(self, number: int) -> str:
-        """Return a time in the format of mails, empty if the property is missing."""
+        """Return a time in mail format, or "" if the property is missing."""
         ticks = self._values.get(number, (0, 0))[1]
         try:
             return (
@@ -146,7 +146,7 @@ class _Storage:
             return ""
 
     def stream(self, number: int) -> tuple[int, bytes, int]:
-        """Return the type and bytes of a property, and the number of bytes missing in the file."""
+        """Return a property's type and bytes, and the number of bytes missing in the file."""
         for kind in ENDS:
             entry = self.kids.get(f"__substg1.0_{number:04x}{kind:04x}")
             if entry is not None and entry.entry_type == STGTY_STREAM:
@@ -157,7 +157,7 @@ class _Storage:
         return kind, b"", self._said(number, kind)
 
     def _said(self, number: int, kind: int) -> int:
-        """Return the length in the list of properties."""
+        """Return the length from the list of properties."""
         listed, said = self._values.get(number, (0, 0))
         return max((said & 0xFFFFFFFF) - ENDS[kind], 0) if listed == kind and kind in ENDS else 0
 

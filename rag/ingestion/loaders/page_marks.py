@@ -1,4 +1,4 @@
-"""Convert boxes in points to parts of the picture of a PDF's page, cropped and turned pages too."""
+"""Convert boxes in points to shares of a PDF page's picture, even for cropped and turned pages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from rag.ingestion.loaders.pdf_objects import Box, turned
 
-#: The largest gap in a line, in heights of the letters.
+#: The largest gap in a line, in letter heights.
 APART = 2.0
 
 
 def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
-    """Return a function to convert boxes to left, top, right, bottom; it returns None for boxes off the page."""
+    """Return a function which converts boxes to left, top, right, bottom, and gives `None` for boxes off the page."""
     left, bottom, right, top = page.get_bbox()
     rotation = page.get_rotation() % 360
     width, height = max(right - left, 1.0), max(top - bottom, 1.0)
@@ -36,7 +36,7 @@ def around(one: Box, other: Box) -> Box:
 
 
 def line_boxes(letters: Iterable[Box]) -> Iterator[Box]:
-    """Join the boxes of letters beside each other on a line."""
+    """Join the boxes of neighbouring letters on a line."""
     run: Box | None = None
     for box in letters:
         high = box[3] - box[1]

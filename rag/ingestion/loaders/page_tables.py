@@ -1,9 +1,7 @@
-"""Find tables among the words of a page, by the positions of words and ruling lines, for PDFs and recognised pages
-alike.
+"""Find tables among a page's words, by the positions of words and ruling lines, for PDFs and recognised pages.
 
-Columns are parted by vertical lines, else by the gaps that run through all rows; rows by horizontal lines, else they
-are lines of text, one without a first cell going on in the row above. Anything that is not clearly a table is left as
-text.
+Vertical lines separate columns, else the gaps through all rows. Horizontal lines separate rows, else each line of text
+is a row, and a line without a first cell continues the row above. Doubtful tables stay text.
 """
 
 from __future__ import annotations
@@ -22,28 +20,28 @@ from rag.ingestion.loaders.nested_tables import nested_frames
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.text.tables import AMOUNT, LONGEST_REPEATED, guessed_head_rows, lines_of, rows_in_words
 
-#: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
+#: The most words and line segments read on a page; in a larger drawing, finding tables takes too long.
 MOST_WORDS, MOST_SEGMENTS = 4000, 4000
-#: The gap between columns, and the most between the rows of a table without ruling lines, in heights of its letters.
+#: The smallest gap between columns, and the largest between rows in a table without ruling lines, in letter heights.
 COLUMN_GAP, ROW_GAP = 0.72, 2.6
-#: The most between the lines of a cell, and how much more is between rows, in heights of the letters.
+#: The largest gap between a cell's lines, and how much wider the gap between rows is, in letter heights.
 LINE_GAP, WIDER_GAP = 1.4, 0.2
 #: Lines closer together than this are a single line, in points.
 SAME_LINE = 3.0
-#: Fewest rows of a table without ruling lines, and of one with some.
+#: Fewest rows in a table without ruling lines, and with some.
 FEWEST_ROWS, FEWEST_RULED_ROWS = 3, 2
-#: Longer on the average in two columns, it is text set in columns.
+#: Two columns with longer average cells are text set in columns.
 LONGEST_CELL = 28
 #: Wider tables are drawings.
 MOST_COLUMNS = 40
 BULLET = re.compile(r"[-–—*•●▪■◦‣·○]|\(?\w{1,3}[.)]|[①-⑳]")
-#: A row of dots that leads from a title to its page.
+#: A row of dots leading from a title to its page.
 LEADERS = re.compile(r"(?:[.·…] ?){4,}")
 #: A line with at least this many words and equal gaps is justified; and how much its gaps may differ.
 FEWEST_SPACED, SAME_GAP = 5, 0.15
-#: How many lines above and below may show the columns of a line.
+#: Lines above and below a line which may show its columns.
 LINES_NEAR = 6
-#: How a new cell begins, rather than continues.
+#: The start of a new cell, rather than a continuation.
 BEGINNING = re.compile(r"[A-Z\d]")
 BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
@@ -78,12 +76,12 @@ class PageTable:
 
     box: Box
     lefts: tuple[float, ...]
-    #: None where the cell to the left goes on.
+    #: `None` if the cell to the left continues.
     rows: tuple[tuple[str | None, ...], ...]
     head_rows: int
     #: The letters, each as often as on the page.
     source: str
-    #: Where they are, cell by cell and line by line.
+    #: The boxes of the text, cell by cell and line by line.
     parts: tuple[Box, ...] = ()
     is_ruled: bool = False
     #: Whether lines part its columns.
@@ -99,7 +97,7 @@ class PageTable:
         return lines_of(self.rows, self.head_rows)
 
     def mirrored(self) -> PageTable:
-        """Return the table in the mirror of a vertical line."""
+        """Return the table mirrored at a vertical line."""
         left, bottom, right, top = self.box
         parts = tuple((-end, low, -begin, high) for begin, low, end, high in self.parts)
         return replace(self, box=(-right, bottom, -left, top), parts=parts, is_mirrored=not self.is_mirrored)
@@ -109,7 +107,7 @@ class PageTable:
         return bisect_right(self.lefts, (-right if self.is_mirrored else left) + 2)
 
     def goes_on_from(self, before: PageTable) -> bool:
-        """Tell whether it is the rest of a table at the end of the page before."""
+        """Whether the table continues a table from the end of the previous page."""
         return (
             before.is_last
             and self.is_first
@@ -119,12 +117,12 @@ class PageTable:
         )
 
     def with_heads_of(self, before: PageTable) -> PageTable:
-        """Return the rest of a table with the heads of its first page."""
+        """Return the rest of a table with the heads from its first page."""
         heads = before.rows[: before.head_rows]
         has_heads = not heads or self.rows[: len(heads)] == heads
         above, body = self.rows[: len(heads) * has_heads], self.rows[len(heads) * has_heads :]
         if self.has_grid and (name := before.last_name()):
-            # A cell over several rows goes on without its text.
+            # A cell over several rows continues without its text.
             unnamed = next((place for place, row in enumerate(body) if row[0]), len(body))
             body = (*((name, *row[1:]) for row in body[:unnamed]), *body[unnamed:])
         if has_heads:
@@ -132,7 +130,7 @@ class PageTable:
         return replace(self, rows=(*heads, *body), head_rows=before.head_rows)
 
     def last_name(self) -> str:
-        """Return the name in the first cell of the last row, if it is over several rows."""
+        """Return the name in the last row's first cell, if the cell spans several rows."""
         last = self.rows[self.head_rows :][-2:]
         return (last[-1][0] or "") if len(last) == 2 and last[0][0] == last[1][0] else ""
 
@@ -140,9 +138,9 @@ class PageTable:
 def tables_among(
     words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP, column_gap: float = COLUMN_GAP
 ) -> list[PageTable]:
-    """Find the tables of a page, from its top down.
+    """Find a page's tables, from the top down.
 
-    `row_gap` is the most between rows, `column_gap` the least between columns, in heights of letters.
+    `row_gap` is the largest gap between rows, `column_gap` the smallest between columns, in letter heights.
     """
     if not words or len(words) > MOST_WORDS:
         return []
@@ -163,7 +161,7 @@ def _are_from_the_right(words: Sequence[Word]) -> bool:
 
 
 def _direction(text: str) -> str:
-    """Return "R" for letters that run from right to left, "L" for others, "" for figures and signs."""
+    """Return "R" for letters written from right to left, "L" for others, "" for figures and signs."""
     letter = next(filter(str.isalpha, text), "")
     return ("R" if bidirectional(letter) in ("R", "AL") else "L") if letter else ""
 
@@ -202,7 +200,7 @@ def _tables_among(
 def _nested(
     frame: Box, words: Sequence[Word], rules: RulingLines, *, is_mirrored: bool
 ) -> tuple[Word, list[Word]] | None:
-    """Return a table within a cell, written as one word, and the words in its frame."""
+    """Return a table inside a cell, written as a single word, and the words in its frame."""
     left, bottom, right, top = frame
     held = [word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top]
     inside = RulingLines(
@@ -223,7 +221,7 @@ def _nested(
 
 
 def _outside(frame: Box, rules: RulingLines) -> RulingLines:
-    """Return the ruling lines that are not of a frame."""
+    """Return the ruling lines outside a frame."""
     left, bottom, right, top = (edge + step for edge, step in zip(frame, (-1.0, -1.0, 1.0, 1.0), strict=True))
     return RulingLines(
         tuple(r for r in rules.horizontal if not (bottom <= r[0] <= top and left <= r[1] and r[2] <= right)),
@@ -237,7 +235,7 @@ def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
 
 
 def text_lines(words: Sequence[Word]) -> list[list[Word]]:
-    """Return the lines of words from the top down, each from the left."""
+    """Group words into lines, from the top down, each from the left."""
     rows: list[list[Word]] = []
     middles: list[float] = []  # of the last row, falling
     for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
@@ -300,7 +298,7 @@ def _joined(texts: Sequence[str], *, is_mirrored: bool) -> str:
 
 
 def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
-    """Join the parts of each line that is stretched to the width of its text, by equal gaps without a column near."""
+    """Join the parts of justified lines, which have equal gaps and no column nearby."""
     joined = list(lines)
     for place, line in enumerate(lines):
         if len(line) < FEWEST_SPACED:
@@ -316,7 +314,7 @@ def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
 
 
 def _in_columns(line: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether most inner parts of a line are aligned with parts of the other line: left, right or in the middle."""
+    """Whether most inner parts of a line are aligned with parts of the other line: left, right or centred."""
     aligned = [0, 0, 0]
     for part in line[1:-1]:
         for way, place in enumerate(_places(part)):
@@ -329,7 +327,7 @@ def _places(part: Word) -> tuple[float, float, float]:
 
 
 def _regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of lines that may be a table: rows of several parts, with the lines that continue them."""
+    """Yield the line ranges which may be tables: rows with several parts, and lines continuing them."""
     index = 0
     while index < len(lines):
         if len(lines[index]) < 2 and not _is_ruled_in(lines[index], rules):
@@ -357,7 +355,7 @@ def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: RulingLines, ro
 
 
 def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
-    """Tell whether a line is between vertical lines on its left and right, with a third one between them."""
+    """Whether a line is between vertical lines on its left and right, with a third line between them."""
     left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
     beside = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
     return (
@@ -368,7 +366,7 @@ def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
 
 
 def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether a line of one part is in a column after the first, and so continues the row above."""
+    """Whether a line with a single part is in a column after the first, and so continues the row above."""
     rows = [row for row in region if len(row) > 1]
     first_right = max((row[0].box[2] for row in rows), default=0.0)
     left = min((row[1].box[0] for row in rows), default=0.0)
@@ -424,7 +422,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     bands = _bands(lines, horizontals, len(columns), has_grid)
     is_ruled = len(horizontals) >= 2
     cells = [_cells(band, columns, by_middle=has_grid) for band in bands]
-    # Rows that no line parts would all be spanned by the cells around them.
+    # Rows without a line between them would all be spanned by the cells around them.
     if has_grid and len(bands) <= len(horizontals):
         spans = _spans(bands, columns, inside, near)
         cells = [
@@ -483,7 +481,7 @@ def _clustered(places: Sequence[float]) -> list[float]:
 
 
 def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return the columns of the rows with most parts, parted by the gaps that run through them."""
+    """Return the columns of the rows with the most parts, separated by the gaps through these rows."""
     counts = Counter(len(line) for line in lines if len(line) > 1)
     if not counts:
         return []
@@ -500,7 +498,7 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
 
 
 def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return a column for each head, as wide as the cells below; no row fills them all."""
+    """Return a column for each head, as wide as the cells below, for tables without a complete row."""
     found = [(head.box[0], head.box[2]) for head in heads]
     for part in (part for line in lines for part in line):
         over = [place for place, (left, right) in enumerate(found) if part.box[0] < right and part.box[2] > left]
@@ -513,7 +511,7 @@ def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> li
 def _bands(
     lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
 ) -> list[list[Sequence[Word]]]:
-    """Group lines into rows: between ruling lines where every row has them, else each line with its continuations."""
+    """Group lines into rows: between ruling lines if every row has them, else each line with its continuations."""
     if has_grid or (len(horizontals) >= 4 and len(horizontals) >= len(lines) / 3):
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
@@ -587,7 +585,7 @@ def _with_wide(
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
 ) -> list[list[list[Word]]]:
-    """Repeat cells over several columns in each of them: a head centred above its columns."""
+    """Repeat cells over several columns in each column, such as a head centred above its columns."""
     for band, row in zip(bands, cells, strict=True):
         for part in (part for line in band for part in line):
             over = [
@@ -595,7 +593,7 @@ def _with_wide(
                 for place, (left, right) in enumerate(columns)
                 if min(part.box[2], right) - max(part.box[0], left) > 0.3 * min(right - left, part.box[2] - part.box[0])
             ]
-            # No head is over the names of rows and over values.
+            # A head never spans the column of row names and columns of values.
             is_wide = len(over) > 1 and (over[0] > 0 or len(over) == len(columns))
             for place in over if is_wide else ():
                 if part not in row[place]:
@@ -609,7 +607,7 @@ def _spans(
     vertical: Sequence[tuple[float, float, float]],
     horizontal: Sequence[tuple[float, float, float]],
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Group the cells of the grid that no line parts."""
+    """Group the grid cells which no line separates."""
     middles = [median(line[0].middle for line in band) for band in bands]
     groups = {(row, column): [(row, column)] for row in range(len(bands)) for column in range(len(columns))}
 
@@ -646,9 +644,9 @@ def _text(words: Sequence[Word]) -> str:
 
 
 def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
-    """Repeat a head without lines over all columns that have a second head below it, if both begin at one place.
+    """Repeat a head without lines over all columns with a second head below, if both start at the same place.
 
-    One in the middle of its columns does not tell how many it has.
+    A head centred over its columns does not show their number.
     """
     if len(grid) < FEWEST_ROWS or len(grid[0]) < 3 or (grid[0][0] and grid[1][0]):
         return
@@ -665,7 +663,7 @@ def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]
 
 
 def _repeat_names(grid: list[list[str]]) -> None:
-    """Repeat a name that stands once beside a group of rows, on top or in the middle, if all groups are alike."""
+    """Repeat a name written beside a group of rows, at the top or in the middle, if all groups are alike."""
     body = grid[max(1, guessed_head_rows(grid)) :]
     places = [place for place, row in enumerate(body) if row[0]]
     if len(places) < 2 or len(body[0]) < 3 or not all(row[1] for row in body):
@@ -679,7 +677,7 @@ def _repeat_names(grid: list[list[str]]) -> None:
 
 
 def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
-    """Tell whether cells of several lines begin above the name of their row; their rows cannot be told apart."""
+    """Whether cells with several lines start above their row's name, so that rows cannot be separated."""
     return (
         len(grid) > 2 and all(grid[0]) and len(set(grid[0])) == len(grid[0])
         and not grid[1][0] and bool(grid[2][0]) and not all(grid[1][1:])
@@ -687,14 +685,14 @@ def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_one_cell(row: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether the same words are in all of three cells or more."""
+    """Whether three or more cells all hold the same words."""
     return len(row) > 2 and bool(row[0]) and all(cell == row[0] for cell in row[1:])
 
 
 def _rows_with_spans(
     grid: Sequence[Sequence[str]], cells: Sequence[Sequence[Sequence[Word]]]
 ) -> Iterator[tuple[str | None, ...]]:
-    """Yield the rows: None where the cell to the left goes on, long text of a cell over several rows in the first."""
+    """Yield the rows, with `None` for a continued cell, and long text of a cell over several rows only in the first."""
     above: Sequence[Sequence[Word]] = ()
     for texts, words in zip(grid, cells, strict=True):
         is_over_all = _is_one_cell(words)
@@ -705,7 +703,7 @@ def _rows_with_spans(
             is_long = len(texts[place]) > LONGEST_REPEATED
             if is_long and above and cell == above[place]:
                 row[place] = ""
-            # A first row names its columns.
+            # The first row names its columns.
             if place and cell and cell == words[place - 1] and (is_over_all or is_long or above):
                 row[place] = None
         above = words

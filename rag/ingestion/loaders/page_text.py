@@ -23,30 +23,30 @@ BLANK_LINES = re.compile(r"\n{3,}")
 BROKEN_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,}+)[-\u2010]\n([^\W\d_]+)")
 COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}+-[^\W\d_]+")
 NUMBERS = re.compile(r"\d+")
-#: A line that holds a page number and nothing else: "7", "- 7 -", "Page 7 of 12", "7 / 12", "Pagina 7", "7쪽".
+#: A line with only a page number: "7", "- 7 -", "Page 7 of 12", "7 / 12", "Pagina 7", "7쪽".
 PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:p(?:age|agina|ágina)?\.?|seite|side|strana|sayfa|쪽|페이지|第)?\s*\d{1,4}\s*"
     r"(?:(?:/|of|von|van|de|sur|di)\s*\d{1,4}|쪽|페이지|页|頁|ページ)?[-–—|\s]*",
     re.IGNORECASE,
 )
-#: Headings that count as pages do when each begins a page.
+#: Headings which count like pages if each starts a page.
 COUNTED_HEADING = re.compile(
     r"(chapter|section|part|article|annex|appendix|module|unit|week|day|hoofdstuk|artikel|deel|bijlage|kapitel|abschnitt"
     r"|teil|anlage|chapitre|partie|annexe|capítulo|parte|anexo|capitolo|bölüm|제|第)\b|[제第]\s?\d",
     re.IGNORECASE,
 )
-#: Lines at the top and the foot of a page that may be running heads.
+#: Lines at the top and bottom of a page which may be running heads.
 EDGE_LINES = 3
-#: Fewer pages than this show no repetition to rely on.
+#: Fewer pages than this show no reliable repetition.
 FEWEST_PAGES = 3
 
-#: Warning for a page with text that is struck out.
+#: Warning for a page with struck text.
 STRUCK_TEXT = "Struck text was left out: “{text}”."
-#: Warning for a page whose text, counted a second time, is not all there.
+#: Warning for a page whose text is incomplete according to a second count.
 UNREAD_TEXT = ("1 character of the text was not read.", "{count} characters of the text were not read.")
 #: Warning for a page with columns in an uncertain order.
 UNSURE_ORDER = "Text stands side by side on this page, and its order is uncertain: compare it with the page."
-#: Warnings for files within a file, and how many of them are named.
+#: Warnings for files inside a file, and how many are named.
 UNREAD_ATTACHMENTS = (
     "This file has 1 attachment that was not read: {names}.",
     "This file has {count} attachments that were not read: {names}.",
@@ -57,9 +57,9 @@ APART_ATTACHMENTS = (
     "{count} attached files are documents of their own: {names}.",
 )
 MOST_NAMED = 10
-#: Warning for a page that shows nothing at all.
+#: Warning for an empty page.
 BLANK_PAGE = "This page is blank."
-#: Warning for a page with text and a large picture that seems to hold text as well.
+#: Warning for a page with text and a large picture which seems to hold text too.
 PICTURED_PAGE = "A large picture on this page may hold text that is not in the file; text recognition reads it."
 
 #: Characters beyond ASCII and the common Latin letters: only text with them is examined more closely.
@@ -70,7 +70,7 @@ CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-
 
 
 def shortened(text: str, longest: int = 120) -> str:
-    """Return the beginning of a text for a warning."""
+    """Return the start of a text for a warning."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -91,15 +91,15 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def letters_in(text: str) -> str:
-    """Return the letters and figures of a text in their ordinary form, to compare it with another reading."""
+    """Return a text's letters and figures in normal form, to compare different readings."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text)))
 
 
 def unreadable_reason(text: str) -> str:
-    """Return why a text is not what its page shows; empty when it seems right.
+    """Return why a text differs from the visible page, or "" if it seems right.
 
-    It looks for traces of wrong encodings: characters without meaning, Latin symbols in place of letters, words mixed
-    of scripts that never share one, accents with nothing under them.
+    The function looks for traces of wrong encodings: meaningless characters, Latin symbols instead of letters, words
+    with scripts which never mix, accents without a letter below.
     """
     unusual = UNUSUAL.findall(text)
     if not unusual:
@@ -119,7 +119,7 @@ def unreadable_reason(text: str) -> str:
 
 
 def _stray_accents(text: str) -> int:
-    """Return combining accents of Latin, Greek and Cyrillic that follow a space or another script."""
+    """Count combining accents (Latin, Greek, Cyrillic) after a space or a different script."""
     stray = 0
     previous = " "
     for character in text:
@@ -131,7 +131,7 @@ def _stray_accents(text: str) -> int:
 
 
 def _mixed_words(text: str) -> float:
-    """Return the share of words with unusual letters that mix several scripts."""
+    """Return the share of words mixing several scripts, among words with unusual letters."""
     looked_at = mixed = 0
     for word in text.split()[:2000]:
         if not UNUSUAL.search(word):
@@ -146,10 +146,10 @@ def _mixed_words(text: str) -> float:
 
 
 class RepeatedLines:
-    """Running heads, feet and page numbers: lines at the edge of many pages. Pages come in their order.
+    """Running heads, feet and page numbers: lines at the edge of many pages. Pages are added in order.
 
-    A line goes when it is at the edge of at least half of the pages, the same or with one number that counts with
-    the pages. A page of nothing else keeps its lines.
+    A line is dropped if it is at the edge of at least half the pages, unchanged or with a single number which counts
+    with the pages. A page with only such lines keeps them.
     """
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ class RepeatedLines:
         self._seen.update({hash(shape) for position in edges for shape in _shapes(lines[position], self._pages)})
 
     def without(self, number: int, lines: Sequence[str]) -> list[str]:
-        """Return the lines of a page, counted from 1, that do not repeat. All pages have to be added first."""
+        """Return the lines on a page, counted from 1, which do not repeat. All pages must be added before."""
         dropped = self.dropped(number, lines)
         return [line for position, line in enumerate(lines) if position not in dropped]
 
@@ -187,7 +187,7 @@ class RepeatedLines:
 
 
 def _is_row(lines: Sequence[str], position: int) -> bool:
-    """Tell whether a line is a table row: a neighbour has as many cells."""
+    """Whether a line is a table row: a neighbour has the same number of cells."""
     # Empty cells at the ends of a line have lost their blanks.
     counts = [f" {line} ".count(" | ") for line in lines[max(0, position - 1) : position + 2]]
     own = counts[min(position, 1)]
@@ -195,15 +195,16 @@ def _is_row(lines: Sequence[str], position: int) -> bool:
 
 
 def _edges(lines: Sequence[str]) -> list[int]:
-    """Positions of the first and the last lines of a page that are not blank, each once."""
+    """Return the distinct positions of a page's first and last lines, without blank lines."""
     written = [index for index, line in enumerate(lines) if line]
     return list(dict.fromkeys((*written[:EDGE_LINES], *written[-EDGE_LINES:])))
 
 
 def _shapes(line: str, page: int) -> list[str]:
-    """Return the line as it is, and with each of its numbers in turn as the distance to the page's number.
+    """Return the line unchanged, and with each number in turn replaced by its distance to the page number.
 
-    One figure only: in a line where two move with the page, such as an office and its allowance, they are the content.
+    Only a single number is replaced: if two numbers move with the page, such as an office and its allowance, they are
+    content.
     """
     folded = line.casefold()
     shapes = [] if _is_number(line) else [folded]
@@ -222,9 +223,9 @@ def _is_number(line: str) -> bool:
 
 
 def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
-    """Join the lines of a page: broken words whole again, blank space reduced to paragraph breaks.
+    """Join a page's lines: rejoin broken words, and reduce blank space to paragraph breaks.
 
-    `compounds` are words that the document writes with their hyphen elsewhere; they keep it.
+    `compounds` are words written with a hyphen elsewhere in the document; they keep it.
     """
 
     def join(match: re.Match[str]) -> str:
@@ -238,13 +239,13 @@ def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
 
 
 def compounds_in(text: str) -> set[str]:
-    """Find words with a hyphen inside a line, which are written so on purpose."""
+    """Find words with a hyphen inside a line, which is written on purpose."""
     return {word.casefold() for word in COMPOUND.findall(text)}
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a line is set: size in points, and whether all of it is bold."""
+    """A line's style: size in points, and whether the whole line is bold."""
 
     size: float
     is_bold: bool
@@ -252,7 +253,7 @@ class Style:
 
 @dataclass(frozen=True)
 class StyledPage:
-    """The final text of a page, and the styles of its lines by their content."""
+    """The final text of a page, and the styles of its lines by content."""
 
     number: int
     text: str
@@ -267,17 +268,18 @@ class RawPage:
     styles: dict[str, Style] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     has_hidden: bool = False
-    #: Where its large pictures are: left, bottom, right, top.
+    #: Boxes of large pictures: left, bottom, right, top.
     pictures: list[tuple[float, float, float, float]] = field(default_factory=list)
     #: The last table on the page, which may go on on the next.
     last_table: PageTable | None = None
-    #: None where the places are not known.
+    #: `None` if the places are unknown.
     marks: list[PageMark] | None = None
-    #: Where lines are, in parts of the page, by their positions in the text.
+    #: The boxes of lines as shares of the page, by position in the text.
     line_places: dict[int, tuple[float, float, float, float]] = field(default_factory=dict)
 
 
-#: zlib's fastest level: a page of 2,000 characters with its styles takes about a kilobyte and a tenth of a millisecond.
+#: zlib's fastest level: a page with 2,000 characters and its styles takes about a kilobyte and a tenth of a
+#: millisecond.
 FASTEST = 1
 
 
@@ -314,7 +316,7 @@ class RawPages:
         said_first: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
-        """Yield the pages with their labels and marks, and with styles; the first warns of `said_first` too.
+        """Yield the pages with labels, marks and styles; the first page also gets the warnings in `said_first`.
 
         `headings` finds the headings on a page, each as a list of lines.
         """

@@ -1,7 +1,7 @@
-"""Load PDFs with a text layer: the text of each page with its provenance. Runs in the sandbox, in little memory.
+"""Load PDFs with a text layer: each page's text with its provenance. Runs in the sandbox with little memory.
 
-pdfium reads the text. pypdf reads the structure (outline, labels, protection), rewrites a file that pdfium cannot open,
-and reads the pages that pdfium reads wrongly; such a page says so.
+pdfium reads the text. pypdf reads the structure (outline, labels, protection), rewrites a file pdfium cannot open, and
+reads the pages pdfium reads wrongly; such a page has a warning.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from rag.ingestion.loaders.pictures import looks_like_print
 from rag.language import N_
 from rag.types import Page, PageMark
 
-#: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
+#: Bytes from the start in which readers look for the PDF mark; a few files have bytes before it.
 MAGIC_WITHIN = 1024
 XFA = N_("This is a form in the format XFA, whose fields were not read. Print it to a PDF, and upload that.")
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
@@ -64,9 +64,9 @@ MOST_ATTACHMENTS = 1000
 SECOND_ENGINE = "Read by the second engine (pypdf): the text of the first one {reason}."
 NOT_HAD = N_("could not be had")
 UNREADABLE = "The text of this page cannot be used: it {reason}."
-#: Number of pages after which pypdf's cache of them is emptied; objects used later are read again.
+#: Pages after which pypdf's cache is emptied; objects used later are read again.
 PAGES_REMEMBERED = 32
-#: A page larger than this is not drawn to look at its letters, in square points: 25 times A4.
+#: The largest page drawn to look at its letters, in square points: 25 times A4.
 LARGEST_DRAWN = 12_500_000
 #: Pixels per point for deciding whether a page shows anything: a hairline is still visible.
 BLANK_SCALE = 0.5
@@ -106,7 +106,7 @@ def attached_files(content: bytes, options: LoadOptions) -> Iterator[tuple[str, 
 
 
 def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedFile:
-    """Check whether the file can be read: its kind, size, protection and number of pages. Raises `DocumentError`s."""
+    """Check that the file is readable: kind, size, protection and number of pages. Raises `DocumentError`s."""
     with OpenPdf(content, password=password, limits=limits) as opened:
         return CheckedFile(page_count=opened.page_count, decrypted=opened.decrypted())
 
@@ -121,10 +121,10 @@ def extract_pages(
     on_page: Callable[[int, int], None] | None = None,
     take: Callable[[Page], None] | None = None,
 ) -> ExtractedDocument:
-    """Read the text of every page, the sections and what the file says of itself. `on_page(done, total)` after each.
+    """Read every page's text, the sections and the file's properties. Calls `on_page(done, total)` after each page.
 
-    With `take`, pages are passed to it in their order and left out of the value. Raises a `DocumentError` when the file
-    as a whole cannot be read; a page that cannot is left empty and says why.
+    With `take`, pages are passed to it in order and left out of the value. Raises a `DocumentError` if the whole file
+    is unreadable; an unreadable page is left empty with a warning.
     """
     pages: list[Page] = []
     with OpenPdf(content, password=password, limits=limits) as opened:
@@ -171,7 +171,7 @@ def extract_pages(
 
 
 class OpenPdf:
-    """A PDF that is open in pypdf, unless it cannot read the file, and in pdfium once a page is read."""
+    """A PDF open in pypdf, unless pypdf cannot read it, and in pdfium after a page is read."""
 
     def __init__(self, content: bytes, *, password: str | None, limits: ExtractionLimits) -> None:
         require_pdf(content, limits)
@@ -179,9 +179,9 @@ class OpenPdf:
         self._password: str | None = None
         self._pdfium: pypdfium2.PdfDocument | None = None
         self._is_encrypted = False
-        #: The page read last and where it is, which a table may go on from.
+        #: The last page read and its number, because a table may continue from it.
         self._above: tuple[int, RawPage] = 0, RawPage("")
-        #: Names of files attached to a place of a page that was read.
+        #: Names of files attached to a place on a page already read.
         self._attached: list[str] = []
         self.reader: pypdf.PdfReader | None = None
         count = self._open_pypdf(password)
@@ -208,7 +208,7 @@ class OpenPdf:
             self._pdfium.close()
 
     def _open_pypdf(self, password: str | None) -> int | None:
-        """Open the file with pypdf and unlock it; return the number of pages, None when pypdf cannot read it."""
+        """Open and unlock the file with pypdf; return the number of pages, or `None` if pypdf cannot read it."""
         try:
             self.reader = pypdf.PdfReader(io.BytesIO(self._content), strict=False)
             self._is_encrypted = self.reader.is_encrypted
@@ -221,7 +221,7 @@ class OpenPdf:
             return None
 
     def _unlock(self, reader: pypdf.PdfReader, password: str | None) -> None:
-        # Many files are only protected against changes and open with an empty password, so nobody has to be asked.
+        # Many files are only protected against changes and open with an empty password, so nobody needs to be asked.
         if reader.decrypt(""):
             self._password = ""
             return
@@ -242,7 +242,7 @@ class OpenPdf:
         return self._pdfium
 
     def _repaired(self) -> pypdfium2.PdfDocument | None:
-        """Open the file as rewritten by pypdf; None when that does not help."""
+        """Open the file as rewritten by pypdf, or return `None` if this does not help."""
         if self.reader is None:
             return None
         buffer = io.BytesIO()
@@ -289,7 +289,7 @@ class OpenPdf:
             failure = N_("was empty although the page has fonts")
         if not failure:
             return self._without_text(page, number, first)
-        # pypdf does not tell what a reader sees: where something is hidden its text is not used.
+        # pypdf does not distinguish visible text, so its text is not used on pages with hidden text.
         second = self._text_by_pypdf(number) if not first.has_hidden else ""
         if second.strip() and not unreadable_reason(second):
             return RawPage(second, warnings=[SECOND_ENGINE.format(reason=failure)])
@@ -316,9 +316,9 @@ class OpenPdf:
         return found
 
     def attachments(self) -> list[str]:
-        """Return the names of the files within the file, those attached to a page that was read included."""
+        """Return the names of files inside the file, including files attached to pages already read."""
         names: list[str] = []
-        with suppress(Exception, RecursionError):  # Names that come before damage are kept.
+        with suppress(Exception, RecursionError):  # keep names read before the damage
             if self.reader is not None:
                 names.extend(file.name for file in islice(self.reader.attachment_list, MOST_ATTACHMENTS))
         return [*names, *(name for name in self._attached if name not in names)]
@@ -374,12 +374,12 @@ class OpenPdf:
         return bool(darkest == lightest)
 
     def forget(self) -> None:
-        """Empty pypdf's cache, where the contents and fonts of the pages so far would stay until the end."""
+        """Empty pypdf's cache, which would keep all pages' contents and fonts until the end."""
         if self.reader is not None:
             self.reader.resolved_objects.clear()
 
     def decrypted(self) -> bytes | None:
-        """Return the PDF without protection; None for an unprotected file."""
+        """Return the PDF without protection, or `None` for an unprotected file."""
         if not self._is_encrypted:
             return None
         buffer = io.BytesIO()
@@ -392,7 +392,7 @@ class OpenPdf:
 
 
 def _has_annotations(page: pypdfium2.PdfPage) -> bool:
-    """Tell whether a page has annotations other than links and the windows of comments."""
+    """Whether a page has annotations other than links and comment windows."""
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MOST_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)
         if annotation:
@@ -404,7 +404,7 @@ def _has_annotations(page: pypdfium2.PdfPage) -> bool:
 
 
 def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
-    """Draw the page at `scale` pixels a point; None when it cannot be drawn."""
+    """Draw the page with `scale` pixels per point, or return `None` on failure."""
     try:
         width, height = page.get_size()
         return page.render(scale=scale).to_pil() if width * height <= LARGEST_DRAWN else None
@@ -413,7 +413,7 @@ def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
-    """Return the pictures on the page that seem to contain text."""
+    """Return the pictures on the page which seem to contain text."""
     if page.get_rotation() % 360 or (drawn := _drawn(page, scale=PRINT_SCALE)) is None:
         return []
     x, _, _, y = page.get_bbox()
@@ -433,7 +433,7 @@ def _mark_pictures(page: pypdfium2.PdfPage, read: RawPage, pictures: Sequence[Bo
 
 
 def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
-    """Make a PDF of these pages only, counted from 1. Raises `PdfDamaged`."""
+    """Make a PDF with only these pages, counted from 1. Raises `PdfDamaged`."""
     buffer = io.BytesIO()
     try:
         source = pypdfium2.PdfDocument(content)
@@ -448,7 +448,7 @@ def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
 
 
 def require_pdf(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise `FileEmpty`, `FileTooLarge` or `NotAPdf` by what the bytes are, whatever the name says."""
+    """Raise `FileEmpty`, `FileTooLarge` or `NotAPdf` according to the bytes, whatever the name."""
     if not content:
         raise FileEmpty
     if len(content) > limits.maximum_bytes:

@@ -1,8 +1,7 @@
-"""Read what lies on a PDF's page: values of forms, typed notes, stamps, comments. Runs in the sandbox.
+"""Read a PDF page's annotations: form values, typed notes, stamps, comments. Runs in the sandbox.
 
-pypdf gives their values, because a value may stand in a field's parents. Values, typed notes and stamps are part of
-what a reader sees. Each is put beside its label or below the line above it. Comments open with a click: they are
-counted.
+pypdf provides the values, because a value may be stored in a field's parents. Values, typed notes and stamps are
+visible, so each is put beside its label or below the line above. Comments open with a click and are only counted.
 """
 
 from __future__ import annotations
@@ -22,27 +21,27 @@ from rag.ingestion.loaders.page_tables import Word
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.pdf_words import PlacedWord
 
-#: Flags of an annotation that is not shown: hidden, not on a screen. PDF 32000-1 table 165.
+#: Flags of invisible annotations: hidden, not on a screen. PDF 32000-1 table 165.
 NOT_SHOWN = 1 << 1 | 1 << 5
-#: Flags of fields: a text field for a password, a button that only starts something, a list opened by a click.
+#: Field flags: a password field, a button which only starts an action, a drop-down list.
 PASSWORD, PUSH_BUTTON, COMBO = 1 << 13, 1 << 16, 1 << 17
-#: Fields stand in each other this deep, and a page has so many annotations at most that are read.
+#: The deepest nesting of fields, and the most annotations read on a page.
 DEEPEST, MOST_ANNOTATIONS = 32, 5000
 #: The most lines to read in a list of choices.
 MOST_OPTIONS = 2000
 #: Longer values are cut, in characters.
 LONGEST_VALUE = 20_000
-#: Kinds that hold a comment where they have contents.
+#: Annotation kinds whose contents are comments.
 COMMENTS = frozenset({
     "/Text", "/Highlight", "/Underline", "/Squiggly", "/StrikeOut", "/Caret",
     "/Square", "/Circle", "/Line", "/Polygon", "/PolyLine", "/Ink",
 })  # fmt: skip
 TICKED, EMPTY = "☒", "☐"
-#: The letters of a field are about so high, in points; a field may be higher.
+#: The usual letter height in a field, in points; a field may be higher.
 LETTERS_HIGH = 12.0
-#: Smaller letters are unreadable, in points; 0 stands for a size that fits.
+#: Smaller letters are unreadable, in points; 0 means automatic size.
 SMALLEST = 1.5
-#: How far a label may be above its field, and a typed note from the words before it on the line, in points.
+#: The largest distance from a label down to its field, and from words to a typed note on the same line, in points.
 LABEL_ABOVE, NOTE_BEHIND = 26.0, 15.0
 LETTERS_OF = re.compile(r"/\S+ ([\d.]+) Tf")
 WHITE = re.compile(r"(?:^|\s)(?:1(?:\.0*)? g|1(?:\.0*)? 1(?:\.0*)? 1(?:\.0*)? rg)(?:\s|$)")
@@ -50,19 +49,19 @@ TAGS = re.compile(r"<[^>]*>")
 PARAGRAPHS = re.compile(r"</p>|<br\s*/?>", re.IGNORECASE)
 LINE_END = re.compile(r"[\r\n]")
 NAME_PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-#: Warnings of a page with comments; a page may have one or more.
+#: Warnings for a page with comments: singular and plural.
 UNREAD_COMMENTS = ("1 comment was not read.", "{count} comments were not read.")
 
 
 @dataclass(frozen=True)
 class Addition:
-    """Text that lies on a page, and its box in points."""
+    """Text lying on a page, with its box in points."""
 
     text: str
     box: Box
-    #: A box to tick, which may stand before its label.
+    #: Whether the text is a tick box, which may come before its label.
     is_box: bool = False
-    #: A typed note or a stamp, which is a line of its own.
+    #: Whether the text is a typed note or a stamp, which gets a separate line.
     is_apart: bool = False
 
     @property
@@ -84,7 +83,7 @@ class Annotations:
     comments: int = 0
     #: Boxes of comments.
     commented: list[Box] = field(default_factory=list)
-    #: Boxes around text that is struck out.
+    #: Boxes around struck text.
     struck: list[Box] = field(default_factory=list)
     #: Names of files attached to a place on the page.
     attached: list[str] = field(default_factory=list)
@@ -96,7 +95,7 @@ class Annotations:
 
 
 def annotations_of(page: pypdf.PageObject) -> Annotations:
-    """Read the annotations of a page. One that cannot be read is left out."""
+    """Read a page's annotations, except unreadable annotations."""
     found = Annotations()
     try:
         entries = page.get("/Annots")
@@ -181,7 +180,7 @@ def _inherited(annotation: DictionaryObject, key: str) -> Any:
 
 
 def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, bool]:
-    """Return what a field shows, and whether it is a box to tick."""
+    """Return a field's visible value, and whether it is a tick box."""
     kind, flags = _inherited(annotation, "/FT"), int(_inherited(annotation, "/Ff") or 0)
     if kind == "/Btn":
         if flags & PUSH_BUTTON:
@@ -246,7 +245,7 @@ def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
 
 
 def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
-    """Tell whether a field's letters are too small to read, or white on nothing."""
+    """Whether a field's letters are too small to read, or white without a background."""
     appearance = _text(_inherited(annotation, "/DA"))
     size = LETTERS_OF.search(appearance)
     if size and 0 < float(size[1]) < SMALLEST:
@@ -256,7 +255,7 @@ def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return a string in a PDF, stored as a string or a stream."""
+    """Return a PDF string, whether stored as a string or a stream."""
     value = value.get_object() if value is not None else None
     if isinstance(value, StreamObject):
         value = value.get_data().decode("utf-8", "replace")
@@ -270,7 +269,7 @@ def _plain(rich: str) -> str:
 
 
 def _drawn(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
-    """Return the words of an annotation's picture."""
+    """Return the words in an annotation's picture."""
     looks = annotation.get("/AP", {}).get("/N")
     looks = looks.get_object() if looks is not None else None
     if isinstance(looks, DictionaryObject) and not isinstance(looks, StreamObject):
@@ -312,9 +311,9 @@ class PlacedAddition:
 def place_additions(
     additions: Sequence[Addition], words: Sequence[PlacedWord], page_box: Box, *, is_turned: bool
 ) -> list[PlacedAddition]:
-    """Find where additions go among the words of a page, those off the page left out.
+    """Find the places of additions among a page's words, without additions off the page.
 
-    On a turned page, or one without words, they are lines below its text.
+    On a turned page, or a page without words, additions become lines below the text.
     """
     left, bottom, right, top = page_box
     shown = [
@@ -379,7 +378,7 @@ def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def put_additions(letters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
-    """Put additions into the text of a page, which has a letter for each index; return those that go below it."""
+    """Put additions into a page's text, which has a letter per index; return the additions to write below."""
     below: list[str] = []
     for item in placed:
         said, index = item.addition.text, item.index

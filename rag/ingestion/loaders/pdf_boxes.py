@@ -1,6 +1,6 @@
-"""Find boxes that stand apart beside each other on a page: organisation charts, flow diagrams, cards, boxed forms.
+"""Find separate boxes beside each other on a page: organisation charts, flow diagrams, cards, boxed forms.
 
-Each is read by itself. The cells of a table touch each other, or are below each other with a line of text each.
+Each box is read alone. Table cells do not count: they touch each other, or are below each other with a single line.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from rag.ingestion.loaders.pdf_columns import Columns
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.pdf_words import PlacedWord
 
-#: Places nearer than this are one, in points; the least gap between boxes; and the most that a corner is rounded.
+#: In points: places closer than this are equal; the smallest gap between boxes; the largest rounding of a corner.
 SAME, GAP, ROUND = 1.0, 4.5, 10.0
 #: Smaller boxes are for ticks.
 LEAST_WIDTH, LEAST_HEIGHT = 30.0, 16.0
-#: Half of the boxes have at least so many lines of text.
+#: Lines of text in at least half the boxes.
 FEWEST_LINES = 1.5
 
 
 def boxes_apart(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
-    """Return the words in boxes that stand beside others, from the top down, box by box from the left."""
+    """Return the words in boxes beside other boxes, from the top down, box by box from the left."""
     if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
         return []
     apart = _apart(list(_boxes(rules)), rules)
@@ -59,11 +59,11 @@ def _held(words: Sequence[PlacedWord], box: Box) -> list[PlacedWord]:
 
 
 def _boxes(rules: RulingLines) -> Iterator[Box]:
-    """Yield rectangles whose sides are drawn, also with rounded corners."""
+    """Yield rectangles with drawn sides, including rounded corners."""
     sides: dict[tuple[int, int], list[tuple[float, float, float]]] = defaultdict(list)
     for side in sorted(set(rules.vertical)):
         x, low, high = side
-        # Ends at nearly the same heights are found under one of two keys.
+        # Ends at nearly the same heights are found under either of two keys.
         for key in {(round(low / 2 + part), round(high / 2 + part)) for part in (-0.25, 0.25)}:
             if not sides[key] or x - sides[key][-1][0] > SAME:
                 sides[key].append(side)
@@ -79,7 +79,7 @@ def _boxes(rules: RulingLines) -> Iterator[Box]:
 
 
 def _end(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
-    """Return the height of the line that closes two sides at their ends."""
+    """Return the height of the line which joins two sides at their ends."""
     for y, begin, end in rules.horizontal:
         away = way * (y - height)
         if (
@@ -92,7 +92,7 @@ def _end(rules: RulingLines, left: float, right: float, height: float, way: int)
 
 
 def _apart(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
-    """Return the boxes without another line along their sides, or one that parts them into columns."""
+    """Return the boxes without a further line along their sides, or a line dividing them into columns."""
     return [
         (left, bottom, right, top)
         for left, bottom, right, top in boxes

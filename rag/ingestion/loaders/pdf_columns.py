@@ -1,7 +1,7 @@
-"""Find columns of running text that are drawn line by line across the page, and the order in which they are read.
+"""Find columns of running text drawn line by line across the page, and their reading order.
 
-Words are in columns where many lines have a gap at the same place and the lines on both sides are wrapped text. Tables,
-forms and lists with a column of names are not.
+Columns show in many lines with a gap at the same place and wrapped text on both sides. Tables, forms and lists with
+a column of names are no columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag.ingestion.loaders.page_tables import PageTable, Word, text_lines
 from rag.ingestion.loaders.pdf_objects import TextObject
 from rag.ingestion.loaders.pdf_words import PlacedWord
 
-#: A start, an end, and whether a hyphen ends it.
+#: A start, an end, and whether a hyphen ends the line.
 Span = tuple[int, int, bool]
 
 
@@ -28,42 +28,41 @@ class Drawing(Protocol):
     """Tells how words are drawn."""
 
     def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
-        """Cut a word at a place on the page; None unless its halves are drawn apart."""
+        """Cut a word at a place on the page, or return `None` unless its halves are drawn separately."""
 
     def is_one(self, before: PlacedWord, after: PlacedWord) -> bool:
-        """Tell whether two words are drawn at once."""
+        """Whether two words are drawn in one piece."""
 
 
-#: The least gap between columns, in heights of the letters, on lines that show where a column begins, and how many of
-#: them a page needs.
+#: The smallest gap between columns, in letter heights, and the number of lines on a page which must show such a gap.
 GAP, FEWEST_GAPS = 0.45, 4
-#: Lines that may run over two columns, how many of a page are looked at first, and how many around each with a gap.
+#: Lines long enough for two columns; how many are checked first, and how many around each line with a gap.
 LONG, LOOKED_AT_FIRST, LOOKED_AROUND = re.compile(r"[^\r\n]{30,}"), 16, 12
 SPACE = re.compile(r"(?<=\S)[ \xa0]+(?=\S)")
-#: How far the lines of a column may begin from each other, in points.
+#: The largest difference between the starts of a column's lines, in points.
 SAME_EDGE = 2.0
-#: A gap between columns is this many times as wide as spaces between words, on this share of lines.
+#: A gap between columns is this many times as wide as word spaces, on this share of lines.
 WIDER, MOST = 1.8, 0.6
-#: In distances between lines: wider gaps end a set of columns, or begin another row of texts side by side.
+#: In line distances: wider gaps end a set of columns, or start another row of texts side by side.
 SECTION, ROW = 4.0, 1.45
-#: Running text: the share of lines that the next word would not fit in, the share of lines that begin in lower case,
-#: and the characters of a line, those of East Asia twice.
+#: Running text: the share of lines too full for the next word, the share of lines starting in lower case, and the
+#: characters per line (East Asian characters count twice).
 FILLED, LOWER, SHORTEST = 0.7, 0.3, 14
-#: The same where the lines could be rows of a table.
+#: The same limits if the lines could be table rows.
 SURELY_FILLED, SURELY_LOWER = 0.85, 0.5
-#: Lines as long as these on both sides may be running text.
+#: Lines this long on both sides may be running text.
 LONG_LINE = 20
 FEWEST_LINES = 4
 #: Columns within columns are looked for this deep.
 DEEPEST = 3
-#: From this letter on, scripts have no spaces between words, other than Korean.
+#: Scripts from this letter on have no spaces between words, except Korean.
 UNSPACED, HANGUL = "\u2e80", ("\uac00", "\ud7a3")
 RIGHT_TO_LEFT = ("\u0590", "\u08ff")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Words in the order of their columns, one list for each, and whether this order is in doubt."""
+    """Words in the order of their columns, a list per column, and whether this order is doubtful."""
 
     parts: tuple[tuple[PlacedWord, ...], ...] = ()
     is_doubtful: bool = False
@@ -87,9 +86,9 @@ def may_have_columns(texts: Iterable[TextObject]) -> bool:
 
 
 def lines_have_gaps(text_page: Any, text: str) -> bool:
-    """Tell whether wide gaps are at the same place in several lines of a page, however these are drawn.
+    """Whether several lines on a page have wide gaps at the same place, however they are drawn.
 
-    Few lines are looked at first, and the lines around those with a wide gap: most pages have no such gaps.
+    A few lines are checked first, then the lines around each wide gap, because most pages have no such gaps.
     """
     lines = [line.span() for line in LONG.finditer(text)]
     step = max(FEWEST_GAPS - 1, len(lines) // LOOKED_AT_FIRST)
@@ -111,7 +110,7 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
 
 
 def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[float, float]]:
-    """Return what is on both sides of wide gaps in a line: the left edge of a word, and the right edge of another."""
+    """Return the edges beside wide gaps in a line: the left edge of a word, and the right edge of another."""
     rect, box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     gaps: list[float] = []
     wide: list[tuple[float, float, float]] = []
@@ -132,7 +131,7 @@ def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[fl
 
 
 def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing) -> list[Columns]:
-    """Find the sets of columns on a page whose lines are drawn across. Tables with ruling lines stay as they are."""
+    """Find sets of columns whose lines are drawn across the page. Tables with ruling lines stay unchanged."""
     free = [placed for placed in words if not any(_is_in(placed.word, table) for table in tables if table.is_ruled)]
     rows = _rows(free)
     loose = [table for table in tables if not table.is_ruled]
@@ -158,7 +157,7 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
 def columns_in_order(
     words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing
 ) -> list[list[PlacedWord]]:
-    """Find the columns of running text outside tables that are drawn one after the other.
+    """Find columns of running text outside tables, drawn one after the other.
 
     Side by side, their lines look like a table without ruling lines.
     """
@@ -181,7 +180,7 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Return the lines of a page cut and ordered by columns, each set in the place of its first line."""
+    """Cut and order a page's lines by columns, each set at the place of its first line."""
     ordered = list(spans)
     for columns in sets:
         place_of = {
@@ -205,7 +204,7 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
 
 
 def _pieces(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
-    """Yield the parts of a line, each with its column; words outside of the set go with those before them."""
+    """Yield a line's parts, each with its column; words outside the set join the words before."""
     start, end, is_broken = span
     marks = [(index, place_of[index]) for index in range(start, end) if index in place_of]
     if is_broken and not marks and end in place_of:
@@ -228,7 +227,7 @@ def _rows(words: Sequence[PlacedWord]) -> list[list[PlacedWord]]:
 def _best(
     rows: Sequence[Sequence[PlacedWord]], drawing: Drawing
 ) -> tuple[int, int, tuple[list[PlacedWord], list[PlacedWord]]] | None:
-    """Return the first and last row of the columns that most rows show, and the words on both sides of their gap."""
+    """Return the first and last row of the columns shown by most rows, and the words on both sides of their gap."""
     for edge in _edges(rows):
         parted = [_sides(row, edge, drawing) for row in rows]
         for first, last in _runs(rows, parted):
@@ -242,7 +241,7 @@ def _best(
 
 
 def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: float) -> bool:
-    """Tell whether most lines have a gap at a place that is wider than their other gaps, and text that begins there."""
+    """Whether most lines have a gap at a place, wider than their other gaps, with text starting after it."""
     both = [(left, right) for left, right in rows if left and right]
     if len(both) < FEWEST_GAPS:
         return False
@@ -259,7 +258,7 @@ def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: 
 
 
 def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
-    """Return places where lines have a wide gap, the most frequent ones first."""
+    """Return the places of wide gaps in lines, the most frequent first."""
     lefts: list[float] = []
     rights: list[float] = []
     for row in rows:
@@ -282,7 +281,7 @@ def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
 def _sides(
     row: Sequence[PlacedWord], edge: float, drawing: Drawing
 ) -> tuple[list[PlacedWord], list[PlacedWord]] | None:
-    """Return the words of a line on the left and on the right of a place; None if a word goes across."""
+    """Return a line's words left and right of a place, or `None` if a word crosses it."""
     left: list[PlacedWord] = []
     right: list[PlacedWord] = []
     for placed in row:
@@ -318,7 +317,7 @@ def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
 def _runs(
     rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
 ) -> list[tuple[int, int]]:
-    """Return the ranges of rows that no word crosses, without single lines that stand apart, the longest first."""
+    """Return the row ranges not crossed by a word, without isolated lines, longest first."""
     usual = _leading(rows)
     runs: list[tuple[int, int]] = []
     begin = 0
@@ -377,7 +376,7 @@ def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
     usual = _leading(rows)
     starts = [0]
     for place, (above, below) in enumerate(pairwise(rows), 1):
-        # A line alone is the head of what follows.
+        # A line alone is the head of the following text.
         if _distance(above, below) > ROW * usual and place - starts[-1] > 1:
             starts.append(place)
     middles = [rows[place - 1][0].word.middle / 2 + rows[place][0].word.middle / 2 for place in starts[1:]]
@@ -391,7 +390,7 @@ def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool
         return False
     is_turned = _is_from_the_right([placed for line in lines for placed in line])
     edges = [line[0].word.box[0] if is_turned else line[-1].word.box[2] for line in lines]
-    # One line may be too long for its column.
+    # A single line may be too long for its column.
     limit = sorted(edges, reverse=is_turned)[-2]
     filled = [
         (edge - limit if is_turned else limit - edge)
@@ -413,7 +412,7 @@ def _first_width(line: Sequence[PlacedWord], *, is_turned: bool) -> float:
 
 
 def _length(lines: Sequence[Sequence[PlacedWord]]) -> float:
-    """Return the usual characters of a line."""
+    """Return the usual number of characters per line."""
     return median(
         sum(1 + sum(1 + (letter >= UNSPACED) for letter in placed.word.text) for placed in line) for line in lines
     )
@@ -430,7 +429,7 @@ def _is_in(word: Word, table: PageTable) -> bool:
 
 
 def _is_drawn_across(parts: Sequence[Sequence[PlacedWord]], rows: int) -> bool:
-    """Tell whether the order of drawing goes from column to column with the lines."""
+    """Whether the drawing order changes columns with each line."""
     order = sorted((placed.start, place) for place, part in enumerate(parts) for placed in part)
     changes = sum(before[1] != after[1] for before, after in pairwise(order))
     return changes >= max(FEWEST_GAPS, rows / 2)

@@ -1,7 +1,7 @@
-"""Put together letters and signs drawn in parts, as TeX does: accents over letters, strokes through signs.
+"""Compose letters and signs drawn in parts, like in TeX: accents over letters, strokes through signs.
 
-pdfium gives each part as a character, an accent sometimes far from its letter. Each character keeps its index; a used
-part becomes a character which is not written.
+pdfium returns each part as a character, and an accent sometimes far from its letter. Each character keeps its index;
+a used part becomes a character which is not written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pypdfium2.raw as pdfium
 
 from rag.ingestion.loaders.pdf_objects import Box
 
-#: Accents as characters, and as marks on the letter before.
+#: Accents as characters, and as combining marks.
 ACCENTS = {
     "´": "\u0301", "`": "\u0300", "¨": "\u0308", "ˆ": "\u0302", "˜": "\u0303", "˚": "\u030a", "¯": "\u0304",
     "˘": "\u0306", "ˇ": "\u030c", "˝": "\u030b", "˙": "\u0307", "¸": "\u0327", "˛": "\u0328",
@@ -72,7 +72,7 @@ def _limited(pattern: re.Pattern[str], text: str) -> Iterator[int]:
 
 
 def _accent(text_page: Any, letters: list[str], index: int, around: int) -> bool:
-    """Put an accent into its letter; return whether there is one."""
+    """Combine an accent with its letter; return whether a letter was found."""
     accent = letters[index]
     ink = _ink(text_page, index)
     for at in _near(index, len(letters), around):

@@ -1,6 +1,6 @@
-"""Put letters and words of lines that are written from right to left in their order. Runs in the sandbox.
+"""Put letters and words in right-to-left lines into reading order. Runs in the sandbox.
 
-pdfium orders them where a word is drawn at once. Chromium draws letter by letter, WeasyPrint draws lam and alef as one.
+pdfium orders words drawn in one piece. Chromium draws letter by letter, and WeasyPrint draws lam and alef as one.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ import pypdfium2.raw as pdfium
 #: Hebrew and Arabic letters with their marks, without figures.
 FROM_RIGHT = "\u0590-\u05ff\u0610-\u065f\u066e-\u06d5\u06e5-\u06ef\u06fa-\u06ff\u0750-\u077f\u08a0-\u08ff"
 WORD = re.compile(f"[{FROM_RIGHT}]{{2,}}")
-#: A Latin word, several of them with what is around them in a line from right to left, and a number behind a hyphen.
+#: A Latin word, several Latin words with their surroundings in a right-to-left line, and a number after a hyphen.
 LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][\w&'’.@-]*")
 PHRASE = re.compile(
     r"(?P<before>[()\[\]]? ?)(?P<core>[A-Za-z\u00c0-\u024f][\w&'’.@-]*(?: {1,3}[A-Za-z\u00c0-\u024f][\w&'’.@-]*){0,20})"
     r"(?P<after> ?[()\[\]]?)"
 )
 HYPHENED = re.compile("(?<=[\u0590-\u05ff]) ?(?P<number>\\d[\\d.,]{0,20})(?P<hyphen>[-–־])(?=\\s|$)")
-#: Brackets that face away from what they hold, and a number at the end of a line behind the stop that follows it.
+#: Brackets turned away from their content, and a number at a line's end after the stop which belongs behind it.
 TURNED_BRACKETS = re.compile(r"(?P<before> ?)\)(?P<inner>[^()A-Za-z]{1,80})\((?P<after> ?)")
 STOPPED = re.compile(r"(?<=\s)(?P<stop>[.,:;])(?P<number>\d[\d.,/]{0,20})(?=\s*\Z)")
 LATIN_LETTER, CLOSERS = re.compile(r"[A-Za-z\u00c0-\u024f]"), ")]"
 OPENING, CLOSING = {")": "(", "]": "["}, {"(": ")", "[": "]"}
-#: A word from right to left, or all between two such words.
+#: A right-to-left word, or everything between two such words.
 PIECE = re.compile(f"[{FROM_RIGHT}]+|[^{FROM_RIGHT}]+")
 RUN_WITH_LINE = " \u00a0.,:;!?،؛؟-–"
 LAM, ALEFS = "\u0644", frozenset("\u0622\u0623\u0625\u0627\u0671")
-#: Places nearer than this are one, in points.
+#: Places closer than this are equal, in points.
 SAME_PLACE = 0.05
 
 
 def is_from_the_right(letter: str) -> bool:
-    """Tell whether a letter is of a script that is written from right to left. Figures are of none."""
+    """Whether a letter's script runs from right to left. Figures belong to no script."""
     return letter != "" and bidirectional(letter) in ("R", "AL")
 
 
 def has_words_from_the_right(text: str) -> bool:
-    """Tell whether a text has words that are written from right to left."""
+    """Whether a text has words written from right to left."""
     return WORD.search(text) is not None
 
 
 def ordered_words(text_page: Any, text: str) -> str:
-    """Return the text of a page with such words as they are read; each letter stays within the place of its word."""
+    """Return a page's text with right-to-left words in reading order; letters stay within their word's place."""
     pieces: list[str] = []
     end = 0
     for word in WORD.finditer(text):
@@ -66,7 +66,7 @@ def ordered_words(text_page: Any, text: str) -> str:
 
 
 def is_page_from_the_right(lines: Iterable[str]) -> bool:
-    """Tell whether most lines of a page begin on the right, also where most of their letters are Latin."""
+    """Whether most lines on a page start on the right, even if most of their letters are Latin."""
     count = 0
     for line in lines:
         strong = [letter for letter in line if letter.isalpha()]
@@ -76,9 +76,9 @@ def is_page_from_the_right(lines: Iterable[str]) -> bool:
 
 
 def put_line(text_page: Any, letters: list[str], start: int, end: int) -> None:
-    """Put the words of a line from right to left in their order where pdfium took it for one from left to right.
+    """Put the words of a right-to-left line in order if pdfium read it from left to right.
 
-    It does so with more Latin letters than others.
+    pdfium does this if most letters are Latin.
     """
     line, indexes = _line_of(letters, start, end)
     strong = [letter for letter in line if letter.isalpha()]
@@ -145,7 +145,7 @@ def put_phrases(text_page: Any, letters: list[str], start: int, end: int) -> Non
 
 
 def _line_of(letters: Sequence[str], start: int, end: int) -> tuple[str, list[int]]:
-    """Return the text of a line, and for each character its index in the page's text."""
+    """Return the text of a line, and each character's index in the page's text."""
     return "".join(letters[start:end]), [index for index in range(start, end) for _ in letters[index]]
 
 

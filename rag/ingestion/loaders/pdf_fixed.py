@@ -1,4 +1,4 @@
-"""Find lists in a fixed-width font on the page of a PDF whose columns are made by blanks. Runs in the sandbox."""
+"""Find lists in a fixed-width font with columns made by blanks on a PDF page. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag.ingestion.loaders.page_tables import RulingLines
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.pdf_words import box_of
 
-#: A wider distance between two lines is a blank line, in heights of letters.
+#: A larger distance between two lines is a blank line, in letter heights.
 BLANK_LINE = 1.7
 
 
@@ -22,7 +22,7 @@ def fixed_width_tables(
     is_fixed: Callable[[int], bool],
     rules: RulingLines,
 ) -> Iterator[tuple[list[int], list[str], Box]]:
-    """Yield the indexes of the letters in each table, its rows and its box. `spans` are the lines of the page."""
+    """Yield the letter indexes in each table, its rows and its box. `spans` are the page's lines."""
     boxes: list[dict[int, Box]] = []
     for start, end in spans:
         shown = [index for index in range(start, end) if letters[index].strip()]
@@ -53,7 +53,7 @@ def fixed_width_tables(
 
 
 def _written(line: dict[int, Box], letters: Sequence[str], begin: float, width: float) -> str:
-    """Write the letters of a line where they are."""
+    """Write a line's letters at their positions."""
     written: list[str] = []
     for index, box in sorted(line.items(), key=lambda item: item[1][0]):
         place = round((box[0] - begin) / width) if width > 0 else len(written)

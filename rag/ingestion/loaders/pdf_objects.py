@@ -1,4 +1,4 @@
-"""What pdfium draws on a page."""
+"""Hold the objects pdfium draws on a page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class TextObject:
-    """A piece of text drawn at once: start of the baseline, size and box in points, and style."""
+    """A piece of text drawn together: start of the baseline, size and box in points, and style."""
 
-    #: Its place in the order of drawing.
+    #: The place in the drawing order.
     order: int
     x: float
     y: float
@@ -25,15 +25,15 @@ class TextObject:
     is_invisible: bool
     #: Runs from left to right.
     is_level: bool
-    #: Quarters against the clock: text of turn 1 runs upwards.
+    #: Quarter turns counterclockwise: text with turn 1 runs upwards.
     turn: int = 0
-    #: Raised or lowered against a line of letters, whose size this is; `y` is then that of the line.
+    #: Whether the letters are raised or lowered beside a line with this letter size; `y` is then the line's.
     is_small: bool = False
     line_size: float = 0.0
 
 
 def turned(x: float, y: float, width: float, height: float, rotation: int) -> tuple[float, float]:
-    """Convert a point of the unturned page (origin bottom left) to the page as shown (origin top left)."""
+    """Convert a point on the unturned page (origin bottom left) to the page as shown (origin top left)."""
     if rotation == 90:
         return y, x
     if rotation == 180:

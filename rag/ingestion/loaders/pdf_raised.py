@@ -1,6 +1,6 @@
-"""Find the raised and lowered letters of a PDF's page, and write its lines with them. Runs in the sandbox.
+"""Find raised and lowered letters on a PDF page, and write its lines with them. Runs in the sandbox.
 
-A PDF does not say that a letter is raised: it is smaller, beside other letters, and above their line. Typst draws it in
+A PDF does not mark raised letters: they are smaller, beside other letters, and above their line. Typst draws them in
 the size of the line, from a font with small figures.
 """
 
@@ -26,16 +26,16 @@ from rag.ingestion.loaders.raised import (
     with_small_parts,
 )
 
-#: How far a letter is raised or lowered, least and most, in sizes of the letters beside it.
+#: The smallest and largest distance raised or lowered, in sizes of the neighbouring letters.
 LEAST_RAISED, MOST_RAISED = 0.18, 0.75
 LEAST_LOWERED, MOST_LOWERED = 0.06, 0.5
-#: The size of small letters, least and most, in sizes of those beside them.
+#: The smallest and largest size of small letters, in sizes of their neighbours.
 SMALLEST, LARGEST = 0.4, 0.93
-#: Largest gap between small letters and their neighbours, in sizes of the neighbours.
+#: The largest gap between small letters and their neighbours, in sizes of the neighbours.
 FARTHEST = 0.6
 FRACTION = re.compile(r"\d{1,3}\s*[/⁄]\s*\d")
 DIVIDED = re.compile(r"\d\s*[/⁄]\s*\Z")
-#: Where a font draws raised and lowered figures, and how high they are at most, in sizes of the letters.
+#: Where fonts draw raised and lowered figures, and their largest height, in letter sizes.
 RAISED_FROM, LOWERED_TO, HIGHEST = 0.25, 0.4, 0.55
 #: Longer runs of small letters are no mark, unit or number.
 MOST_LETTERS = 12
@@ -48,21 +48,21 @@ class SmallRun:
     start: int
     end: int
     is_raised: bool
-    #: A number of a fraction, as in 2 1/2.
+    #: A number in a fraction, as in 2 1/2.
     is_fraction: bool = False
 
     def written(self, before: str, own: str) -> tuple[str, bool]:
-        """Return the run as text, and whether it is the mark of a note."""
+        """Return the run as text, and whether it is a note's mark."""
         if self.is_fraction:
             return f"{' ' if before[-1:].isdigit() else ''}{own}", False
         return raised(before, own) if self.is_raised else (lowered(own), False)
 
 
 def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find the pieces that are raised (true) or lowered, by address, and set them on the line of those beside them."""
+    """Find raised (true) or lowered pieces, by address, and move them to the line of their neighbours."""
     found: dict[int, bool] = {}
     beside: TextObject | None = None
-    #: The piece before, which may be a mark at the beginning of its line.
+    #: The previous piece, which may be a mark at the start of its line.
     waiting: tuple[int, TextObject] | None = None
     for address, item in list(texts.items()):
         if item.box[2] - item.box[0] < 0.01:
@@ -72,11 +72,11 @@ def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
             and waiting[1].size < LARGEST * item.size
             and _is_raised(waiting[1], item, is_before=True)
         ):
-            # Before its line only a mark stands, never a lowered letter.
+            # Only a mark comes before its line, never a lowered letter.
             found[waiting[0]] = True
             texts[waiting[0]] = _set_on(waiting[1], item)
         waiting = None
-        # Pieces of one size, nearly all of them, are told from each other quickly.
+        # Nearly all pieces have the same size and are excluded quickly.
         is_smaller = beside is not None and item.size < LARGEST * (beside.line_size or beside.size)
         is_raised = _is_raised(item, beside) if beside is not None and is_smaller else None
         if beside is not None and is_raised is not None:
@@ -94,7 +94,7 @@ def _set_on(item: TextObject, line: TextObject) -> TextObject:
 
 
 def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False) -> bool | None:
-    """Tell whether a piece is raised (true) or lowered (false) against the piece beside it; None when neither."""
+    """Whether a piece is raised (true) or lowered (false) beside the given piece; `None` if neither."""
     size = beside.line_size or beside.size
     if not (item.is_level and beside.is_level and SMALLEST * size <= item.size <= LARGEST * size):
         return None
@@ -108,7 +108,7 @@ def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False)
 
 
 def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find the pieces in the size of their line that may be raised (true) or lowered figures, by address."""
+    """Find pieces in the size of their line which may be raised (true) or lowered figures, by address."""
     found: dict[int, bool] = {}
     for address, item in texts.items():
         left, bottom, right, top = item.box
@@ -128,9 +128,9 @@ def small_runs(
     letters: Sequence[str],
     drawn: dict[int, bool],
 ) -> list[SmallRun]:
-    """Return the letters of small pieces, those after each other as one.
+    """Return the letters of small pieces, with consecutive pieces joined.
 
-    `letters_of` gives the start and the end of a piece in the text; of the pieces `drawn` only figures count.
+    `letters_of` returns a piece's start and end in the text; in `drawn` pieces only figures count.
     """
     runs: list[SmallRun] = []
     pieces = [(*letters_of(address), is_raised) for address, is_raised in found.items()]
@@ -151,7 +151,7 @@ def small_runs(
 
 
 def mark_runs(letters: list[str], runs: Sequence[SmallRun]) -> None:
-    """Mark small letters in the text of a page, to be written by `written_lines`."""
+    """Mark small letters in a page's text, to be written by `written_lines`."""
     for run in runs:
         said = "".join(letters[run.start : run.end]).strip()
         if run.is_fraction:
@@ -162,10 +162,10 @@ def mark_runs(letters: list[str], runs: Sequence[SmallRun]) -> None:
 
 
 def with_small_letters(words: Sequence[PlacedWord], text: str, runs: Sequence[SmallRun]) -> list[PlacedWord]:
-    """Write small letters in the cells of tables. A mark stays in its place there."""
+    """Write small letters in table cells. A mark stays in its place there."""
     written = list(words)
     for number, placed in enumerate(words):
-        # A word of which letters were not found has no known place for each.
+        # If some letters of a word were not found, the letters have no known places.
         inside = [run for run in runs if placed.start <= run.start and run.end <= placed.end]
         if not inside or len(placed.word.text) != placed.end - placed.start:
             continue
@@ -180,14 +180,14 @@ def with_small_letters(words: Sequence[PlacedWord], text: str, runs: Sequence[Sm
 
 
 class _PageNotes(Notes):
-    """Marks of notes on a page. The notes themselves stay at its foot."""
+    """The marks of notes on a page. The notes themselves stay at the bottom."""
 
     def add_line(self, mark: str, text: str) -> None:
         pass
 
 
 def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[str], dict[str, Style]]:
-    """Write the small letters of a page's lines; the marks of notes go to the ends of their sentences."""
+    """Write the small letters in a page's lines, and move note marks to the ends of their sentences."""
     if not any(PART_MARKS.search(line) for line in lines):
         return list(lines), styles
     notes = _PageNotes()
@@ -203,9 +203,9 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
 
 
 def _going_on(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Yield lines with those after them that begin with a small letter, over which a sentence goes on.
+    """Group each line with following lines starting in lower case, because a sentence continues over them.
 
-    A table, whose rows are one of the lines, is by itself.
+    A table, whose rows are a single line here, forms a separate group.
     """
     group: list[str] = []
     for line in lines:

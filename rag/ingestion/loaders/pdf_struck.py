@@ -1,7 +1,7 @@
-"""Find the text of a PDF's page that a drawn line or an annotation strikes out. Runs in the sandbox.
+"""Find text on a PDF page struck out by a drawn line or an annotation. Runs in the sandbox.
 
-A line strikes out the letters whose middle it runs through, when it begins and ends with them: the lines of a table and
-lines beside a title are longer.
+A line strikes out letters if it runs through their middle, and starts and ends with them: table lines and lines beside
+a title are longer.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import pypdfium2.raw as pdfium
 from rag.ingestion.loaders.page_tables import MOST_SEGMENTS
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 
-#: How high a line is above the baseline of the letters it strikes out, least and most, in their size.
+#: The smallest and largest height of a strike line above the baseline, in letter sizes.
 LOWEST, HIGHEST = 0.13, 0.48
-#: The height of such a line, most, in the size of the letters and in points.
+#: The largest thickness of a strike line, in letter sizes and in points.
 THICKEST, HIGHEST_BAR = 0.2, 5.0
-#: The width of one, least, in points.
+#: The smallest width of a strike line, in points.
 NARROWEST = 3.0
-#: How far it begins and ends from its letters, most, in their size.
+#: The largest distance between the ends of a line and its letters, in letter sizes.
 OVERHANG = 0.6
-#: A line is seen from this opacity on, and up to this brightness, of 255.
+#: A line is visible from this opacity on, and up to this brightness, of 255.
 LEAST_ALPHA, BRIGHTEST = 80, 235
 
 
 @dataclass
 class Bar:
-    """A thin horizontal line, and the paths that draw it."""
+    """A thin horizontal line, and the paths which draw it."""
 
     box: Box
     paths: list[Any] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class StruckText:
-    """The indexes of letters that are struck out, and the paths that strike them out."""
+    """The indexes of struck letters, and the paths which strike them out."""
 
     letters: Sequence[int] = ()
     paths: Sequence[Any] = ()
@@ -52,9 +52,9 @@ def struck_text(
     texts: Iterable[tuple[int, TextObject]],
     places_of: Callable[[int], Iterator[tuple[int, Box]]],
 ) -> StruckText:
-    """Find the letters that paths of a page strike out, and those within the boxes of its annotations.
+    """Find letters struck out by a page's paths, or inside the boxes of its annotations.
 
-    `places_of` gives the index and the box of each letter of a text by the text's address.
+    `places_of` yields the index and box of each letter in a text, by the text's address.
     """
     bars = _bars(paths)
     if not bars and not boxes:

@@ -1,6 +1,6 @@
-"""Read with pypdf what a PDF says of itself: outline, page labels, title, author, language, dates. Find its sections.
+"""Read a PDF's properties with pypdf: outline, page labels, title, author, language, dates. Find its sections.
 
-Sections follow the outline; without one, lines set larger or bolder than the text around them begin one.
+Sections follow the outline. Without an outline, lines larger or bolder than the surrounding text start a section.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_text import Style, StyledPage
 from rag.types import Section
 
-#: Longest line that may be a heading, in characters.
+#: The longest line which may be a heading, in characters.
 LONGEST_HEADING = 90
-#: How much larger than the text a heading is set.
+#: Size of a heading compared with the text.
 LARGER = 1.12
-#: More levels than this tell a reader nothing.
+#: More levels than this are useless to a reader.
 LEVELS = 4
-#: A document with more headings than this has them found wrongly.
+#: With more headings than this, they were detected wrongly.
 MOST_SECTIONS = 2000
 ENDS_LIKE_TEXT = re.compile(r"[.,;:!?。、，；：]$|\.{4,}|\. \. \.|…")
 #: Articles and chapters of rules in Korean, Chinese, Japanese and German are headings however they are set.
@@ -62,7 +62,7 @@ def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section
 
 
 def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
-    """Find the headings of a page by size and weight."""
+    """Find a page's headings by size and weight."""
     found: list[Heading] = []
     position, previous_end = 0, -1
     for line in page.text.split("\n"):
@@ -81,7 +81,7 @@ def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
 
 
 def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
-    """Tell whether a line is the second half of the heading right above it."""
+    """Whether a line is the second half of the heading right above."""
     return is_set_alike and line != heading and len(heading) + len(line) < LONGEST_HEADING
 
 
@@ -101,7 +101,7 @@ def _rank(line: str, style: Style | None, body: float) -> float:
 
 
 def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
-    """Make sections of an outline of (title, level, page from 1): each begins at its title on its page."""
+    """Make sections from an outline (title, level, page from 1): each starts at its title on its page."""
     wanted: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for title, level, page in entries[:MOST_SECTIONS]:
         wanted[page].append((title, level))
@@ -117,7 +117,7 @@ def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable
 
 
 def headings_by_outline(entries: Sequence[tuple[str, int, int]], page: StyledPage) -> list[tuple[str, ...]]:
-    """Find the lines on a page with titles of the outline."""
+    """Find the lines on a page with titles from the outline."""
     found = []
     for title in (title for title, _, number in entries[:MOST_SECTIONS] if number == page.number):
         if (match := _title_in(page.text, title)) is not None:
@@ -136,20 +136,23 @@ PDF_DATE = re.compile(
     r"(?P<second>\d\d)?\s*(?P<zone>Z|[+-]\d\d(?:'?:?\d\d)?)?.*",
     re.DOTALL,
 )
-#: XMP is searched by its marks and not parsed as XML: nothing in it is worth the harm that entities can do to a parser.
-#: Of the tags around a value a few are gone through, so that the time grows with the length alone.
+#: XMP is searched by its marks and not parsed as XML: its content is not worth the harm entities can do to a parser.
+#: The pattern passes only a few tags around a value, so that the time grows only with the length.
 XMP_LOOKED_AT = 200_000
 XMP_VALUE = r"(?:{name}\s*=\s*[\"'](?P<attribute>[^\"'<>]*)|<{name}>(?:\s*+<[^<>]*+>){{0,8}}+\s*+(?P<element>[^<]+))"
 LONGEST = 500
 
 
-#: Where clocks and reproducible builds begin (ReportLab: 2000). A model would take it for the day of the policy.
+#: Start dates of clocks and reproducible builds (ReportLab: 2000). A model would read them as the day of the policy.
 NO_DATES = ("1601-01-01", "1904-01-01", "1970-01-01", "1980-01-01", "2000-01-01T00:00:00")
 
 
 @dataclass(frozen=True)
 class PdfFacts:
-    """Empty where the file does not say. Dates are ISO 8601, days where there is no time; language two letters."""
+    """A PDF's properties, empty if missing.
+
+    Dates are ISO 8601, without time if unknown; the language has two letters.
+    """
 
     title: str = ""
     author: str = ""
@@ -158,7 +161,7 @@ class PdfFacts:
     modified_at: str = ""
 
     def metadata(self) -> dict[str, str]:
-        """Return the dates as a document's metadata has them, but for those that programs write for none."""
+        """Return the dates as document metadata, without the placeholder dates of programs."""
         dates = {"file_created_at": self.created_at, "file_modified_at": self.modified_at}
         return {name: value for name, value in dates.items() if value and not value.startswith(NO_DATES)}
 
@@ -176,7 +179,7 @@ def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
 
 
 def iso_date(text: str) -> str:
-    """Convert a date as PDFs or XMP write it to ISO 8601; empty when it is no date."""
+    """Convert a date from a PDF or XMP to ISO 8601, or return "" for other text."""
     text = text.strip()[:60]
     if re.match(r"\d{4}-\d\d", text):
         return _iso_of_xmp(text)
@@ -199,7 +202,7 @@ def iso_date(text: str) -> str:
 
 
 def two_letters(claimed: str) -> str:
-    """Shorten a language tag to its two letters; empty for anything else."""
+    """Shorten a language tag to two letters; "" for other text."""
     match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
     return match[0].lower() if match else ""
 
@@ -213,7 +216,7 @@ def _iso_of_xmp(text: str) -> str:
 
 
 def _zone(text: str | None) -> timezone | None:
-    """Return the offset; None if missing or impossible."""
+    """Return the offset, or `None` if missing or impossible."""
     if not text:
         return None
     if text == "Z":
@@ -268,7 +271,7 @@ def labels_of(reader: pypdf.PdfReader, page_count: int) -> list[str]:
 
 
 def outline_of(reader: pypdf.PdfReader) -> Iterator[tuple[str, int, int]]:
-    """Yield title, level and page of each entry of the outline that can be read."""
+    """Yield title, level and page of each readable outline entry."""
     try:
         entries = reader.outline
         numbers = {

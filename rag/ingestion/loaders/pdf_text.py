@@ -1,8 +1,8 @@
 """Read a page's text with pdfium: only the visible text, tables as rows, and the style of each line.
 
-pdfium gives the text of a page in one call, in the order in which it is drawn. Its objects (pieces of text, lines,
-pictures) show what needs a closer look, character by character: hidden text and tables. Text that a reader does not see
-is left out, because answers would otherwise quote text that nobody was meant to read.
+pdfium returns a page's text in a single call, in drawing order. Its objects (pieces of text, lines, pictures) show what
+needs a closer look, character by character: hidden text and tables. Hidden text is left out, because answers would
+otherwise quote text nobody was meant to read.
 """
 
 from __future__ import annotations
@@ -83,25 +83,25 @@ Matrix = tuple[float, float, float, float, float, float]
 
 #: Smaller text is unreadable, in points; footnotes have 6, microprint has 1.
 SMALLEST = 1.5
-#: A colour is white from here on in each of its parts, of 255.
+#: A colour is white if each of its parts reaches this value, of 255.
 WHITE_PART = 247
-#: A place on the drawn page is blank if all is lighter than this, of 255.
+#: A place on the drawn page is blank if everything is lighter than this, of 255.
 BLANK = 235
-#: The invisible mode of drawing text, PDF 32000-1 table 106.
+#: The invisible mode for drawing text, PDF 32000-1 table 106.
 INVISIBLE = 3
 #: Forms within forms are followed this deep, and a page's objects up to this many: a page is to be read in useful time.
 DEEPEST, MOST_OBJECTS = 8, 100_000
 #: Drawn lines, or rows of text with a gap in them, from which on a page is searched for tables.
 FEWEST_RULES, FEWEST_GAPS = 3, 3
-#: The share of a table's letters that its place in the text has too; with fewer the table is left as it is drawn.
+#: Share of a table's letters which its place in the text must contain; else the table stays as drawn.
 SAME_LETTERS = 0.97
-#: Rows of a table without ruling lines from which on it may be text in columns.
+#: With at least this many rows, a table without ruling lines may be text in columns.
 FEWEST_COLUMN_LINES = 6
 #: Longer lines are not headings; their ends are enough to tell their size.
 LONGEST_STYLED = 90
-#: Gaps from baseline to baseline, in sizes of the letters: less is the same line; what is usual (CSS and Word set 1.2)
-#: where a page has too few to tell; and how much wider than usual one between two paragraphs is (Word's 8 points below
-#: a paragraph of 11 make 1.55 times).
+#: Gaps from baseline to baseline, in letter sizes: a smaller gap is the same line; the usual gap (CSS and Word set 1.2)
+#: if a page has too few lines; and how much wider a gap between paragraphs is (Word's 8 points below an 11-point
+#: paragraph make 1.55 times).
 SAME_LINE_GAP, USUAL_LINE_GAP, WIDER_GAP = 0.6, 1.2, 1.25
 FEWEST_LINE_GAPS = 4
 BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.IGNORECASE)
@@ -112,26 +112,26 @@ LONGEST_REPORT = 120
 
 
 def page_box_of(page: Any) -> Box:
-    """Return the part of a page that viewers show: its CropBox (or an inherited one), cut to the MediaBox."""
+    """Return the part of a page shown by viewers: its CropBox (or an inherited box), cut to the MediaBox."""
     box: Box = page.get_bbox()
     return box
 
 
 class PageObjects:
-    """The objects of an open pypdfium2 page. Raises what pypdfium2 raises."""
+    """The objects on an open pypdfium2 page. Raises pypdfium2's errors."""
 
     def __init__(self, page: Any) -> None:
         #: By address, in the order in which they are drawn.
         self.texts: dict[int, TextObject] = {}
-        #: Paths of the page itself, which may be the lines of tables.
+        #: The page's paths, which may be table lines.
         self.paths: list[Any] = []
         self.rules = 0
-        #: Where its large pictures are: left, bottom, right, top.
+        #: Boxes of large pictures: left, bottom, right, top.
         self.pictures: list[Box] = []
         self.has_pictures = False
         self.page_box: Box = page_box_of(page)
         self._fonts: dict[int, tuple[bool, bool]] = {}
-        #: Whether it has symbol fonts of TeX.
+        #: Whether the page has symbol fonts from TeX.
         self.has_symbols = False
         self._left = MOST_OBJECTS
         count = pdfium.FPDFPage_CountObjects(page)
@@ -209,7 +209,7 @@ class PageObjects:
             self.pictures.append(_moved((0.0, 0.0, 1.0, 1.0), matrix))
 
     def may_have_tables(self) -> bool:
-        """Tell whether lines are drawn, or several rows of text have a gap in them as between columns."""
+        """Whether lines are drawn, or several rows of text have a gap like between columns."""
         if self.rules >= FEWEST_RULES:
             return True
         rows = {
@@ -246,12 +246,11 @@ def read_page(
     *,
     has_paragraphs_by_gaps: bool = False,
 ) -> RawPage:
-    """Read an open pypdfium2 page without what a reader does not see.
+    """Read an open pypdfium2 page without hidden text.
 
-    `draw` gives the page as a picture of one pixel a point, or None; it is called where white letters may be hidden.
-    `table_above` is the last table of the page before, which may go on here; `annotations` lie on the page. With
-    `has_paragraphs_by_gaps`, an empty line stands where the gap between two lines is wider than usual. Raises what
-    pypdfium2 raises.
+    `draw` returns the page as a picture with one pixel per point, or `None`; it is called if white letters may be
+    hidden. `table_above` is the last table on the previous page, which may continue here; `annotations` lie on the
+    page. With `has_paragraphs_by_gaps`, an empty line is added at each gap wider than usual. Raises pypdfium2's errors.
     """
     annotations = annotations or Annotations()
     objects = PageObjects(page)
@@ -383,7 +382,7 @@ HANGUL = re.compile("[\uac00-\ud7a3]")
 
 @dataclass(frozen=True)
 class _Drawing:
-    """The words of a page, as they are drawn."""
+    """A page's words, as drawn."""
 
     text_page: Any
 
@@ -431,7 +430,7 @@ def _positions(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int,
 
 
 def _going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """Give the first table the heads of the page before if it is the rest of a table there."""
+    """Give the first table the heads from the previous page if it continues a table there."""
     if tables and table_above is not None and tables[0].goes_on_from(table_above):
         return [tables[0].with_heads_of(table_above), *tables[1:]]
     return tables
@@ -440,7 +439,7 @@ def _going_on(tables: list[PageTable], table_above: PageTable | None) -> list[Pa
 def _turned_words(
     text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> dict[int, list[TurnedWord]]:
-    """Return the words that do not run from left to right, by turn."""
+    """Return the words not running from left to right, by turn."""
     if not any(item.turn for item in texts.values()):
         return {}
     found: dict[int, list[tuple[int, str, Box]]] = {}
@@ -483,7 +482,7 @@ def _put_turned(
 ) -> list[PageTable]:
     """Put tables and other turned words in their places; return the tables in the frame `main`, not those of `columns`.
 
-    Add the boxes of these tables to `as_tables`.
+    Adds the boxes of these tables to `as_tables`.
     """
     frames: dict[int, list[PlacedWord | TurnedWord]] = {0: list(level)}
     frames |= {turn: list(words) for turn, words in turned.items()}
@@ -512,7 +511,7 @@ def _put_turned(
 
 
 def _words_of(text: str, letters: Sequence[str], indexes: Sequence[int]) -> str:
-    """Return the words at indexes of a page's text, those that are still in it, in their order."""
+    """Return the words at indexes in a page's text, in order, if they are still there."""
     pieces: list[str] = []
     last = -1
     for index in indexes:
@@ -525,9 +524,9 @@ def _words_of(text: str, letters: Sequence[str], indexes: Sequence[int]) -> str:
 def _tables_with(
     words: Sequence[PlacedWord], additions: Sequence[PlacedAddition], rules: RulingLines
 ) -> tuple[list[PageTable], list[PlacedAddition]]:
-    """Find the tables of a page, and the additions that are in their cells.
+    """Find a page's tables, and the additions in their cells.
 
-    Only ruled tables take additions: a label and its field are no row of a table.
+    Only ruled tables take additions, because a label and its field are no table row.
     """
     own = [placed.word for placed in words]
     values = [placed for placed in additions if not placed.addition.is_apart and placed.index >= 0]
@@ -585,7 +584,7 @@ def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
 
 
 def _text_of(text_page: Any) -> str:
-    """Return the text of a page, a character for each index by which pdfium knows it."""
+    """Return a page's text, with a character for each pdfium index."""
     count = text_page.count_chars()
     text: str = text_page.get_text_range(0, count, errors="ignore") if count else ""
     if len(text) == count:
@@ -596,7 +595,7 @@ def _text_of(text_page: Any) -> str:
 
 @dataclass(frozen=True)
 class HiddenText:
-    """The indexes of letters that a reader does not see, and a sentence on them for the admin."""
+    """The indexes of hidden letters, and a sentence about them for the admin."""
 
     letters: Sequence[int] = ()
     report: str = ""
@@ -613,7 +612,7 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
     for address, item in objects.texts.items():
         box = item.box
         if item.is_invisible:
-            # Over a scan the invisible text is what text recognition read in the picture.
+            # Over a scan, the invisible text comes from text recognition of the picture.
             if not objects.has_pictures:
                 reasons[address] = N_("invisible")
         elif 0 < item.size < SMALLEST and box[3] - box[1] < 2 * SMALLEST:
@@ -629,11 +628,11 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
     owners = _owners(text_page, text)
     counts = Counter(owner for owner, letter in zip(owners, text, strict=True) if not letter.isspace())
     if sum(counts[address] for address in cropped) == counts.total():
-        # A box around nothing is wrong; a box may show half of a sheet with two pages.
+        # A box around nothing is wrong; a box may show half a sheet with two pages.
         cropped = set()
     doubtful = [address for address, reason in reasons.items() if reason != "invisible" and address not in cropped]
     if sum(counts[address] for address in doubtful) > counts.total() / 2:
-        # When most of a page seems hidden, its measures are read wrongly.
+        # If most of a page seems hidden, its measures were read wrongly.
         for address in doubtful:
             del reasons[address]
     if white and (picture := draw()) is not None:
@@ -651,10 +650,10 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
 
 
 def _whole_box(page: Any, shown: Box) -> Box:
-    """Return the box of a page's sheet, which is at least what is shown of it."""
+    """Return the box of a page's sheet, which contains at least the visible part."""
     box: Box | None = page.get_mediabox(fallback_ok=False)
     if box is None and page.get_cropbox(fallback_ok=False) is not None:
-        # Only pdfium knows the box of all pages.
+        # Only pdfium knows a box shared by all pages.
         return -math.inf, -math.inf, math.inf, math.inf
     return box or shown
 
@@ -665,12 +664,12 @@ def _is_off(box: Box, page_box: Box) -> bool:
 
 
 def _owners(text_page: Any, text: str) -> list[int]:
-    """Return the address of the object that draws each letter; 0 for letters that pdfium adds."""
+    """Return the address of the object drawing each letter; 0 for letters added by pdfium."""
     return [_owner(text_page, index) for index in range(len(text))]
 
 
 def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
-    """Tell whether there is nothing but white in a region of the drawn page."""
+    """Whether a region on the drawn page is entirely white."""
     left, bottom, right, top = page_box
     width, height = right - left, top - bottom
     corners = []
@@ -697,9 +696,9 @@ def _put_tables(
     as_tables: list[Box],
     turn: int = 0,
 ) -> set[int]:
-    """Put each table as rows in the place of its first word, and take its other words out of the text.
+    """Put each table as rows at its first word, and remove its other words from the text.
 
-    Return the indexes of the letters in tables; add the boxes, turned back by `turn`, to `as_tables`.
+    Returns the indexes of letters in tables; adds the boxes, turned back by `turn`, to `as_tables`.
     """
     taken: set[int] = set()
     for table in tables:
@@ -712,7 +711,7 @@ def _put_tables(
         wanted = Counter("".join(table.source.split()))
         held = _letters_held(inside)
         if held - wanted:
-            # Text beside a table stays where it is.
+            # Text beside a table stays in its place.
             inside = [placed for placed in inside if _is_part(placed.word.box, table)]
             held = _letters_held(inside)
         if not inside or (held & wanted).total() < SAME_LETTERS * max(held.total(), wanted.total()):
@@ -738,13 +737,13 @@ def _letters_held(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
 
 
 def _is_part(box: Box, table: PageTable) -> bool:
-    """Tell whether a word is in one of the lines that make up a table."""
+    """Whether a word is in a line which belongs to a table."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in table.parts)
 
 
 def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTable) -> bool:
-    """Tell whether each column is drawn to its end before the next, as columns of text are."""
+    """Whether each column is drawn to its end before the next, like columns of text."""
     columns = [table.column_at(placed.word.box[0], placed.word.box[2]) for placed in words]
     changes = sum(before != after for before, after in pairwise(columns))
     return len(table.rows) >= FEWEST_COLUMN_LINES and changes < len(table.rows) / 2
@@ -801,7 +800,7 @@ def _parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box])
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The first and the last object of a line, each with its place in the order of drawing, and how it is set."""
+    """A line's first and last object, each with its place in the drawing order, and the line's style."""
 
     first: TextObject
     last: TextObject
@@ -809,7 +808,7 @@ class _Line:
     box: Box
 
     def goes_on_from(self, above: _Line) -> bool:
-        """Tell whether it is the rest of the line above: pdfium ends a line at a raised figure."""
+        """Whether the line continues the line above: pdfium ends a line at a raised figure."""
         return (
             above.first.is_level
             and self.first.is_level
@@ -819,7 +818,7 @@ class _Line:
         )
 
     def gap_below(self, above: _Line) -> float:
-        """Return how far it is below the line above, in sizes of the smaller letters; 0 beside it or above it."""
+        """Return the distance to the line above, in sizes of the smaller letters; 0 if not below it."""
         size = min(above.style.size, self.style.size)
         if not (above.last.is_level and self.first.is_level) or size <= 0:
             return 0.0
@@ -833,12 +832,12 @@ class _Line:
 
 
 def _is_space(item: TextObject) -> bool:
-    """Tell whether an object is a space: pdfium gives it no width and leaves it out of the text."""
+    """Whether an object is a space: pdfium gives it no width and leaves it out of the text."""
     return item.box[2] - item.box[0] < 0.01
 
 
 def _put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, TextObject]) -> None:
-    """Put a space where one is drawn by itself between two words and the gap is too small for pdfium to tell."""
+    """Insert a space drawn separately between two words if the gap is too small for pdfium to notice."""
     items = list(texts.items())
     for (_, before), (_, space), (address, after) in zip(items, items[1:], items[2:], strict=False):
         if not _is_space(space) or abs(after.y - before.y) > 0.1 or not after.is_level:
@@ -852,7 +851,7 @@ def _put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, 
             continue
         letter = next((letter for letter in reversed(text[max(index - 9, 0) : index + 1]) if letter.isalnum()), "")
         if is_from_the_right(letter):
-            continue  # the space stands behind these letters, where pdfium puts it
+            continue  # the space comes after these letters, where pdfium puts it
         while index > 0 and _owner(text_page, index - 1) == address:
             index -= 1
         if index > 0 and not text[index - 1].isspace():
@@ -874,7 +873,7 @@ def _small_runs(text_page: Any, text: str, letters: Sequence[str], texts: dict[i
 
 
 def _letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
-    """Return the indexes of the letters that an object draws, the end exclusive; both 0 when they are not found."""
+    """Return start and (exclusive) end of the letters an object draws; both 0 if not found."""
     left, bottom, right, top = item.box
     x = left + min(right - left, item.size) / 4
     index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, (bottom + top) / 2, 1.0, 2.0)
@@ -889,7 +888,7 @@ def _letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tu
 
 
 def _placed_letters(text_page: Any, text: str, address: int, item: TextObject) -> Iterator[tuple[int, Box]]:
-    """Yield the index and the box of each letter that an object draws."""
+    """Yield the index and box of each letter an object draws."""
     for index in range(*_letters_of(text_page, text, address, item)):
         if (box := box_of(text_page, index)) is not None:
             yield index, box
@@ -905,7 +904,7 @@ def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> boo
 
 
 def _line_spans(text: str) -> Iterator[Span]:
-    """Return start and end of each line, and whether a hyphen ends it."""
+    """Yield each line's start and end, and whether a hyphen ends it."""
     start = 0
     for end in LINE_END.finditer(text):
         yield start, end.start(), end[0] == "\ufffe"
@@ -914,7 +913,7 @@ def _line_spans(text: str) -> Iterator[Span]:
 
 
 def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, TextObject]) -> _Line | None:
-    """Describe a line by the objects of some of its letters; all of them would take too long."""
+    """Describe a line by the objects of some of its letters; all letters would take too long."""
     line = text[start:end]
     first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
     ends = [_owner(text_page, first), _owner(text_page, last)]
@@ -939,7 +938,7 @@ def _matrix_of(item: Any) -> Matrix:
 
 
 def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
-    """Return the matrix on the page of an object within a form."""
+    """Return the page matrix of an object inside a form."""
     if outer is None:
         return inner
     a, b, c, d, e, f = inner
@@ -948,7 +947,7 @@ def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
 
 
 def _moved(box: Box, matrix: Matrix) -> Box:
-    """Return the box around a box that a matrix moves, turns or stretches."""
+    """Return the bounding box of a box moved, turned or stretched by a matrix."""
     a, b, c, d, e, f = matrix
     corners = [(x, y) for x in (box[0], box[2]) for y in (box[1], box[3])]
     xs = [a * x + c * y + e for x, y in corners]

@@ -1,4 +1,4 @@
-"""Find with pdfium the words and ruling lines of a page, for the tables that they make up. Runs in the sandbox."""
+"""Find a page's words and ruling lines with pdfium, as input for tables. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from rag.ingestion.loaders.pdf_objects import Box
 #: From one point to another.
 Line: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 RUN = re.compile(r"[^\s\ufffe]+\ufffe?")
-#: pdfium writes U+FFFE for a hyphen that ends a line, and no line end after it.
+#: pdfium writes U+FFFE for a hyphen at a line end, without a line end after it.
 LINE_END = re.compile(r"\r\n|[\r\n\ufffe]")
-#: A run of up to this many narrow letters is one word between the boxes of its ends; other runs are split letter by
-#: letter, because in scripts without spaces cells follow each other without a gap in the text.
+#: The most narrow letters in a run read as a single word between the boxes of its ends. Other runs are split letter by
+#: letter, because in scripts without spaces the text has no gaps between cells.
 LONGEST_WORD = 30
 NARROW = re.compile(r"[\x21-\u024f\u0370-\u04ff\u2010-\u2044\u20a0-\u20bf\ufffe]+")
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedWord:
-    """A word and the indexes of its letters in the page's text, the end exclusive."""
+    """A word, and the start and (exclusive) end of its letters in the page's text."""
 
     word: Word
     start: int
@@ -40,7 +40,7 @@ class PlacedWord:
 
 
 def place_words(text_page: Any, text: str) -> list[PlacedWord]:
-    """Find where the words of a page are. `text` has a character for each index by which pdfium knows it."""
+    """Find the places of a page's words. `text` has a character for each pdfium index."""
     return [word for run in RUN.finditer(text) for word in _words_in(text_page, run[0], run.start())]
 
 
@@ -67,11 +67,11 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
         if found is None:
             continue
         left, bottom, right, top = found
-        # A word ends where the next letter is elsewhere, or far to the right.
+        # A word ends if the next letter is on a different line, or far to the right.
         height = top - bottom
         gaps = [] if box is None else [left - box[2], *([box[0] - right] if is_from_the_right(letter) else [])]
         if box is not None and is_from_the_right(letter):
-            # Chromium gives each letter a box of its ink.
+            # Chromium gives each letter a box around its ink.
             height = max(height, box[3] - box[1])
             is_level = bottom < box[3] and top > box[1]
         else:
@@ -99,7 +99,7 @@ def box_of(text_page: Any, index: int) -> Box | None:
 
 
 def rules_of(paths: Sequence[Any]) -> RulingLines:
-    """Return the horizontal and vertical lines among the paths of a page."""
+    """Return the horizontal and vertical lines among a page's paths."""
     horizontal, vertical = [], []
     count = 0
     for item in paths:
@@ -115,7 +115,7 @@ def rules_of(paths: Sequence[Any]) -> RulingLines:
 
 
 def _segments(item: Any) -> Iterable[Line]:
-    """Return the straight lines of a path that are seen."""
+    """Return a path's visible straight lines."""
     fill, stroke = ctypes.c_int(), ctypes.c_int()
     if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
         return ()
@@ -125,9 +125,9 @@ def _segments(item: Any) -> Iterable[Line]:
 
 
 def _edges(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield the edges of what is filled: where two lines of a path lie on each other, there is none.
+    """Yield the edges of a filled area: two lines on top of each other cancel out.
 
-    WeasyPrint draws the border of one side as a box less a box that is lower by the border.
+    WeasyPrint draws the border on a single side as a box minus a box lower by the border's width.
     """
     places: dict[tuple[bool, float], list[float]] = defaultdict(list)
     for (x1, y1), (x2, y2) in lines:

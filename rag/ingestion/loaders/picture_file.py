@@ -1,4 +1,4 @@
-"""Load pictures as documents: photographs, screenshots and scans, whose text is recognised in the next step.
+"""Load pictures as documents: photographs, screenshots and scans; the next step recognises their text.
 
 Runs in the sandbox process. Each picture in a TIFF or HEIC is a page; animations have one page.
 """
@@ -22,13 +22,13 @@ from rag.types import Page
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "HEIF")
 #: Formats with a page for each picture.
 WITH_PAGES = ("TIFF", "HEIF")
-#: A page of A4 in points: the scale of a drawing counts from it, because pictures rarely know their true size.
+#: An A4 page in points: a drawing's scale refers to it, because pictures rarely know their true size.
 PAGE = (595, 842)
-#: Longest side of a drawing, in pixels.
+#: The longest side of a drawing, in pixels.
 LONGEST = 5000
-#: The tones of a blank frame differ by less, of 256.
+#: The tones in a blank frame differ by less than this, of 256.
 PLAIN = 24
-#: How a camera was held, as Exif says, and what puts its picture upright.
+#: The camera orientation from Exif, and the transposition to put the picture upright.
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
@@ -53,7 +53,7 @@ def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
 
 
 def load_picture(content: bytes, options: LoadOptions) -> ExtractedDocument:
-    """Return the pages of a picture, without text; blank ones with a warning. Raises `DocumentError`s."""
+    """Return a picture's pages without text; blank pages get a warning. Raises `DocumentError`s."""
     pages = []
     with opened(content) as picture:
         count = frames_of(picture)
@@ -75,7 +75,7 @@ def drawn_picture(content: bytes, number: int, *, scale: float) -> bytes:
 
 
 def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
-    """Make a PDF of these pages of a picture, counted from 1, for providers of text recognition."""
+    """Make a PDF from these pages of a picture, counted from 1, for text recognition providers."""
     buffer = io.BytesIO()
     with opened(content) as picture:
         first, *others = (frame_of(picture, number, scale=3.0) for number in numbers)
@@ -85,7 +85,7 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
-    """Open a picture within its bounds, nothing decoded yet. Raises `FileDamaged` and `FileTooLarge`."""
+    """Open a picture within its limits without decoding. Raises `FileDamaged` and `FileTooLarge`."""
     is_of_phone = PHONE_PICTURE.match(content) is not None
     # The decoder starts a thread for each part, and ends the process if this fails.
     with threads_allowed() if is_of_phone else nullcontext(True) as can_decode:
@@ -107,12 +107,12 @@ def _opened(content: bytes) -> Iterator[Image.Image]:
 
 
 def frames_of(picture: Image.Image) -> int:
-    """Count the pages; animations have one."""
+    """Count the pages; an animation is a single page."""
     return int(getattr(picture, "n_frames", 1)) if picture.format in WITH_PAGES else 1
 
 
 def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
-    """Decode a page, counted from 1, upright on white, `scale` times 72 dots per inch if it shows a sheet of A4."""
+    """Decode a page, counted from 1, upright on white, at `scale` times 72 dots per inch on an A4 sheet."""
     if frames_of(picture) > 1:
         picture.seek(number - 1)
     width, height = picture.size

@@ -16,9 +16,9 @@ from rag.ingestion.loaders.pdf_objects import Box, turned
 
 #: Multiplied with the page, to keep print dark: for a passage, and for the used sentence.
 MARK, STRONG_MARK = (255, 246, 196), (255, 212, 64)
-#: Longest side of a picture, in pixels; larger pages are drawn smaller.
+#: The longest side of a picture, in pixels; larger pages are drawn smaller.
 LONGEST_DRAWN = 5000
-#: Characters two texts may write differently: blank space, hyphens, ligatures, what parts cells of a table.
+#: Characters which two texts may write differently: blank space, hyphens, ligatures, cell separators.
 INSIGNIFICANT = re.compile(r"[\s|\u00ad\u2010\ufffe-]+")
 LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ſt", "ﬆ": "st"}
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
@@ -29,7 +29,7 @@ SHORTEST_PIECE = 12
 def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sentence: str = "") -> bytes:
     """Draw the page, counted from 1, as PNG. Raises `PdfDamaged`.
 
-    `highlight` is marked where it is found, and `sentence`, a part of it, more strongly.
+    `highlight` is marked if found, and `sentence`, a part of it, more strongly.
     """
     try:
         document = pypdfium2.PdfDocument(content)
@@ -54,12 +54,12 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sent
 def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
     """Find the passage on this page: rectangles (left, bottom, right, top) of its lines, in points.
 
-    With a sentence of it, return only that sentence's lines; it is searched within the passage only.
+    With a sentence, return only the sentence's lines, searched within the passage.
     """
     text_page = page.get_textpage()
     count = text_page.count_chars()
     text = text_page.get_text_range(0, count, errors="ignore") if count else ""
-    # Characters are addressed by index; only when every one is one character of the text do both agree.
+    # Characters are addressed by index, which requires exactly one character of text for each.
     characters = list(text)
     if len(characters) != count:
         characters = [text_page.get_text_range(index, 1, errors="ignore") for index in range(count)]
@@ -69,7 +69,7 @@ def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
     if sentence and (wanted := fold(sentence)):
         places = (folded.find(wanted, first, last) for first, last in spans)
         found = next((at for at in places if at >= 0), None)
-        # If a passage continues on another page, parts are found.
+        # If a passage continues on a different page, parts are found.
         parts = [(first, last) for first, last in spans if folded[first:last] in wanted]
         spans = parts if found is None else [(found, found + len(wanted))]
     for first, last in spans:
@@ -79,7 +79,7 @@ def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
 
 
 def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
-    """Fold characters for comparison; return for each folded one the index it came from."""
+    """Fold characters for comparison, and return the original index of each."""
     folded: list[str] = []
     positions: list[int] = []
     for index, character in enumerate(characters):
@@ -93,9 +93,9 @@ def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
 
 
 def spans_of(folded: str, passage: str) -> list[tuple[int, int]]:
-    """Find the passage in a folded text: as a whole, else its lines and sentences, in their order.
+    """Find the passage in a folded text: as a whole, else its lines and sentences, in order.
 
-    A passage that began on the page before or goes on to the next is found by its parts.
+    A passage reaching over a page break is found by its parts.
     """
     whole = fold(passage)
     found = folded.find(whole) if whole else -1
@@ -120,7 +120,7 @@ def fold(text: str) -> str:
 
 
 def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[Box] = ()) -> Image.Image:
-    """Mark rectangles on the picture, also on rotated and cropped pages; `strong` ones are drawn over the others."""
+    """Mark rectangles on the picture, also on rotated and cropped pages; `strong` rectangles are drawn on top."""
     layer = Image.new("RGB", picture.size, (255, 255, 255))
     draw = ImageDraw.Draw(layer)
     left, bottom, right, top = page.get_bbox()
@@ -137,7 +137,7 @@ def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[B
 
 
 def line_boxes(boxes: list[Box]) -> list[Box]:
-    """Join boxes that lie side by side on a line: PDFs break lines into pieces that leave gaps."""
+    """Join boxes side by side on a line, because PDFs break lines into pieces with gaps."""
     merged: list[Box] = []
     for box in boxes:
         if merged:
@@ -153,7 +153,7 @@ def line_boxes(boxes: list[Box]) -> list[Box]:
 
 #: Models look at no more; a larger picture only costs more. Pixels.
 LONGEST_SHOWN = 1600
-#: A picture of more pixels was made to fill the memory.
+#: A picture with more pixels was made to fill the memory.
 MOST_PIXELS = 80_000_000
 
 
@@ -172,14 +172,14 @@ def as_png(content: bytes) -> bytes:
     return buffer.getvalue()
 
 
-#: The part of a page that a picture with text in it covers: less is a logo, more a background or the page's own scan.
+#: The share of a page covered by a picture with text: a smaller picture is a logo, a larger a background or page scan.
 LEAST_OF_PAGE, MOST_OF_PAGE = 0.06, 0.9
-#: Its width, compared with the page's, and its pixels.
+#: The smallest width, compared with the page's, and the fewest pixels.
 LEAST_OF_WIDTH, LEAST_PIXELS = 0.25, 30_000
 #: Print has an even ground and many sharp edges: the least share of pixels at an edge.
 LEAST_GROUND, LEAST_EDGES = 0.22, 0.012
 SHARP = 60
-#: Pixels around one that it is compared with at 288 dots per inch, and how much darker ink is.
+#: The neighbourhood in pixels for comparing a pixel at 288 dots per inch, and how much darker ink is.
 AROUND, DARKER = 24, 40
 
 
@@ -206,7 +206,7 @@ def looks_like_print(picture: Any) -> bool:
 
 
 def as_ink(content: bytes) -> bytes:
-    """Turn a drawn page to black where it is darker than its surroundings, else white, to show print on colour."""
+    """Turn a drawn page to black and white: black if darker than the surroundings, to show print on colour."""
     with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
         grey = picture.convert("L")
     around = grey.filter(ImageFilter.BoxBlur(AROUND))

@@ -1,6 +1,6 @@
-"""Load presentations (.pptx): what each slide shows, a page for each, with its notes marked as such.
+"""Load presentations (.pptx): each slide's visible text as a page, with its notes marked.
 
-The text is read twice: the shapes are walked, and what the slide's parts hold in all is compared with what was written.
+The text is read twice: the shapes are walked, and all text in the slide's parts is compared with the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ P = "{" + SCHEMAS + "presentationml/2006/main}"
 M = "{" + SCHEMAS + "officeDocument/2006/math}"
 DGM = "{" + SCHEMAS + "drawingml/2006/diagram}"
 HIDDEN_SLIDE = "This slide is hidden and was not read."
-#: What the walk counts but does not read, for one and for several.
+#: Content the walk counts without reading: singular and plural.
 UNREAD = {
     "hidden shapes": ("1 hidden shape was not read.", "{count} hidden shapes were not read."),
     "comments": ("1 comment was not read.", "{count} comments were not read."),
@@ -40,12 +40,12 @@ TITLES = ("title", "ctrTitle")
 #: Placeholders whose paragraphs are a list.
 LISTS = ("body", "obj", "")
 LONGEST_TITLE = 200
-#: Before the speaker's notes of a slide.
+#: Precedes a slide's speaker notes.
 NOTES = "Notes: "
 
 
 class Presentation(OfficePackage):
-    """The slides of a presentation in their order."""
+    """A presentation's slides in order."""
 
     MAIN = "ppt/presentation.xml"
 
@@ -59,16 +59,16 @@ class Presentation(OfficePackage):
 
 
 def load_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a presentation, with the file's own properties.
+    """Load a presentation, with the file's properties.
 
-    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
     require_package(content, options.limits, Presentation)
     return guarded(lambda: _loaded(Presentation(content), options))
 
 
 def check_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a sound package, and count its slides. Raises what `load_pptx` raises."""
+    """Check that the file is a valid package, and count its slides. Raises the errors of `load_pptx`."""
     require_package(content, options.limits, Presentation)
     return guarded(lambda: CheckedFile(page_count=max(len(Presentation(content).slides()), 1)))
 
@@ -108,7 +108,7 @@ def _loaded(package: Presentation, options: LoadOptions) -> ExtractedDocument:
 
 @dataclass
 class _Slide:
-    """Walks through the shapes of a slide. `seen` are lines of footers and layouts that earlier slides show."""
+    """Walks through a slide's shapes. `seen` are lines from footers and layouts already shown on earlier slides."""
 
     package: Presentation
     part: str
@@ -117,7 +117,7 @@ class _Slide:
     lines: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     struck: list[str] = field(default_factory=list)
-    #: Text that is in the parts and was left out for a reason; and all text that was met in other parts.
+    #: Text in the parts left out for a reason; and all text found in other parts.
     left_out: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
 
@@ -215,7 +215,7 @@ class _Slide:
             self.left_out.extend(_texts(data))
 
     def _diagram(self, data: Any) -> None:
-        """Write the texts of a diagram (SmartArt), a line for each of its points."""
+        """Write a diagram's texts (SmartArt), a line per point."""
         links = next(data.iter(DGM + "relIds"), None)
         root = None if links is None else self.package.by_link(self.part, links.get(R + "dm") or "")
         if root is None:
@@ -228,7 +228,7 @@ class _Slide:
                 self.lines.append(text)
 
     def _layout(self, root: Any) -> None:
-        """Write visible text from layout and master: each text once, without placeholders."""
+        """Write visible text from layout and master, without repetitions and placeholders."""
         part, shows = self.part, root.get("showMasterSp") or "1"
         for kind in ("slideLayout", "slideMaster"):
             above = self.package.related_name(part, kind)
@@ -252,7 +252,7 @@ class _Slide:
     # Text
 
     def _paragraphs(self, body: Any, *, is_list: bool = False) -> Iterator[str]:
-        """Yield the paragraphs of a text on a line each, those of a list with their marks."""
+        """Yield a text's paragraphs, each on a line, with list marks."""
         written = [(paragraph, self._line(paragraph)) for paragraph in body.iter(A + "p")]
         written = [(paragraph, text) for paragraph, text in written if text]
         numbers: Counter[int] = Counter()
@@ -314,13 +314,13 @@ class _Slide:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """Return a placeholder's kind, "" without a kind; None for other shapes."""
+    """Return a placeholder's kind ("" without a kind), or `None` for other shapes."""
     found = next(shape.iter(P + "ph"), None)
     return None if found is None else found.get("type") or ""
 
 
 def _texts(element: Any) -> list[str]:
-    """Return an element's texts, once for each text in several forms."""
+    """Return an element's texts, without alternative forms of the same text."""
     if local_name(element) == "Fallback":
         return []
     if element.tag in (A + "t", M + "t"):

@@ -1,7 +1,7 @@
-"""Write raised and lowered characters as print shows them, and put notes beside the sentences that they belong to.
+"""Write raised and lowered characters like print, and put notes beside their sentences.
 
-10³, m² and CO₂ keep their small figures. A raised 1 behind "30" is the mark of a note and must not make 301 of it:
-the mark, with the note where it is known, goes to the end of its sentence.
+10³, m² and CO₂ keep their small figures. A raised 1 after "30" is a note's mark and must not make 301: the mark, with
+the note if known, moves to the end of its sentence.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊
 LOWERABLE = re.compile(r"[\d+\-−=()]+")
 RAISABLE = re.compile(r"[0-9+\-−=()a-z]+(?<!q)")
 POWER = re.compile(r"[+\-−–]?\d{1,3}|[+\-−]")
-#: What a note is marked with: figures, one letter, stars and daggers, also several and in brackets.
+#: Marks of notes: figures, a letter, stars and daggers, also repeated and in brackets.
 MARK = re.compile(
     r"[(\[]?(?:[※＊*注]{1,3} ?\d{0,3}|[†‡§¶#]{1,3}|\d{1,3}|[a-zA-Z])"
     r"(?:[,;/–-] ?(?:\d{1,3}|[a-z*†‡]))*[.)\]]{0,2}"
 )
-#: A line that is a note, marked by a star or a dagger before it.
+#: A line with a note, marked by a star or dagger before it.
 STARRED = re.compile(r"(?P<mark>\*{1,3}|[†‡§]|※ ?\d{0,2})\)? ?(?P<text>[^\s*].+)", re.DOTALL)
 ORDINALS = frozenset({
     "st", "nd", "rd", "th", "er", "re", "e", "è", "ère", "nde", "eme", "ème", "ᵉ", "os", "as", "ste", "de", "d",
@@ -45,12 +45,12 @@ BEHIND_TIME = re.compile(
 CURRENCY = rf"(?:[{currencies.SIGNS}]|{currencies.WORDS})"
 BEHIND_PRICE = re.compile(rf"\s*{CURRENCY}", re.IGNORECASE)
 BEFORE_PRICE = re.compile(rf"{CURRENCY}\s?\d[\d.,]{{0,12}}\Z", re.IGNORECASE)
-#: Characters before a raised one that are looked at.
+#: Characters examined before a raised character.
 LOOKED_AT = 40
 
 
 def raised(before: str, text: str) -> tuple[str, bool]:
-    """Return raised characters as text, and whether they are the mark of a note. `before` is what they stand behind."""
+    """Return raised characters as text, and whether they are a note's mark. `before` is the text before them."""
     own = text.strip()
     if not own:
         return text, False
@@ -81,7 +81,7 @@ def _is_power(own: str, before: str, word: re.Match[str] | None, number: re.Matc
 
 
 def minutes_or_cents(before: str, text: str, after: str) -> str:
-    """Return raised figures of a time of day or a price, with the sign before them; "" for others."""
+    """Return raised figures in a time or price with the sign before them; "" for other figures."""
     own = text.strip()
     if HOUR.search(before) and MINUTES.fullmatch(own) and BEHIND_TIME.match(after):
         return f":{own}"
@@ -94,7 +94,7 @@ def minutes_or_cents(before: str, text: str, after: str) -> str:
 
 
 def placed_in_cell(before: str, text: str, place: str) -> str:
-    """Write a superscript or subscript piece of a cell, where the mark of a note stays in its place."""
+    """Write a superscript or subscript piece in a cell; a note's mark stays in its place there."""
     if not text.strip() or not place.startswith(("super", "sub")):
         return text
     if place.startswith("sub"):
@@ -113,7 +113,7 @@ def small(text: str) -> str:
     return text.translate(RAISED) if RAISABLE.fullmatch(text) else text
 
 
-#: Around the number of a note in a text whose notes are still to be placed: no characters of any text.
+#: Enclose the number of a note not yet placed: characters which occur in no text.
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
 PLACE = re.compile(f" ?{OPEN}(\\d{{1,7}}){CLOSE}")
 FOREIGN = re.compile("[\ufdd0-\ufdef]")
@@ -122,17 +122,17 @@ SENTENCE_END = re.compile(
 )
 WRAPPED_END = re.compile(SENTENCE_END.pattern.replace(r"\s*(?=\n)|", ""))
 JUST_ENDED = re.compile(r"[.!?…。！？]+[\"')\]”’»」』）]*\s?\Z")
-#: Longer notes are a line of their own below their paragraph.
+#: Longer notes become a separate line below their paragraph.
 LONGEST_WITHIN = 300
-#: Paragraphs with more marks than this keep them where they are.
+#: Paragraphs with more marks than this keep their marks in place.
 MOST_PLACED = 200
-#: A note that is only a line on the page is put beside at most so many marks.
+#: The most marks for a note which is only a line on the page.
 MOST_REPEATED = 10
 
 
 @dataclass(frozen=True)
 class Note:
-    """A note as a text refers to it."""
+    """A note referred to in a text."""
 
     mark: str
     text: str = ""
@@ -150,18 +150,19 @@ class Notes:
         self._repeated: Counter[str] = Counter()
 
     def refer(self, mark: str, text: str = "") -> str:
-        """Return what stands in the text for a note until it is placed."""
+        """Return a placeholder for a note not yet placed."""
         self._notes.append(Note(mark, text))
         return f"{OPEN}{len(self._notes) - 1}{CLOSE}"
 
     def add_line(self, mark: str, text: str) -> None:
-        """Take a line of the document that begins with a mark."""
+        """Add a document line starting with a mark."""
         self._lines[bare(mark)].append(text)
 
     def placed(self, text: str, *, is_apart: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
-        """Return the text with its notes beside their sentences, and the lines that go below it.
+        """Return the text with its notes beside their sentences, and the lines to write below.
 
-        With `is_apart` all of them go below, as for a heading. With `is_wrapped` a sentence goes on over lines.
+        `is_apart` writes all notes below, for example for a heading. With `is_wrapped`, a sentence continues over
+        lines.
         """
         if OPEN not in text:
             return text, []
@@ -189,7 +190,7 @@ class Notes:
         return "".join((*written, plain[last:])).rstrip(), below
 
     def in_place(self, text: str) -> str:
-        """Return the text of a table's cell with marks and short notes where they are."""
+        """Return a table cell's text with marks and short notes in place."""
 
         def shown(found: re.Match[str]) -> str:
             note = self._notes[int(found[1])]
@@ -199,7 +200,7 @@ class Notes:
 
     def _by_hand(self, note: Note) -> Note:
         lines = self._lines.get(bare(note.mark), ())
-        # Two lines with this mark: which one is meant cannot be told.
+        # With two lines for this mark, the right line is unknown.
         if len(lines) != 1 or len(lines[0]) > LONGEST_WITHIN or self._repeated[note.mark] >= MOST_REPEATED:
             return note
         self._repeated[note.mark] += 1
@@ -207,18 +208,18 @@ class Notes:
 
 
 def bare(mark: str) -> str:
-    """Return the mark of a note without brackets and full stop."""
+    """Return a note's mark without brackets and full stop."""
     return mark.strip("()[].⁽⁾ ")
 
 
 def _closed(note: Note) -> str:
-    """Write a note in brackets; one sentence needs no full stop there."""
+    """Write a note in brackets; a single sentence needs no full stop there."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
 
 
 def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
-    """Return where the sentence at this place ends, before its full stop."""
+    """Return the end of the sentence at this place, before its full stop."""
     ended = JUST_ENDED.search(text[max(0, place - 8) : place])
     if ended is not None:
         return max(0, place - 8) + ended.start()
@@ -226,7 +227,7 @@ def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
     return found.start() if found else len(text)
 
 
-#: Around raised and around lowered text in a text that was gathered in pieces.
+#: Enclose raised and lowered text in a text gathered in pieces.
 RAISED_PART, LOWERED_PART = ("\ufdd3", "\ufdd4"), ("\ufdd5", "\ufdd6")
 SMALL_PART = re.compile("\ufdd3([^\ufdd3-\ufdd6]*)\ufdd4|\ufdd5([^\ufdd3-\ufdd6]*)\ufdd6")
 PART_MARKS = re.compile("[\ufdd3-\ufdd6]")
@@ -243,9 +244,9 @@ def lowered_part(text: str) -> str:
 
 
 def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
-    """Write the raised and lowered parts of a text of several lines, and put its notes beside their sentences.
+    """Write the raised and lowered parts in a text with several lines, and put its notes beside their sentences.
 
-    With `is_in_place` marks and notes stay where they are, as in a cell of a table.
+    With `is_in_place`, marks and notes stay in place, like in a table cell.
     """
     lines = [with_small_parts(line, notes) for line in text.split("\n")]
     if is_in_place:
@@ -259,9 +260,9 @@ def _placed_lines(line: str, notes: Notes) -> list[str]:
 
 
 def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
-    """Write the raised and lowered parts of a line; a line that begins with a mark is a note.
+    """Write the raised and lowered parts in a line; a line starting with a mark is a note.
 
-    Without `has_stars`, a star begins an item of a list.
+    Without `has_stars`, a star starts a list item.
     """
     if PART_MARKS.search(line) is None:
         if has_stars and (starred := STARRED.fullmatch(line)):

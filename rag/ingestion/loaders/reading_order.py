@@ -1,4 +1,4 @@
-"""Put the lines that were recognised on a page into the order of reading: tables as rows, columns one after the other.
+"""Put the lines recognised on a page into reading order: tables as rows, columns one after the other.
 
 Pure functions on words and boxes. Boxes are left, bottom, right, top, in any unit.
 """
@@ -15,20 +15,20 @@ from rag.ingestion.loaders.pdf_objects import Box
 
 #: Lines are scaled to this height, because `tables_among` counts in points. Recognised boxes are larger than letters.
 LINE_HEIGHT = 14.0
-#: The largest gap between the rows of a table, in heights of its letters: pictures pad their cells, and recognised
-#: boxes end at the ink.
+#: The largest gap between table rows, in heights of their letters: pictures pad their cells, and recognised boxes end
+#: at the ink.
 ROW_GAP = 5.0
-#: The least gap between cells, in heights of the letters: the recogniser parts lines at wide gaps by itself.
+#: The smallest gap between cells, in letter heights; the recogniser already splits lines at wide gaps.
 CELL_GAP = 0.15
 NO_RULES = RulingLines((), ())
-#: In heights of a line: the least gap between columns of text, and the gaps that end a paragraph and a set of columns.
+#: In line heights: the smallest gap between text columns, and the gaps which end a paragraph and a set of columns.
 GUTTER, PARAGRAPH, SECTION = 0.8, 0.9, 3.0
 #: Columns of text have at least this many lines, and this many characters a line; else the lines are rows.
 FEWEST_LINES, SHORTEST_LINE = 3, LONGEST_CELL * 0.7
 
 
-#: Letters that take more room, and the least distance of two others with a space between them: in columns of the model,
-#: and more than the line's usual distance.
+#: Wide letters; and the smallest distance of two other letters with a space between them, in the model's columns, and
+#: how much it exceeds the line's usual distance.
 WIDE, LEAST_DISTANCE, MORE_THAN_USUAL = frozenset("mwMW@%—"), 5, 2
 #: From this letter on, scripts have no spaces between words.
 UNSPACED = "\u2e80"
@@ -52,7 +52,7 @@ class Arranged:
 
 
 def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
-    """Return the text of a page's lines, tables as rows. Lines that the recogniser parted stay apart in tables."""
+    """Return a page's text, tables as rows. Lines split by the recogniser stay split in tables."""
     return arranged(lines, rules).text
 
 
@@ -74,7 +74,7 @@ def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
 
 
 def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
-    """Return a line with the spaces that its model saw and did not write; `columns` are the places of the letters.
+    """Insert the spaces which the model saw but did not write; `columns` are the letters' places.
 
     `words` are the line's words, letter by letter.
     """
@@ -102,7 +102,7 @@ def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Seq
 
 
 def is_inside(word: Word, table: PageTable) -> bool:
-    """Tell whether a word is part of a table."""
+    """Whether a word is part of a table."""
     left, bottom, right, top = table.box
     return left - 1 <= word.box[0] and word.box[2] <= right + 1 and bottom <= word.middle <= top
 
@@ -117,7 +117,7 @@ def _scaled_rules(rules: Sequence[tuple[float, float, float]], scale: float) -> 
 
 
 def _text(blocks: Sequence[Block]) -> list[str]:
-    """Return the lines of blocks in the order of reading, an empty one between paragraphs."""
+    """Return the blocks' lines in reading order, with an empty line between paragraphs."""
     said: list[str] = []
     rows = _rows(blocks)
     left, right = min(block.box[0] for block in blocks), max(block.box[2] for block in blocks)
@@ -150,7 +150,7 @@ def _text(blocks: Sequence[Block]) -> list[str]:
 
 
 def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Return blocks that are beside each other as rows, from the top down, each from the left."""
+    """Group neighbouring blocks into rows, from the top down, each from the left."""
     rows: list[list[Block]] = []
     for block in sorted(blocks, key=lambda block: -block.box[3]):
         low, high = block.box[1], block.box[3]
@@ -166,7 +166,7 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
-    """Return where the columns of text that begin at this row end, and the middle of the gap between them, if any."""
+    """Return the end of the text columns starting at this row, and the middle of their gap, if any."""
     free = [(left, right)]
     last = first
     found: tuple[int, float | None] = (first + 1, None)
@@ -189,13 +189,13 @@ def _gap(above: Sequence[Block], below: Sequence[Block]) -> float:
 
 
 def _without(gap: tuple[float, float], box: Box) -> list[tuple[float, float]]:
-    """Return what a block leaves of a gap."""
+    """Return the parts of a gap left free by a block."""
     parts = [(gap[0], min(gap[1], box[0])), (max(gap[0], box[2]), gap[1])]
     return [part for part in parts if part[1] - part[0] >= GUTTER * LINE_HEIGHT]
 
 
 def _gutter(blocks: Sequence[Block], free: Sequence[tuple[float, float]]) -> float | None:
-    """Return the middle of the widest gap with columns of text on both sides."""
+    """Return the middle of the widest gap with text columns on both sides."""
     for begin, end in sorted(free, key=lambda gap: gap[0] - gap[1]):
         middle = (begin + end) / 2
         sides = [[b for b in blocks if b.box[2] <= middle], [b for b in blocks if b.box[2] > middle]]

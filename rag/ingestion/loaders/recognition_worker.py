@@ -29,7 +29,7 @@ from rag.ingestion.loaders.reading_order import arranged, with_spaces
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
 from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, write_message
 
-#: The files of the package, given by name: RapidOCR would download others.
+#: The package's files, given by name: RapidOCR would download others.
 MODELS = Path(rapidocr.__file__).parent / "models"
 DETECTION, RECOGNITION = MODELS / "PP-OCRv6_det_small.onnx", MODELS / "PP-OCRv6_rec_small.onnx"
 #: Longer side of the picture in pixels when lines are found, and when they are read. Doubling the first finds no more,
@@ -37,7 +37,7 @@ DETECTION, RECOGNITION = MODELS / "PP-OCRv6_det_small.onnx", MODELS / "PP-OCRv6_
 SOUGHT_IN, READ_IN = 1280, 3400
 #: A line of less certainty may be wrong. Print has 0.95 and more, letters the model does not know 0.6 to 0.87.
 SURE = 0.88
-#: A line this many times as wide as high has more than a few letters; fewer were read if the script is unknown.
+#: A line this many times as wide as high has more than a few letters; fewer letters mean an unknown script.
 LONG, FEWEST_LETTERS, LETTERS_TO_WIDTH = 6.0, 3, 0.08
 #: A page with less certainty may be upside down.
 MAYBE_TURNED = 0.8
@@ -45,7 +45,7 @@ MAYBE_TURNED = 0.8
 JOINED_NUMBERS = re.compile(r"\d\.\d+,\d+\.\d|\d,\d+\.\d+,\d")
 #: A page with a smaller slope is level.
 LEVEL = 0.001
-#: Ruling lines in heights of a line of text: the least length across, the least height, and the most thickness.
+#: Ruling lines, in heights of a text line: the smallest length across, the smallest height, the largest thickness.
 LONGER_THAN_DASHES, TALLER_THAN_LETTERS, THIN = 2.5, 1.4, 0.35
 #: The least contrast between a ruling line and the paper, from 0 to 255.
 CONTRAST = 40
@@ -77,9 +77,9 @@ class FoundLine:
 
 @dataclass(frozen=True)
 class ReadPicture:
-    """The lines of a picture as they were found; upright, its words and ruling lines, heights growing upwards.
+    """A picture's lines as found; and upright, its words and ruling lines, with heights growing upwards.
 
-    To be read, the picture was turned to the left by `turns` quarters and had this `size` then, in pixels.
+    The picture was turned to the left by `turns` quarters for reading, and then had this `size` in pixels.
     """
 
     lines: list[FoundLine]
@@ -108,7 +108,7 @@ class Reader:
     def __init__(self) -> None:
         self._engine = rapidocr.RapidOCR(
             params={
-                "Global.use_cls": False,  # it turns some lines of small pictures upside down
+                "Global.use_cls": False,  # it turns some lines in small pictures upside down
                 "Global.log_level": "critical",
                 "Global.max_side_len": READ_IN,
                 "Global.return_word_box": True,  # the places of the letters
@@ -123,14 +123,14 @@ class Reader:
         )
 
     def load(self) -> None:
-        """Load the files that libraries load at their first use: they cannot once the doors are closed."""
+        """Load the files which libraries load at first use, because they cannot after confinement."""
         blank = numpy.full((64, 256, 3), 255, numpy.uint8)
         self._boxes(blank)
         self._engine.recognize_txt([blank])
         Image.init()
 
     def read(self, picture: Image.Image) -> ReadPicture:
-        """Read a picture, also if it lies on its side or stands on its head."""
+        """Read a picture, even if it is sideways or upside down."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
         boxes, turns = self._boxes(image), 0
         if _is_sideways(boxes):
@@ -168,7 +168,7 @@ class Reader:
 
 
 def _is_sideways(boxes: list[Any]) -> bool:
-    """Tell whether most of the text runs up or down."""
+    """Whether most text runs up or down."""
     across = up = 0.0
     for box in boxes:
         width, height = math.dist(box[0], box[1]), math.dist(box[0], box[3])
@@ -178,7 +178,7 @@ def _is_sideways(boxes: list[Any]) -> bool:
 
 
 def _certainty(lines: list[FoundLine]) -> float:
-    """Return the average certainty of lines, the long ones counting more."""
+    """Return the average certainty of lines, weighted by length."""
     whole = sum(line.width for line in lines)
     return sum(line.certainty * line.width for line in lines if line.is_sure or line.text) / whole if whole else 0.0
 
@@ -214,7 +214,7 @@ def summary_of(found: ReadPicture) -> dict[str, Any]:
 
 
 def _slope_of(lines: list[FoundLine]) -> float:
-    # The longest line has the surest slope; the median of the longer half forgives a wrong one.
+    # The longest line has the most reliable slope; the median over the longer half tolerates a wrong line.
     longer = sorted(lines, key=lambda line: -line.width)[: (len(lines) + 1) // 2]
     return median_low(_slope(line) for line in longer) if longer else 0.0
 
@@ -231,7 +231,7 @@ def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
 
 
 def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
-    """Find the ruling lines of a picture as if the page had been put straight; heights grow upwards."""
+    """Find a picture's ruling lines as if the page were straight; heights grow upwards."""
     if not lines:
         return NO_RULES
     height = median(line.height for line in lines)
@@ -241,7 +241,7 @@ def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
         turned = numpy.array([[cosine, sine, 0.0], [-sine, cosine, 0.0]])
         grey = cv2.warpAffine(grey, turned, grey.shape[::-1], borderValue=(255,))
     thick = max(3, round(THIN * height))
-    # The edge of a coloured ground is no thin stroke.
+    # The edge of a coloured background is no thin stroke.
     thin = numpy.maximum(
         *(cv2.morphologyEx(grey, cv2.MORPH_BLACKHAT, _kernel(*size)) for size in ((1, thick), (thick, 1)))
     )
@@ -259,7 +259,7 @@ def _kernel(width: int, height: int) -> Any:
 
 
 def _strokes(ink: Any, width: int, height: int) -> list[tuple[int, int, int, int]]:
-    """Return the boxes of straight strokes that are this long: left, top, width and height."""
+    """Return the boxes of straight strokes with at least this size: left, top, width and height."""
     count, _, boxes, _ = cv2.connectedComponentsWithStats(cv2.morphologyEx(ink, cv2.MORPH_OPEN, _kernel(width, height)))
     return [(int(x), int(y), int(wide), int(high)) for x, y, wide, high, _ in boxes[1:count][:MOST_SEGMENTS]]
 

@@ -1,7 +1,7 @@
-"""Load documents in rich text format (.rtf): what their pages show, in order, headings as sections.
+"""Load rich text documents (.rtf): the visible text in order, with headings as sections.
 
-One pass over the groups of the file, without recursion. Tracked deletions are left out. The text is compared with all
-letters that the pass saw, so that a page names what was not written.
+A single pass over the file's groups, without recursion. Tracked deletions are left out. The text is compared with all
+letters seen in the pass, so that a page can report unwritten text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SYMBOLS = 2
 #: In twips: nearer edges belong to the same column.
 SAME_EDGE = 40
 MOST_COLUMNS = 60
-#: Groups that hold no text of the document. Others that begin with a star are left out unless they are read.
+#: Groups without document text. Other groups starting with a star are left out unless they are read.
 APART = frozenset({
     "stylesheet", "colortbl", "listtable", "listoverridetable", "revtbl", "rsidtbl", "filetbl", "pict", "info",
     "nonshppict", "shprslt", "objdata", "fldinst", "xe", "tc", "rxe", "txe", "bkmkstart", "bkmkend", "sp", "sn", "sv",
@@ -72,7 +72,7 @@ PRIVATE = re.compile("[\ue000-\uf8ff]")
 
 @dataclass
 class _Group:
-    """What holds within a group until it ends."""
+    """The state within a group until it ends."""
 
     is_apart: bool = False
     is_hidden: bool = False
@@ -81,16 +81,16 @@ class _Group:
     #: 1 for raised, -1 for lowered text.
     position: int = 0
     font: int = -1
-    #: Characters after `\\u` that older readers show in its place (`\\uc`).
+    #: Characters after `\\u` which older readers show instead (`\\uc`).
     stand_ins: int = 1
     name: str = ""
-    #: The story that ends with this group.
+    #: The story which ends with this group.
     opens: str = ""
 
 
 @dataclass
 class _Story:
-    """The lines of the text, of a margin, a box or a note, as far as they are written."""
+    """The lines written so far for the text, a margin, a box or a note."""
 
     lines: list[Line] = field(default_factory=list)
     runs: list[tuple[str, int]] = field(default_factory=list)
@@ -104,7 +104,7 @@ class _Story:
     grid: list[list[str | None]] = field(default_factory=list)
     heads: int = 0
     is_head: bool = False
-    #: Which cells of the row go on from the row above.
+    #: Whether each cell in the row continues the row above.
     goes_on: list[bool] = field(default_factory=list)
     is_going_on: bool = False
     #: The right edges of cells, in this row and in the rows above.
@@ -114,7 +114,7 @@ class _Story:
 
 
 def load_rtf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a document as one page, with a line for each row of a table. Raises `FileDamaged`."""
+    """Load a document as a single page, with a line per table row. Raises `FileDamaged`."""
     return guarded(lambda: _Walk(content).document())
 
 
@@ -283,7 +283,7 @@ class _Walk:
             self._layout(word, number)
 
     def _declare(self, word: str, number: int) -> bool:
-        """Take what a word says of letters, fonts and styles; these also stand in groups without text."""
+        """Apply a word about letters, fonts or styles, which may also occur in groups without text."""
         group = self.group
         if word == "u":
             self._write(chr(number % 65536))
@@ -305,7 +305,7 @@ class _Walk:
         return True
 
     def _is_style(self, word: str, number: int) -> bool:
-        """Take the style of a paragraph and its level as a heading."""
+        """Apply a paragraph's style and its heading level."""
         if word == "s":
             self.style = number
             if not self.group.is_apart:
@@ -321,7 +321,7 @@ class _Walk:
         return True
 
     def _format(self, word: str, *, is_on: bool) -> bool:
-        """Change how the text that follows looks."""
+        """Change the look of the following text."""
         group = self.group
         if word == "v":
             group.is_hidden = is_on
@@ -429,7 +429,7 @@ class _Walk:
             self.story.runs.append((FOREIGN.sub("", text), group.position))
 
     def _taken(self) -> str:
-        """Return the text of the paragraph that ends, with raised and lowered characters as print shows them."""
+        """Return the text of the ending paragraph, with raised and lowered characters like in print."""
         runs, self.story.runs = self.story.runs, []
         joined: list[tuple[list[str], int]] = []
         for text, position in runs:
@@ -508,7 +508,7 @@ class _Walk:
             self._end_row()
         grid, heads = _over_columns(story.grid, story.row_edges), story.heads
         story.grid, story.row_edges, story.heads = [], [], 0
-        # Programs end rows with cells that no page shows.
+        # Programs end rows with cells no page shows.
         width = max((place + 1 for row in grid for place, cell in enumerate(row) if cell), default=0)
         grid = [row[:width] for row in grid]
         if not grid:
@@ -522,7 +522,7 @@ class _Walk:
 
 
 def _over_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
-    """Return rows with a cell for each column, None where the cell to the left goes on."""
+    """Return rows with a cell per column, and `None` if the cell to the left continues."""
     if any(len(row) != len(own) or sorted(set(own)) != list(own) for row, own in zip(grid, edges, strict=True)):
         return grid
     places: list[int] = []

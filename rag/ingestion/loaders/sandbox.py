@@ -1,8 +1,8 @@
-"""Work on untrusted files in processes of their own, so that no file can take the application down.
+"""Read untrusted files in separate processes, so that no file can crash the application.
 
-A few processes are kept warm; each reads files of one tenant, writes its answers and reaches nothing else
-(`rag.sandbox`), is killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a
-file makes them say is executed.
+A few processes are kept warm. Each reads only a single tenant's files, writes its answers and reaches nothing else
+(`rag.sandbox`). A process is killed after its time limit, and is replaced after a crash. Answers are JSON, so no file
+can make the application execute anything.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from rag.settings import Settings
 from rag.types import PageMark, storable
 
 log = logging.getLogger("rag.reading")
-#: Errors a process may answer with; anything else counts as a damaged file.
+#: Errors a process may answer with; all other errors count as a damaged file.
 ERRORS: Mapping[str, type[DocumentError]] = {
     error.__name__: error
     for error in (
@@ -63,11 +63,11 @@ ERRORS: Mapping[str, type[DocumentError]] = {
         PasswordNeeded, PasswordWrong, PdfDamaged, PdfHasNoPages, ReadingTookTooLong, TooManyPages,
     )
 }  # fmt: skip
-#: A process is replaced after so many tasks, before leaks of its libraries matter.
+#: Tasks after which a process is replaced, before leaks in its libraries matter.
 TASKS_PER_PROCESS = 200
-#: Longest wait for one to start.
+#: The longest wait for a process to start.
 START_SECONDS = 60.0
-#: The answer of a server is read within this, in seconds of the processor and of the clock.
+#: The limit for reading a server's answer, in seconds of processor and clock time.
 ANSWER_SECONDS = 30.0
 WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
 RECOGNITION_WORKER = ("-m", "rag.ingestion.loaders.recognition_worker")
@@ -104,12 +104,12 @@ class Sandbox:
         worker: Sequence[str] = WORKER,
         idle_seconds: float | None = None,
     ) -> None:
-        """`idle_seconds`: idle processes are ended after this time; None keeps them."""
+        """`idle_seconds` is the time after which idle processes end; `None` keeps them."""
         self._idle_seconds = idle_seconds
         self._limits = limits
         self._command = (*worker, str(limits.memory_mb))
         self._rules = rules
-        #: The last process's means of confinement, told before the first file; None before the first process.
+        #: The last process's means of confinement, reported before the first file; `None` before the first process.
         self.known_means: Mapping[str, str] | None = None
         self._processes = processes
         self._slots = Slots(processes)
@@ -130,7 +130,7 @@ class Sandbox:
     def extract_pages(
         self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
     ) -> ExtractedDocument:
-        """Load the text of every page of a PDF; calls `on_page(done, total)` now and then. Raises `DocumentError`s."""
+        """Load every page's text from a PDF, calling `on_page(done, total)` now and then. Raises `DocumentError`s."""
         return self.load(content, file_name=".pdf", password=password, on_page=on_page)
 
     def check(
@@ -142,9 +142,9 @@ class Sandbox:
         password: str | None = None,
         tenant_id: str = "",
     ) -> CheckedFile:
-        """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s.
+        """Check whether a file with a known format is readable at all. Raises `DocumentError`s.
 
-        `tenant_id` says whose file it is.
+        `tenant_id` is the file's owner.
         """
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         reply = self._run("check", named, content, tenant_id=tenant_id)
@@ -167,9 +167,9 @@ class Sandbox:
         on_page: Callable[[int, int], None] | None = None,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """Load a file of any format in the table; calls `on_page(done, total)` now and then.
+        """Load a file in any format from the table, calling `on_page(done, total)` now and then.
 
-        `apart` names the attached files that are documents of their own.
+        `apart` names the attached files stored as separate documents.
         """
         named = {
             "file_name": file_name,
@@ -199,11 +199,11 @@ class Sandbox:
         return found
 
     def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
-        """Convert a picture of any common format to PNG for a model. Raises `FileDamaged`."""
+        """Convert a picture in any common format to PNG for a model. Raises `FileDamaged`."""
         return self._run("picture", {}, content, tenant_id=tenant_id).blob
 
     def recognise(self, picture: bytes, *, tenant_id: str = "") -> FoundText:
-        """Read the text of a PNG; only processes of `RECOGNITION_WORKER` can. Raises `DocumentError`s."""
+        """Read the text in a PNG, which only `RECOGNITION_WORKER` processes can do. Raises `DocumentError`s."""
         reply = self._run("recognise", {}, picture, tenant_id=tenant_id)
         with well_formed():
             values = reply.values
@@ -217,7 +217,7 @@ class Sandbox:
             )
 
     def pages_of(self, content: bytes, numbers: Sequence[int], *, tenant_id: str = "") -> bytes:
-        """Make a PDF of these pages only, counted from 1. Raises `DocumentError`s."""
+        """Make a PDF with only these pages, counted from 1. Raises `DocumentError`s."""
         return self._run("pages", {"numbers": list(numbers)}, content, tenant_id=tenant_id).blob
 
     def draw_page(
@@ -231,7 +231,7 @@ class Sandbox:
         ink: bool = False,
         tenant_id: str = "",
     ) -> bytes:
-        """Draw a page as PNG with the passage marked, and a sentence of it more strongly; with `ink` in black on white.
+        """Draw a page as PNG with the passage marked, and its sentence more strongly; `ink` draws black on white.
 
         Raises `DocumentError`s.
         """
@@ -239,9 +239,9 @@ class Sandbox:
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def answer(self, kind: str, content: bytes, values: Mapping[str, Any], *, tenant_id: str = "") -> Reply:
-        """Read what a server answered (`rag.ingestion.loaders.server_answers.READERS`), which takes seconds at most.
+        """Read a server's answer (`rag.ingestion.loaders.server_answers.READERS`) within seconds.
 
-        The caller takes its values apart within `well_formed`. Raises `DocumentError`s.
+        The caller unpacks its values within `well_formed`. Raises `DocumentError`s.
         """
         reply = self._run(
             "answer", {"of": kind, "told": dict(values)}, content, tenant_id=tenant_id, seconds=ANSWER_SECONDS
@@ -252,7 +252,7 @@ class Sandbox:
 
     @contextmanager
     def archive(self, source: Path | IO[bytes], *, tenant_id: str = "") -> Iterator[OpenArchive]:
-        """Open a ZIP archive in a process of its own, however large it is. Raises `InvalidInput`s."""
+        """Open a ZIP archive with any size in a separate process. Raises `InvalidInput`s."""
         with _as_file(source) as file:
             command = (*ARCHIVE_WORKER, str(file.fileno()), str(self._limits.memory_mb))
             opened = OpenArchive(
@@ -266,11 +266,11 @@ class Sandbox:
                 opened.close()
 
     def of_tenant(self, tenant_id: str) -> TenantReader:
-        """Return the sandbox for files of one tenant."""
+        """Return the sandbox for a tenant's files."""
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
-        """Name the means that confine a process: "account", "files", "calls", "network". Raises `DocumentError`s."""
+        """Name the means of confinement: "account", "files", "calls", "network". Raises `DocumentError`s."""
         if self.known_means is None:
             self.check(b"a text", file_name="a.txt")
         return self.known_means or {}
@@ -323,7 +323,7 @@ class Sandbox:
         return reply
 
     def _take(self, tenant_id: str | None = None) -> _Process:
-        """Take a process that has read this tenant's files only: what a file left in it would see others' files."""
+        """Take a process which has read only this tenant's files: leftovers of a file could see others' files."""
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
             for process in reversed(self._idle):
@@ -385,9 +385,9 @@ class TenantReader:
 
 
 class OpenArchive:
-    """A ZIP archive that a process unpacks, file by file. A file that ends the process is refused, not the others.
+    """A ZIP archive unpacked file by file in a process. Only a file which ends the process is refused.
 
-    The process is held between files while they are used; only its work takes a slot.
+    The process is kept while the files are used; only its work takes a slot.
     """
 
     def __init__(
@@ -402,7 +402,7 @@ class OpenArchive:
         self._process: _Process | None = None
 
     def names(self) -> list[str]:
-        """Return the files that can be read, by name. Raises `InvalidInput`."""
+        """Return the readable files by name. Raises `InvalidInput`."""
         try:
             reply = self._run("list", {})
             with well_formed():
@@ -413,7 +413,7 @@ class OpenArchive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def unpack(self, number: int) -> tuple[bytes, str]:
-        """Return the bytes of a file by its place in `names`, or none and the sentence that says why."""
+        """Return the bytes of a file by its place in `names`, or b"" and a sentence with the reason."""
         try:
             reply = self._run("unpack", {"number": number})
             with well_formed():
@@ -439,7 +439,7 @@ class OpenArchive:
             try:
                 reply = self._process.run(task, {**values, "limits": self._limits.to_json()}, b"", None, None)
             except BaseException:
-                self._process.kill()  # what it says next would be no answer to the next question
+                self._process.kill()  # a late answer would be taken for the next answer
                 raise
         if reply.kind == "error":
             message = reply.values.get("message")
@@ -449,9 +449,9 @@ class OpenArchive:
 
 @contextmanager
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a file for reading only, to hand it to a process; content in memory is written to a file first.
+    """Open a file read-only to hand it to a process; content in memory is first written to a file.
 
-    That file is unlinked before it is written, so a killed process leaves nothing behind.
+    The file is unlinked before writing, so a killed process leaves nothing behind.
     """
     if isinstance(source, Path):
         with source.open("rb") as file:
@@ -469,14 +469,14 @@ def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 class _Process:
-    """A child process, started rather than forked: the application has threads."""
+    """A child process, started instead of forked because the application has threads."""
 
     def __init__(
         self, limits: ExtractionLimits, command: Sequence[str], rules: AccessRules, descriptors: Sequence[int] = ()
     ) -> None:
         self._limits = limits
         self.tasks = 0
-        #: The tenant whose files were read; None before the first.
+        #: The tenant whose files were read; `None` before the first file.
         self.tenant_id: str | None = None
         self._is_killed = False
         self.means: Mapping[str, str] | None = None
@@ -484,8 +484,7 @@ class _Process:
 
     @property
     def is_alive(self) -> bool:
-        # On a busy machine a killed process lives on for a moment; a file given to it would be taken for one that takes
-        # too long.
+        # On a busy machine a killed process lives on for a moment; a file given to it would seem to take too long.
         return not self._is_killed and self._process.poll() is None
 
     def run(
@@ -526,7 +525,7 @@ class _Process:
         raise self._reason()
 
     def _wait_until_confined(self) -> None:
-        """Wait for its first words: nothing of a file is sent to a process that is still open."""
+        """Wait for the first message: no file data is sent to a process not yet confined."""
         timer = self._killed_after(START_SECONDS)
         try:
             first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]
@@ -546,7 +545,7 @@ class _Process:
         return timer
 
     def _reason(self) -> DocumentError:
-        """Why the process is gone: killed for its time or by a limit, or crashed on what it read."""
+        """Return why the process is gone: killed by time or a limit, or crashed on its input."""
         code = self._process.wait()
         return FileDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
 
@@ -560,7 +559,7 @@ class _Process:
 
 @contextmanager
 def well_formed() -> Iterator[None]:
-    """Take an answer apart that a file may have written: of another form, it is no answer."""
+    """Raise `FileDamaged` if unpacking an answer fails, because a file may have forged it."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:
@@ -569,13 +568,13 @@ def well_formed() -> Iterator[None]:
 
 @functools.cache
 def sandbox_of(limits: ExtractionLimits) -> Sandbox:
-    """Return the sandbox of these limits that the whole application shares; its processes start when first needed."""
+    """Return the application's shared sandbox for these limits; its processes start on first use."""
     return Sandbox(limits)
 
 
 @functools.cache
 def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
-    """Return the sandbox of text recognition that the whole application shares: one process, while there are scans."""
+    """Return the application's shared sandbox for text recognition: a single process, while there are scans."""
     return Sandbox(
         replace(limits, memory_mb=max(RECOGNITION_MEMORY_MB, limits.memory_mb)),
         processes=1,
@@ -585,5 +584,5 @@ def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
 
 
 def sandbox_for(settings: Settings) -> Sandbox:
-    """Return the sandbox of these settings that the whole application shares."""
+    """Return the application's shared sandbox for these settings."""
     return sandbox_of(ExtractionLimits.of(settings))

@@ -1,4 +1,4 @@
-"""Serve tasks in a process of the sandbox: one after the other, each with its limits and one answer."""
+"""Serve tasks in a sandbox process, one after the other, each with limits and a single answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag.errors import DocumentError, FileDamaged, ReadingTookTooLong
 from rag.ingestion.loaders import ExtractionLimits
 from rag.sandbox.child_process import Reply, limit_time, read_message, write_message
 
-#: Takes a task, its limits and the stream of answers; gives values and bytes.
+#: Takes a task, its limits and the answer stream; returns values and bytes.
 Perform = Callable[[Reply, ExtractionLimits, BinaryIO], tuple[dict[str, Any], bytes]]
 
 
@@ -27,5 +27,5 @@ def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
             write_message(answers, "error", {"error": type(exc).__name__, "message": exc.message})
         except MemoryError:
             write_message(answers, "error", {"error": ReadingTookTooLong.__name__, "is_last": True})
-        except Exception:  # whatever a hostile file makes a library raise
+        except Exception:  # a hostile file may make a library raise anything
             write_message(answers, "error", {"error": FileDamaged.__name__})

@@ -1,4 +1,4 @@
-"""Run tasks of the sandbox: read them from stdin, answer on stdout, reach nothing else."""
+"""Run sandbox tasks: read them from stdin, answer on stdout, reach nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
 from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, write_message
 
-#: What reads files, and what functions of these and of Python import when they are called.
+#: Modules which read files, and modules imported only when called by them or by Python.
 LIBRARIES = (
     *MODULES, "rag.ingestion.loaders.text",
     "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
@@ -51,21 +51,21 @@ def main(memory_mb: int, order: str) -> None:
 
 
 def load_libraries() -> None:
-    """Load what the kinds of files need: behind closed doors, files of Python itself may be out of reach too."""
+    """Load everything the kinds of files need, because after confinement even Python's files may be out of reach."""
     for name in LIBRARIES:
         importlib.import_module(name)
     for module in pkgutil.iter_modules(encodings.__path__):
-        # Encodings of other systems, and codecs that are no text encodings.
+        # Encodings for other systems, and codecs which are no text encodings.
         if module.name not in ("mbcs", "oem", "bz2_codec", "zlib_codec"):
             importlib.import_module(f"encodings.{module.name}")
-    # chardet reads the files of its models with the first guess.
+    # chardet reads its model files with the first guess.
     decoded("Щорічна відпустка становить 24 дні. Заява подається за два тижні до її початку.".encode("koi8_u"))
     Image.init()
     server_answers.load_libraries()
 
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
-    """Perform one task; return its values and bytes."""
+    """Perform a task and return its values and bytes."""
     values = task.values
     if task.kind == "check":
         options = LoadOptions(limits=limits, password=values["password"])

@@ -1,7 +1,7 @@
-"""Read what the servers of sources answer: pages of a website, its sitemaps, the folders of a WebDAV server.
+"""Read answers from sources' servers: web pages, sitemaps, WebDAV folder lists.
 
-It runs in the sandbox, as loaders do: somebody can write a page of 348 kB that takes a parser 15 seconds. Each function
-takes bytes and JSON values, and returns JSON values and bytes. It raises any error for an answer of another form.
+Runs in the sandbox like the loaders, because a hostile page of 348 kB can take a parser 15 seconds. Each function takes
+bytes and JSON values, and returns JSON values and bytes. A malformed answer may raise any error.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from rag.ingestion.loaders.web_addresses import LONGEST_ADDRESS, OTHER_ENDINGS, 
 Answer: TypeAlias = tuple[dict[str, Any], bytes]
 
 MOST_LINKS = 2000
-#: sitemaps.org allows no more in one file.
+#: The limit for a file from sitemaps.org.
 MOST_ENTRIES = 50_000
 MOST_SITEMAP_BYTES = 50 * 2**20
-#: One folder's list may have so many entries.
+#: The most entries in a folder's list.
 MOST_LISTED = 50_000
 
 
 def read_web_page(content: bytes, *, address: str, charset: str) -> Answer:
-    """Return what a page says of itself, its links and the addresses it goes by, with its main text as HTML.
+    """Return a page's properties, links and addresses, with its main text as HTML.
 
-    `is_empty` says that it has no markup. The canonical address and the links are whole addresses.
+    `is_empty` means the page has no markup. The canonical address and the links are absolute.
     """
     try:
         source = content.decode(charset) if charset else decode(content)[0]
@@ -88,7 +88,7 @@ def read_sitemap(content: bytes) -> Answer:
     if content.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             content = packed.read(MOST_SITEMAP_BYTES)
-    # Nothing is fetched and no entity is replaced, whatever the file asks for.
+    # Nothing is fetched and no entity is replaced, whatever the file requests.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     root = etree.fromstring(content, parser)
     kind = etree.QName(root).localname
@@ -107,7 +107,7 @@ def read_sitemap(content: bytes) -> Answer:
 
 
 def read_webdav_list(content: bytes, *, base: str, folder: str) -> Answer:
-    """Return what a WebDAV server lists of a folder: paths below `base`, types, ETags, sizes and times of change."""
+    """Return a WebDAV server's list of a folder: paths below `base`, types, ETags, sizes and times of change."""
     listed = MultiStatusResponse(content.decode("utf-8", "replace"))
     responses = dict(listed.responses)
     own = responses.pop(join_url(URL(base), folder).path, None)
@@ -129,7 +129,7 @@ def read_webdav_list(content: bytes, *, base: str, folder: str) -> Answer:
     return {"entries": found}, b""
 
 
-#: The kinds of answers, by the names that the sandbox is asked for.
+#: Readers by kind of answer, as named in requests to the sandbox.
 READERS: Mapping[str, Callable[..., Answer]] = {
     "web page": read_web_page,
     "sitemap": read_sitemap,

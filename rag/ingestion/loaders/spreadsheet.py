@@ -1,7 +1,7 @@
-"""Load workbooks (.xlsx, .xlsm, .xls, .ods): what each sheet shows, its tables as rows with their heads.
+"""Load workbooks (.xlsx, .xlsm, .xls, .ods): each sheet's visible content, tables as rows with their heads.
 
-Each sheet is a section and begins a page. What is hidden or is no text is named in the warnings of the sheet's first
-page. The cells are read twice: what was kept of them is looked for on the pages, and what is missing is counted.
+Each sheet is a section and starts a page. Warnings on the sheet's first page name hidden content and content which is
+not text. The cells are read twice: kept text is looked up on the pages, and missing text is counted.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rag.ingestion.loaders.sheets.xlsx import Workbook
 
 
 def load_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a workbook of Excel, with the file's own properties.
+    """Load an Excel workbook, with the file's properties.
 
-    Raises `FileProtected` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
     require_package(content, options.limits, Workbook)
 
@@ -40,13 +40,13 @@ def load_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def check_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a sound package, and count its sheets. Raises what `load_xlsx` raises."""
+    """Check that the file is a valid package, and count its sheets. Raises the errors of `load_xlsx`."""
     require_package(content, options.limits, Workbook)
     return guarded(lambda: CheckedFile(page_count=max(len(Workbook(content)), 1)))
 
 
 def load_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a workbook of Excel before 2007. Raises `FileProtected` for a protected one, else `FileDamaged`."""
+    """Load an Excel workbook from before 2007. Raises `FileProtected` for a protected file, else `FileDamaged`."""
 
     def read() -> ExtractedDocument:
         workbook = OldWorkbook(content)
@@ -56,12 +56,12 @@ def load_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file can be opened, and count its sheets. Raises what `load_xls` raises."""
+    """Check that the file opens, and count its sheets. Raises the errors of `load_xls`."""
     return guarded(lambda: CheckedFile(page_count=max(len(OldWorkbook(content)), 1)))
 
 
 def load_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a workbook of LibreOffice, with the file's own properties. Raises as `load_xlsx` does."""
+    """Load a LibreOffice workbook, with the file's properties. Raises the errors of `load_xlsx`."""
     require_open_document(content, options.limits)
 
     def read() -> ExtractedDocument:
@@ -75,7 +75,7 @@ def load_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a sound package, and count its sheets. Raises what `load_ods` raises."""
+    """Check that the file is a valid package, and count its sheets. Raises the errors of `load_ods`."""
     require_open_document(content, options.limits)
     return guarded(lambda: CheckedFile(page_count=max(OpenWorkbook(content).count(), 1)))
 
@@ -83,7 +83,7 @@ def check_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
 def loaded(
     sheets: Iterable[Sheet], count: int, hidden: Sequence[str], options: LoadOptions, title: str, author: str
 ) -> ExtractedDocument:
-    """Write sheets as pages, with warnings for what was not read."""
+    """Write sheets as pages, with warnings for unread content."""
     book = Book()
     for number, sheet in enumerate(sheets, 1):
         sheet.drop_covered()
@@ -116,7 +116,7 @@ def _hidden_sheets(names: Sequence[str]) -> Iterable[str]:
 
 
 def _count_lost(book: Book, first: int, kept: Counter[str], sheet: Sheet) -> None:
-    """Name letters and figures of kept cells that are on no page of the sheet."""
+    """Report letters and figures in kept cells which are missing on the sheet's pages."""
     written = Counter(letters_in("".join(page.text for page in book.pages[first:])))
     lost = sum((kept - written).values())
     if lost and first < len(book.pages):

@@ -1,7 +1,7 @@
-"""Load plain text and tables of text (.csv, .tsv), in any encoding. Form feeds begin pages.
+"""Load plain text and text tables (.csv, .tsv), in any encoding. Form feeds start pages.
 
-Byte order marks, UTF-8 and what a file declares decide first. Else the letters of the text tell the encoding: those of
-East Asia in `east_asian`, others in chardet.
+Byte order marks, UTF-8 and declarations decide first. Otherwise the letters tell the encoding: `east_asian` detects
+East Asian encodings, chardet all others.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def _cleaned(text: str) -> str:
 
 
 DELIMITERS = ",;\t|"
-#: The delimiter is guessed by so many characters from the start.
+#: Characters from the start used to guess the delimiter.
 DELIMITER_CHARACTERS = 20_000
-#: A first line that tells Excel the delimiter and is not shown.
+#: A first line which tells Excel the delimiter and is not shown.
 NAMED_DELIMITER = re.compile(r"\ufeff?sep=([^\r\n])\r?\n", re.IGNORECASE)
 
 
 def load_csv(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load the rows on one page, their cells separated by `|`. A file with one column is loaded as plain text."""
+    """Load the rows on a single page, cells separated by `|`. A file with one column is loaded as plain text."""
     found = decoded(content)
     named = NAMED_DELIMITER.match(found.text)
     text = found.text[named.end() :] if named else found.text

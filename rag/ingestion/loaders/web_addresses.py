@@ -7,7 +7,7 @@ import re
 import httpx
 from courlan import normalize_url
 
-#: A longer address leads nowhere that a document is.
+#: A longer address never leads to a document.
 LONGEST_ADDRESS = 2000
 #: Addresses with these endings are never pages nor documents: they are not asked for.
 OTHER_ENDINGS = re.compile(
@@ -18,7 +18,7 @@ OTHER_ENDINGS = re.compile(
 
 
 def joined_address(base: httpx.URL, address: str) -> str:
-    """Return the whole address of a link; "" for none."""
+    """Return a link's absolute address, or "" if invalid."""
     try:
         return str(base.join(address)) if len(address) <= LONGEST_ADDRESS else ""
     except (httpx.InvalidURL, ValueError, TypeError):
@@ -26,7 +26,7 @@ def joined_address(base: httpx.URL, address: str) -> str:
 
 
 def normal_address(address: str) -> str:
-    """Return an address without fragment, without words that only track, and in one order; "" for none."""
+    """Normalise an address: no fragment, no tracking parameters, fixed order; "" if invalid."""
     if len(address) > LONGEST_ADDRESS:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""Know how the languages of our readers write numbers, months and weekdays, and which language a workbook is in.
+"""Define how our readers' languages write numbers, months and weekdays, and detect a workbook's language.
 
-Excel stores a number and its format, and shows them in the way of the computer: "1.234,50 €" in Germany. The file tells
-the language of the program that wrote it, by its own words for "worksheets" and for the usual style.
+Excel stores a number with its format and shows it by the computer's settings: "1.234,50 €" in Germany. The file reveals
+its program's language by the words for "worksheets" and for the default style.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _eastern(day: str, months: str, days: str, short_days: str, noon: tuple[str,
     )
 
 
-#: Without a language, a date is written in the one way that nobody takes for another.
+#: Without a language, dates are written in an unambiguous way.
 UNKNOWN = Language()
 LANGUAGES = {
     "de": _language(
@@ -104,7 +104,7 @@ LANGUAGES = {
                    ("上午", "下午")),
     "en": UNKNOWN,
 }  # fmt: skip
-#: The words for worksheets in tables of contents, then usual styles other than "Normal".
+#: The words for worksheets in tables of contents, then default styles other than "Normal".
 SAID = {
     "de": ("Arbeitsblätter", "Standard"), "fr": ("Feuilles de calcul",), "es": ("Hojas de cálculo",),
     "it": ("Fogli di lavoro", "Normale"), "nl": ("Werkbladen", "Standaard"),
@@ -116,11 +116,11 @@ LANGUAGE_SAID = {words: code for code, said in SAID.items() for words in said}
 
 
 def language_of_format(number: int) -> Language | None:
-    """Return the language that a format names by its Windows number; None for an unknown one."""
+    """Return the language of a format's Windows number, or `None` if unknown."""
     name = windows_locale.get(number & 0xFFFF, "")
     return LANGUAGES.get(name[:2])
 
 
 def language_called(code: str) -> Language | None:
-    """Return the language for a code such as "de-DE"; None if unknown."""
+    """Return the language for a code such as "de-DE", or `None` if unknown."""
     return LANGUAGES.get(code[:2].lower())

@@ -1,6 +1,7 @@
-"""Write a stored number by the number format of its cell: 0.25 as "25%", 46011 as "20.12.2025".
+"""Write a stored number by its cell's number format: 0.25 as "25%", 46011 as "20.12.2025".
 
-The formats follow ECMA-376 (18.8.31), for .xlsx and .xls. A value that does not fit its format is written as `General`.
+The formats follow ECMA-376 (18.8.31), for .xlsx and .xls. A value which does not fit its format is written as
+`General`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import lru_cache
 
 from rag.ingestion.loaders.sheets.languages import UNKNOWN, Language, language_of_format
 
-#: Formats that files name by a number only. A date (14) is written as the language writes it.
+#: Formats named only by number in files. A date (14) is written in the language's way.
 BUILT_IN = {
     0: "General", 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: '"$"#,##0_);("$"#,##0)', 6: '"$"#,##0_);("$"#,##0)',
     7: '"$"#,##0.00_);("$"#,##0.00)', 8: '"$"#,##0.00_);("$"#,##0.00)', 9: "0%", 10: "0.00%", 11: "0.00E+00",
@@ -28,7 +29,7 @@ BUILT_IN = {
     **dict.fromkeys((*range(27, 32), *range(34, 37), *range(50, 59)), "[$-F800]"), 32: "h:mm", 33: "h:mm:ss",
 }  # fmt: skip
 GENERAL = re.compile(r"(?:\[[^\]]*\])*general", re.IGNORECASE)
-#: A number as General has so many significant figures at most, and so many characters.
+#: The most significant figures of a number in General, and the most characters.
 GENERAL_FIGURES = 10
 PARTS = re.compile(
     r"""
@@ -42,13 +43,13 @@ SIGNS = {".": "point", ",": "group", "%": "percent", "/": "slash", "@": "text"}
 CURRENCY = re.compile(r"\$(?P<sign>[^-]*)(?:-(?P<language>[0-9A-Fa-f]+))?")
 CONDITION = re.compile(r"(?P<sign><=|>=|<>|<|>|=)\s*(?P<number>-?[\d.]+)")
 ELAPSED = re.compile(r"h+|m+|s+", re.IGNORECASE)
-#: Languages that a format asks for by these numbers: the computer's own, for dates and for times.
+#: Numbers for the computer's language in a format, for dates and for times.
 SYSTEM_DATE, SYSTEM_TIME = 0xF800, 0xF400
 COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
     "=": lambda a, b: a == b, "<>": lambda a, b: a != b,
 }  # fmt: skip
-#: The last day that Excel knows, 31 December 9999.
+#: Excel's last day, 31 December 9999.
 LAST_DAY = 2_958_465
 SECONDS = 86_400
 
@@ -81,13 +82,13 @@ class FormatSection:
 def shown(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
     """Format a number; "" if the format shows nothing.
 
-    `language` is the workbook's; None: the format's language, if any.
+    `language` is the workbook's; with `None`, the format's language is used, if any.
     """
     if GENERAL.fullmatch(code.strip()) or not code.strip():
         return general(value, language or UNKNOWN)
     sections = sections_of(code)
     section, is_negative_part = _chosen(sections, value)
-    # A date is in the language that its format names, a number in that of the program.
+    # A date uses its format's language, a number the program's language.
     own = (section.language or language) if section.is_date else (language or section.language)
     spoken = own or UNKNOWN
     if section.is_date:
@@ -115,7 +116,7 @@ def is_date_format(code: str) -> bool:
 
 
 def general(value: float, language: Language = UNKNOWN) -> str:
-    """Return a number in the usual form: whole numbers with all figures, others with as many as a cell shows."""
+    """Write a number in General format: whole numbers with all figures, others with the figures a cell shows."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     size = abs(value)
@@ -199,7 +200,7 @@ def _section(source: str) -> FormatSection:
             tokens.append(Token(kind, text))
     is_date = has_system_date or any(token.kind in ("date", "elapsed", "noon") for token in tokens)
     if has_system_date:
-        # The computer's own way stands for whatever the format says of the date; the time is kept.
+        # The computer's setting replaces the format's date; the time is kept.
         hours = next((place for place, token in enumerate(tokens) if token.text[:1] == "h"), len(tokens))
         tokens = [Token("date", "system"), *([Token("literal", " ")] if hours < len(tokens) else []), *tokens[hours:]]
     return FormatSection(tuple(tokens), condition, language, is_date, source)
@@ -293,7 +294,7 @@ def _rounded(amount: Decimal, places: int) -> Decimal:
 
 
 def _filled_whole(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
-    """Put the figures of a whole number into the places of a format, from the right; the first takes those left."""
+    """Put a whole number's figures into a format's places, from the right; the first place takes the rest."""
     said = [""] * len(places)
     left = figures
     count = 0
@@ -371,7 +372,7 @@ def _scientific(value: float, tokens: Sequence[Token], language: Language) -> st
 
 @dataclass(frozen=True)
 class Moment:
-    """A day and the time on it. `day` is None for the 29th of February 1900, which Excel alone knows."""
+    """A day with its time. `day` is `None` for 29 February 1900, which exists only in Excel."""
 
     day: date | None
     seconds: int
@@ -392,7 +393,7 @@ class Moment:
 
 
 def moment_of(value: float, *, is_1904: bool = False, keeps_fractions: bool = False) -> Moment | None:
-    """Return the day and time of a stored number; None outside of the years that Excel knows."""
+    """Return the day and time of a stored number, or `None` outside Excel's years."""
     if not 0 <= value < LAST_DAY + 1:
         return None
     thousandths = round(value * SECONDS * 1000)

@@ -1,4 +1,4 @@
-"""Read the sheets of a workbook of LibreOffice (.ods): the file keeps what each cell shows as text."""
+"""Read the sheets in a LibreOffice workbook (.ods); the file stores each cell's visible text."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from rag.ingestion.loaders.raised import placed_in_cell
 from rag.ingestion.loaders.sheets.sheet import MOST_COLUMNS, MOST_ROWS, Sheet, Span
 
 LOOKED_AT = (f"{STYLE}style", f"{TABLE}table-column", f"{TABLE}table-row", f"{TABLE}shapes", f"{TABLE}table")
-#: In centimetres: a column so wide, or less, only keeps others apart.
+#: A column at most this wide, in centimetres, only separates other columns.
 NARROW = 0.8
-#: A cell or row with content is written again so often at most, where the file repeats it.
+#: The most repetitions written for a repeated cell or row with content.
 MOST_REPEATED = 1000
 HIDDEN = ("collapse", "filter")
-#: Cells with a stored value, in the bytes of the file: the second reading counts them once each.
+#: Cells with a stored value in the file's bytes; the second reading counts each cell.
 VALUES = re.compile(rb"<(?:\w+:)?table-cell\b[^>]*\boffice:value-type=")
 
 
@@ -48,7 +48,7 @@ class Look:
 
 
 class OpenWorkbook(OpenDocument):
-    """The sheets in order; `hidden` has the names of hidden sheets, after reading."""
+    """The sheets in order; after reading, `hidden` holds the names of hidden sheets."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
@@ -60,7 +60,7 @@ class OpenWorkbook(OpenDocument):
         return (self.bytes_of(self.main()) or b"").count(b"<table:table ")
 
     def sheets(self) -> Iterator[Sheet]:
-        """Read the sheets that are shown, one after the other."""
+        """Read the visible sheets, one after the other."""
         reading: _Reading | None = None
         table: Any = None
         for element in self.elements(self.main(), LOOKED_AT):
@@ -108,7 +108,7 @@ def look_of(style: Any) -> Look:
 
 
 class _Reading:
-    """Takes the columns and rows of a sheet in the order of the file."""
+    """Takes a sheet's columns and rows in file order."""
 
     def __init__(self, sheet: Sheet, looks: dict[str, Look]) -> None:
         self._sheet = sheet
@@ -217,7 +217,7 @@ class _Reading:
         return "".join(said)
 
     def take_drawing(self, shapes: Any) -> None:
-        """Read the drawings that stand on the sheet, and not in a cell."""
+        """Read the drawings placed on the sheet outside cells."""
         for shape in shapes:
             self._draw(shape)
 
@@ -250,7 +250,7 @@ class _Reading:
         return self._looks.get(element.get(f"{TABLE}style-name") or "", Look())
 
     def finished(self) -> Sheet:
-        """Name what is hidden, and find rows of bold heads."""
+        """Count hidden content, and find rows of bold heads."""
         sheet = self._sheet
         sheet.unread["hidden rows"] = len(sheet.hidden_rows) if sheet.unread["cells of hidden rows"] else 0
         sheet.unread["hidden columns"] = len(sheet.hidden_columns) if sheet.unread["cells of hidden columns"] else 0

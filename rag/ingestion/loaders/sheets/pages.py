@@ -1,4 +1,4 @@
-"""Write sheets as pages of text: each table as rows with heads, and the place in the sheet for each line."""
+"""Write sheets as pages of text: each table as rows with heads, and each line's place in the sheet."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rag.ingestion.loaders.sheets.sheet import Sheet, column_name
 from rag.text.tables import AMOUNT, MOST_HEAD_ROWS, are_heads, guessed_head_rows, lines_of, row_in_words
 from rag.types import Page, Section
 
-#: A page ends with the row that makes it so long, in characters.
+#: A page ends with the row which reaches this length, in characters.
 PAGE_CHARACTERS = 4000
-#: A merged cell is written in each of its rows up to this length; a longer one is text, and kept once.
+#: A merged cell up to this length is repeated in each of its rows; a longer cell is text, and written only once.
 LONGEST_REPEATED = 500
-#: The row with the heads is looked for among so many rows from the top of a table.
+#: Rows from the top of a table searched for the row with the heads.
 MOST_ROWS_ABOVE = 12
 LONGEST_TITLE = 120
-#: Of two columns, the second one is headed if it has figures in this share of the rows.
+#: With two columns, the second has a head if this share of rows has figures.
 MOST_FIGURES = 0.8
-#: Rows that tell whether the first one names the columns.
+#: Rows which tell whether the first row names the columns.
 LOOKED_AT = 200
-#: Names that programs give to sheets.
+#: Default sheet names given by programs.
 USUAL_NAME = re.compile(
     r"(?:sheet|tabelle|table|feuil|feuille|hoja|foglio|blad|arkusz|planilha|folha|sayfa|시트|工作表|シート)[ _]?\d*",
     re.IGNORECASE,
@@ -31,22 +31,22 @@ USUAL_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Written:
-    """A line of a page, the row it is from (0 for none), its first and last column, and the level of a heading."""
+    """A line on a page with its row (0 without a row), first and last column, and heading level."""
 
     text: str
     row: int = 0
     columns: tuple[int, int] = (0, 0)
     level: int = 0
-    #: It begins what does not stand under the heading above.
+    #: Whether the line starts text which does not belong to the heading above.
     ends_section: bool = False
 
 
 @dataclass
 class Book:
-    """The pages of a workbook, its sections, and the places of its lines.
+    """A workbook's pages, sections, and line places.
 
-    `places` has for each page those lines whose row does not simply follow that of the line above: the index of the
-    line, the row, the first and the last column.
+    `places` has, for each page, the lines whose row does not follow the row of the line above: the line's index, the
+    row, the first and the last column.
     """
 
     pages: list[Page] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Book:
     _length: int = 0
 
     def add(self, sheet: Sheet, warnings: Sequence[str] = (), *, names_sheet: bool = True) -> None:
-        """Write a sheet on one page, or on several if it is long; an empty one without warnings on none."""
+        """Write a sheet on a page, or on several if long; an empty sheet without warnings gets no page."""
         lines = list(lines_of_sheet(sheet))
         if not lines and not warnings:
             return
@@ -112,7 +112,7 @@ def _parts(lines: Sequence[Written]) -> Iterator[list[Written]]:
 
 
 def lines_of_sheet(sheet: Sheet) -> Iterator[Written]:
-    """Yield the lines of a sheet: its tables from the top, then text boxes."""
+    """Yield a sheet's lines: its tables from the top, then text boxes."""
     spans = _Merged(sheet)
     parts = [
         _lines_of_block(sheet, block, spans)
@@ -128,7 +128,7 @@ def lines_of_sheet(sheet: Sheet) -> Iterator[Written]:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows and columns of a sheet that stand together."""
+    """A sheet's rows and columns which belong together."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -161,7 +161,7 @@ class _Merged:
                         self._columns.setdefault(row, set()).add(column)
 
     def cell(self, row: int, column: int) -> str | None:
-        """Return what a cell shows; None where the cell to the left goes on."""
+        """Return a cell's visible text, or `None` if the cell to the left continues."""
         if (row, column) not in self._at:
             return self._rows.get(row, {}).get(column, "")
         source = self._at[row, column]
@@ -173,7 +173,7 @@ class _Merged:
 
 
 def _bands(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
-    """Yield the rows that follow each other without an empty one; a hidden row parts nothing."""
+    """Yield groups of rows without an empty row between them; a hidden row does not separate."""
     band: list[int] = []
     for row in sorted(sheet.rows):
         between = range(band[-1] + 1, min(row, band[-1] + 5000)) if band else ()
@@ -186,7 +186,7 @@ def _bands(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
 
 
 def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator[Block]:
-    """Yield the tables that stand beside each other, with an empty column between them."""
+    """Yield the tables beside each other, separated by an empty column."""
     used = sorted({column for row in rows for column in spans.columns(row)})
     parts: list[list[int]] = []
     for column in used:
@@ -209,7 +209,7 @@ def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator
 
 
 def _are_apart(left: Block, right: Block, spans: _Merged) -> bool:
-    """Tell two tables beside each other from one with an empty column: each names its columns and its rows."""
+    """Whether two blocks are two tables, each with heads and row names, rather than a table with an empty column."""
     if min(len(left.columns), len(right.columns)) < 2 or min(len(left.rows), len(right.rows)) < 2:
         return False
     for block in (left, right):
@@ -244,7 +244,7 @@ def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Writ
 
 
 def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[Written]:
-    """Write what has two columns and no heads as pairs: "From: 4 May"."""
+    """Write a block with two columns and no heads as pairs: "From: 4 May"."""
     for row, cells in zip(block.rows, grid, strict=True):
         yield Written(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
 
@@ -252,7 +252,7 @@ def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[in
 def _table_lines(
     block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
 ) -> Iterator[Written]:
-    """Write the rows of a table below its heads, as `lines_of` writes them, each with its row."""
+    """Write a table's rows below its heads, in the form of `lines_of`, each with its row number."""
     body = grid[above:]
     if not body:
         return
@@ -262,7 +262,7 @@ def _table_lines(
         yield Written(text, block.rows[above], columns)
     if heads:
         yield Written(head, block.rows[above + heads - 1], columns)
-        # Heads that do not look like some are ruled off, as Markdown does it.
+        # Heads which do not look like heads get a rule below, like in Markdown.
         rest = [[cell or "" for cell in row] for row in body[heads:]]
         if not are_heads(head.split(" | "), rest):
             yield Written(" | ".join(["---"] * len(grid[0])))
@@ -291,7 +291,7 @@ def _repeated(cells: Sequence[str | None]) -> list[str]:
 
 
 def _with_ends(cells: Sequence[str]) -> str:
-    """Write a row that no reader takes for one of Markdown, whose rows begin and end with a bar."""
+    """Write a row so that nobody mistakes it for Markdown, whose rows start and end with a bar."""
     said = [cell.replace("|", "/") for cell in cells]
     if not said[0] and not said[-1]:
         said[-1] = "–"
@@ -310,7 +310,7 @@ def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> t
         return min(titles, first), first, _depth(grid[first:])
     most = 0
     for index in range(titles, min(len(grid) - 1, MOST_ROWS_ABOVE)):
-        # Above the heads there are pairs such as "Company: | Example Ltd", and no rows of the table.
+        # Above the heads there are pairs such as "Company: | Example Ltd", but no table rows.
         is_pair = filled[index] == 2 < width and (grid[index][0] or "").endswith(":")
         if not is_pair and filled[index] > most and (rows := _guessed(grid[index : index + LOOKED_AT])):
             return titles, index, rows
@@ -321,7 +321,7 @@ def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> t
 
 
 def _bold_heads(grid: Sequence[Sequence[str | None]], is_bold: Sequence[bool]) -> list[int]:
-    """Return the first bold row, if what stands above it are titles and pairs, and no rows of the table."""
+    """Return the first bold row, if only titles and pairs are above it, and no table rows."""
     index = next((place for place, bold in enumerate(is_bold) if bold), None)
     if index is None or any(sum(bool(cell) for cell in row) > 2 for row in grid[:index]):
         return []
@@ -333,7 +333,7 @@ def _depth(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _guessed(grid: Sequence[Sequence[str | None]]) -> int:
-    """Guess how many rows name the columns, also where the upper one has years over several columns."""
+    """Guess the number of head rows, also if the upper row has years over several columns."""
     if rows := guessed_head_rows(grid):
         return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0
     rows = 1
@@ -346,12 +346,12 @@ def _guessed(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _has_figures(grid: Sequence[Sequence[str | None]]) -> bool:
-    """Tell a table of two columns, whose second one has figures or none, from a form, where they are in some rows."""
+    """Whether the second of two columns has figures in most rows below the head, unlike in a form."""
     figures = [any(map(str.isdigit, row[1] or "")) for row in grid]
     return not figures[0] and figures[1:].count(True) >= MOST_FIGURES * len(figures[1:])
 
 
 def _is_alone(row: Sequence[str | None]) -> bool:
-    """Tell whether the one cell of a row is text above a table: not over some of its columns, nor over the second."""
+    """Whether a row's only cell is text above a table, not a head over some columns or over the second."""
     is_over_some = any(cell is None for cell in row) and not all(cell is None for cell in row[1:])
     return not is_over_some and (bool(row[0]) or len(row) > 2)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.language import N_
 
-#: Rows and columns that Excel has; a file may name more.
+#: Excel's limits for rows and columns; a file may name more.
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
-#: What a reading met and did not read, for one and for several.
+#: Content found but not read: singular and plural.
 UNREAD = {
     "hidden sheets": ("1 hidden sheet was not read: {names}.", "{count} hidden sheets were not read: {names}."),
     "hidden rows": ("1 hidden row was not read.", "{count} hidden rows were not read."),
@@ -40,7 +40,7 @@ ON_SHEET = N_("Sheet “{name}”: {remark}")
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """Cells merged into one, the last row and column included."""
+    """A merged cell; the last row and column are included."""
 
     top: int
     left: int
@@ -50,21 +50,21 @@ class Span:
 
 @dataclass
 class Sheet:
-    """The cells of a sheet by row and column, both from 1; hidden and empty ones are not among them."""
+    """A sheet's cells by row and column, both from 1, without hidden and empty cells."""
 
     name: str
     rows: dict[int, dict[int, str]] = field(default_factory=dict)
     merged: list[Span] = field(default_factory=list)
-    #: Rows that are not shown: they part no table.
+    #: Hidden rows, which do not separate tables.
     hidden_rows: set[int] = field(default_factory=set)
     #: Rows with all cells left out: these separate no tables either.
     emptied_rows: set[int] = field(default_factory=set)
-    #: Texts in hidden rows and columns that are shown in the rest of a merged cell.
+    #: Texts from hidden rows and columns which are visible in the rest of a merged cell.
     covered: dict[tuple[int, int], str] = field(default_factory=dict)
     hidden_columns: set[int] = field(default_factory=set)
     #: Columns too narrow for text.
     narrow_columns: set[int] = field(default_factory=set)
-    #: Rows that are known to name the columns, of a table or above a filter; and bold ones above others.
+    #: Rows known to name the columns, in a table or above a filter; and bold rows above others.
     head_rows: set[int] = field(default_factory=set)
     bold_rows: set[int] = field(default_factory=set)
     #: Text of boxes and shapes.
@@ -72,21 +72,21 @@ class Sheet:
     unread: Counter[str] = field(default_factory=Counter)
 
     def put(self, row: int, column: int, text: str) -> bool:
-        """Add a cell on one line; tell whether it shows anything."""
+        """Add a cell on one line; return whether it shows anything."""
         text = on_one_line(text)
         if text:
             self.rows.setdefault(row, {})[column] = text
         return bool(text)
 
     def warnings(self) -> Iterator[str]:
-        """Name what was not read, with its count and the sheet."""
+        """Report unread content, with its count and the sheet."""
         for kind, (one, several) in UNREAD.items():
             if (count := self.unread[kind]) > 0:
                 remark = one if count == 1 else several.format(count=f"{count:,}")
                 yield ON_SHEET.format(name=self.name, remark=remark)
 
     def drop_covered(self) -> None:
-        """Leave out cells that lie under a merged one: only its first shows."""
+        """Drop the cells below a merged cell, because only its first cell is visible."""
         for span in self.merged:
             rows = range(span.top, span.bottom + 1)
             for row in rows if len(rows) < len(self.rows) else [row for row in self.rows if row in rows]:
@@ -101,12 +101,12 @@ class Sheet:
 
 
 def on_one_line(text: str) -> str:
-    """Write a text on one line, in ordinary characters."""
+    """Write a text on one line, in normalised characters."""
     return " ".join((text if text.isascii() and text.isprintable() else normalise_characters(text)).split())
 
 
 def column_name(number: int) -> str:
-    """Write the number of a column in letters: 28 as "AB"."""
+    """Write a column number in letters: 28 as "AB"."""
     letters = ""
     while number > 0:
         number, rest = divmod(number - 1, 26)
@@ -132,7 +132,7 @@ def place_of(reference: str) -> tuple[int, int]:
 
 
 def span_of(reference: str) -> Span | None:
-    """Return the cells in a reference such as "A1:B3"; None for other text."""
+    """Return the cells in a reference such as "A1:B3", or `None` for other text."""
     first, _, last = reference.partition(":")
     top, left = place_of(first)
     bottom, right = place_of(last or first)

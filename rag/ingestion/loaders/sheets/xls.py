@@ -1,4 +1,4 @@
-"""Read the sheets of a workbook of Excel before 2007 (.xls) as they are shown."""
+"""Read the visible sheets in an Excel workbook from before 2007 (.xls)."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from rag.ingestion.loaders.sheets.languages import LANGUAGES, Language
 from rag.ingestion.loaders.sheets.numbers import BUILT_IN, shown, shown_text
 from rag.ingestion.loaders.sheets.sheet import Sheet, Span
 
-#: In 256ths of a character: a column so wide, or less, only keeps others apart.
+#: A column at most this wide, in 256ths of a character, only separates other columns.
 NARROW = 900
 LEAST_BOLD = 600
-#: Where a font places its letters.
+#: A font's vertical position for letters.
 PLACES = {1: "superscript", 2: "subscript"}
-#: Languages by the country, as its telephone code, that a workbook says its program was made for.
+#: Languages by the country (as telephone code) of the program which wrote the workbook.
 COUNTRIES = {
     49: "de", 43: "de", 33: "fr", 34: "es", 39: "it", 31: "nl", 351: "pt", 55: "pt", 48: "pl", 90: "tr", 81: "ja",
     82: "ko", 86: "zh", 886: "zh",
 }  # fmt: skip
-#: Formats that the language decides, whatever is stored for them.
+#: Formats decided by the language, whatever is stored.
 BY_LANGUAGE = frozenset({14, 22, *range(27, 37), *range(50, 59)})
-#: Records of a sheet: its beginning and end, an object, its text, and a record that goes on.
+#: A sheet's records: start and end, an object, its text, and a continuation record.
 BEGIN, END, OBJECT, OBJECT_TEXT, CONTINUED = 0x0809, 0x000A, 0x005D, 0x01B6, 0x003C
-#: Kinds of objects: charts, pictures, notes, and the arrows of filters.
+#: Kinds of objects: charts, pictures, notes, and filter arrows.
 CHART, PICTURE, NOTE, DROP_DOWN = 5, 8, 25, 20
 
 
 class OldWorkbook:
-    """The sheets of a workbook in their order; `hidden` are the names of those that are not shown.
+    """A workbook's sheets in order; `hidden` are the names of hidden sheets.
 
-    Raises `FileProtected` for a protected one, and what `xlrd` raises.
+    Raises `FileProtected` for a protected file, and the errors of `xlrd`.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -65,7 +65,7 @@ class OldWorkbook:
         return str(self._book.user_name or "")
 
     def sheets(self) -> Iterator[Sheet]:
-        """Read the sheets that are shown, one after the other."""
+        """Read the visible sheets, one after the other."""
         code = next((COUNTRIES[country] for country in self._book.countries if country in COUNTRIES), "")
         for number in self._numbers:
             found = self._book.sheet_by_index(number)
@@ -109,7 +109,7 @@ class OldWorkbook:
 
 
 class _Reading:
-    """Reads the cells of a sheet."""
+    """Reads a sheet's cells."""
 
     def __init__(self, book: Any, found: Any, language: Language | None) -> None:
         self._book = book
@@ -131,7 +131,7 @@ class _Reading:
         sheet.unread["comments"] = len(found.cell_note_map)
 
     def _take_row(self, row: int) -> bool:
-        """Read a row; tell whether all of its cells are bold."""
+        """Read a row; return whether all its cells are bold."""
         sheet, found = self.sheet, self._found
         met = filled = bold = 0
         for column in range(found.row_len(row)):

@@ -1,4 +1,4 @@
-"""Read the sheets of a workbook of Excel (.xlsx, .xlsm) as they are shown, from its XML."""
+"""Read the visible sheets in an Excel workbook (.xlsx, .xlsm) from its XML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag.ingestion.loaders.sheets.sheet import MOST_COLUMNS, MOST_ROWS, Sheet, S
 S = "{" + SCHEMAS + "spreadsheetml/2006/main}"
 VT = "{" + SCHEMAS + "officeDocument/2006/docPropsVTypes}"
 ON = ("1", "true", "on")
-#: Parts of a sheet that are looked at, in this order in the file.
+#: The parts read from a sheet, in file order.
 LOOKED_AT = tuple(
     S + name
     for name in (
@@ -29,13 +29,13 @@ LOOKED_AT = tuple(
 )  # fmt: skip
 VALUE, FORMULA, INLINE = (S + name for name in ("v", "f", "is"))
 LETTERS = re.compile(r"[A-Za-z]{1,4}")
-#: Cells with content, counted in the bytes of a sheet: the second reading.
+#: Cells with content, counted in a sheet's bytes for the second reading.
 CONTENT = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>[^<]|<(?:\w+:)?is[\s>]")
 MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?\bref="([A-Za-z0-9:$]+)"')
-#: A column so wide in characters, or less, only keeps others apart.
+#: A column at most this wide, in characters, only separates other columns.
 NARROW = 3.5
 CONTROL_KIND = re.compile(rb'ObjectType="(\w+)"')
-#: What a header or footer prints beside its codes for places, fonts and page numbers.
+#: Codes for places, fonts and page numbers in headers and footers, which are not printed.
 MARGIN_CODES = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f+-]{6}|\d+|[A-Za-z])')
 
 
@@ -53,7 +53,7 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of the workbook, and whether all or a part of it is struck."""
+    """A text in the workbook, and whether all or a part is struck."""
 
     text: str
     is_struck: bool = False
@@ -73,7 +73,7 @@ class Cell:
 
 
 class Workbook(OfficePackage):
-    """The sheets of a workbook in their order; `hidden` are the names of those that are not shown."""
+    """A workbook's sheets in order; `hidden` are the names of hidden sheets."""
 
     MAIN = "xl/workbook.xml"
 
@@ -98,7 +98,7 @@ class Workbook(OfficePackage):
         return len(self._sheets)
 
     def sheets(self) -> Iterator[Sheet]:
-        """Read the sheets that are shown, one after the other."""
+        """Read the visible sheets, one after the other."""
         self._language, self._looks = self._language_and_looks()
         self._texts = list(self._shared_texts())
         for name, kind, part in self._sheets:
@@ -143,7 +143,7 @@ class Workbook(OfficePackage):
 
     def _read(self, sheet: Sheet, part: str) -> None:
         content = self.bytes_of(part) or b""
-        # They stand behind the cells, and tell which hidden ones show all the same.
+        # Merged cells come after the cells, and tell which hidden cells are visible after all.
         merged = (span_of(found.decode("ascii", "replace")) for found in MERGED.findall(content))
         reading = _Reading(self, sheet, filter(None, merged))
         for element in self.elements(part, LOOKED_AT):
@@ -185,7 +185,7 @@ class Workbook(OfficePackage):
 
 
 class _Reading:
-    """Takes the elements of a sheet in the order of the file."""
+    """Takes a sheet's elements in file order."""
 
     def __init__(self, book: Workbook, sheet: Sheet, merged: Iterable[Span]) -> None:
         self._book = book
@@ -266,7 +266,7 @@ class _Reading:
             self._bold.add(self._row)
 
     def _keep(self, cell: Cell, text: Text) -> bool:
-        """Add a cell to the sheet; tell whether it shows anything."""
+        """Add a cell to the sheet; return whether it shows anything."""
         sheet = self._sheet
         written = text.text
         if cell.kind in ("s", "str", "inlineStr"):
@@ -297,7 +297,7 @@ class _Reading:
         self._sheet.unread.update(drawn.unread)
 
     def finish(self) -> None:
-        """Name what is hidden, and find rows of bold heads."""
+        """Count hidden content, and find rows of bold heads."""
         sheet = self._sheet
         sheet.unread["embedded"] = len(self._embedded)
         used = Counter(sheet.unread)
@@ -307,7 +307,7 @@ class _Reading:
 
 
 def text_of(item: Any) -> Text:
-    """Return the text of a string with several looks, without its reading aids, and without what is struck."""
+    """Return a string's text across its styles, without reading aids and struck parts."""
     kept = struck = ""
     for element in item:
         if element.tag == S + "t":
@@ -343,7 +343,7 @@ def _float(text: str) -> float | None:
 
 
 def _day_number(text: str, *, is_1904: bool) -> float | None:
-    """Return the stored number of a date that a cell has as ISO text."""
+    """Return the stored number for a date given as ISO text in a cell."""
     try:
         moment = datetime.fromisoformat(text.strip().removesuffix("Z")).replace(tzinfo=UTC)
     except ValueError:

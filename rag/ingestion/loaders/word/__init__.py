@@ -1,1 +1,1 @@
-"""Read Word's own form of a document: its parts, styles, numbers, equations, and the walk through its text."""
+"""Read Word's file format: its parts, styles, numbers, equations, and the walk through its text."""

@@ -1,4 +1,4 @@
-"""Write Word's equations on one line, as people type them: (a+b)/c, x^2, √(x), ∑_(k=0)^n."""
+"""Write Word's equations on one line, like people type them: (a+b)/c, x^2, √(x), ∑_(k=0)^n."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rag.ingestion.loaders.word.package import M, child, name_of
 
-#: Letters for mathematics, which Word draws for ordinary ones.
+#: Mathematical letters, which Word draws for ordinary letters.
 MATHEMATICAL = re.compile("[\U0001d400-\U0001d7ff]")
 #: Needs no brackets beside an operator.
 SIMPLE = re.compile(r"[\w.,%°′″]*|[([{][^()\[\]{}]*[)\]}]")
@@ -16,7 +16,7 @@ NOT_SHOWN = frozenset({"w:del", "w:moveFrom"})
 
 
 def linear(equation: Any) -> str:
-    """Return an equation's text. Elements of unknown kinds are written as their parts in a row."""
+    """Return an equation's text. Unknown elements are written as a sequence of their parts."""
     written = "".join(_part(element) for element in equation)
     return MATHEMATICAL.sub(lambda found: unicodedata.normalize("NFKC", found[0]), written)
 
@@ -75,7 +75,7 @@ def _bracketed(element: Any, name: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """Put brackets around a text that would fall apart without them."""
+    """Put brackets around a text which would fall apart without them."""
     return text if SIMPLE.fullmatch(text) else f"({text})"
 
 

@@ -13,14 +13,14 @@ from rag.ingestion.loaders.word.symbols import shown
 BULLET = "-"
 #: Bullets that say something.
 TICKS = frozenset("☐☑☒✓✔✗✘□")
-#: Word has nine levels, and no label as long as this.
+#: Word has nine levels, and no label this long.
 LEVELS, LONGEST_LABEL = 9, 100
 PLACE = re.compile(r"%([1-9])")
 
 
 @dataclass
 class Level:
-    """A level of a list. `restart` is the level, from 1, whose numbers begin it again; 0 for none."""
+    """A list level. `restart` is the level, from 1, whose numbers restart this level; 0 for never."""
 
     start: int = 1
     form: str = "decimal"
@@ -35,7 +35,7 @@ class Level:
 
 @dataclass
 class ListForm:
-    """An abstract list: its levels, and the numbers it has come to."""
+    """An abstract list: its levels, and its current numbers."""
 
     levels: dict[int, Level] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class ListUse:
 
 
 class Numbering:
-    """The lists of a document. Paragraphs have to be labelled in their order."""
+    """A document's lists. Paragraphs must be labelled in order."""
 
     def __init__(self, root: Any, styles: Styles) -> None:
         self._styles = styles
@@ -76,7 +76,7 @@ class Numbering:
             self._uses[number_id] = _use(use, read[form_id])
 
     def _form_of(self, use: Any, forms: dict[str, Any], uses: dict[str, Any]) -> str:
-        """Return the id of a list's form, if need be through a style."""
+        """Return the id of a list's form, through a style if needed."""
         form_id = value(child(use, "w:abstractNumId")) or ""
         for _ in range(LEVELS):
             link = value(child(forms.get(form_id), "w:numStyleLink"))
@@ -87,7 +87,7 @@ class Numbering:
         return form_id
 
     def label(self, properties: Any, style_id: str, language: str = "") -> str:
-        """Count a paragraph and return its label with the space after it; empty when it has none."""
+        """Count a paragraph and return its label with the following space; "" without a label."""
         style = self._styles.style(style_id)
         own = child(properties, "w:numPr")
         number_id = value(child(own, "w:numId")) or style.number_id
@@ -114,7 +114,7 @@ class Numbering:
 
     def _count(self, use: ListUse, place: int, level: Level) -> None:
         counts = use.form.counts
-        # Levels above that were left out count as begun, as in Word and LibreOffice.
+        # Skipped levels above count as started, like in Word and LibreOffice.
         for above in range(place):
             if above not in counts and (skipped := use.level(above)) is not None:
                 counts[above] = use.starts.pop(above, skipped.start)
@@ -188,7 +188,7 @@ ROMAN = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
     (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
 )  # fmt: skip
-#: Letters that count, and begin again doubled after the last one: "z" is followed by "aa".
+#: Letters used as numbers, doubled after the last letter: "z" is followed by "aa".
 LETTERS = {
     "lowerLetter": "abcdefghijklmnopqrstuvwxyz",
     "russianLower": "абвгдежзиклмнопрстуфхцчшщэюя",
@@ -202,9 +202,9 @@ LETTERS = {
     "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
     "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
 }
-#: Forms that differ in width or case only.
+#: Forms which differ only in width or case.
 SAME = {"aiueoFullWidth": "aiueo", "irohaFullWidth": "iroha", "hebrew2": "hebrew1", "decimalHalfWidth": "decimal"}
-#: Signs that stand for a number up to the last of them.
+#: Signs for numbers, up to the last sign.
 SIGNS = {
     "decimalEnclosedCircle": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
     "decimalEnclosedCircleChinese": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
@@ -213,7 +213,7 @@ SIGNS = {
     "ideographEnclosedCircle": "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
     "chicago": "*†‡§",
 }
-#: Digits, and signs of ten, hundred and thousand, of numbers in words.
+#: Digits, and signs for ten, hundred and thousand, for numbers in words.
 COUNTED = {
     "koreanCounting": ("영일이삼사오육칠팔구", "십백천"),
     "koreanLegal": ("영일이삼사오육칠팔구", "십백천"),
@@ -245,7 +245,7 @@ WORDS = (
 
 
 def formatted(count: int, form: str, language: str = "") -> str:
-    """Write a number in one of Word's forms; in figures where it is not known, or has no sign in it."""
+    """Write a number in a Word form; in figures if the form is unknown or has no sign for it."""
     form = SAME.get(form, form)
     if form == "none" or not 0 <= count < 1_000_000:
         return "" if form == "none" else str(count)
@@ -284,7 +284,7 @@ def _counted(count: int, digits: str, tens: str) -> str:
     for power in range(3, -1, -1):
         figure = count // 10**power % 10
         if figure:
-            # Ten is written without its one.
+            # Ten is written without its digit one.
             written += ("" if power and figure == 1 else digits[figure]) + (tens[power - 1] if power else "")
     return written
 

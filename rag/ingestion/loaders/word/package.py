@@ -29,7 +29,7 @@ PREFIXES = {
 
 @lru_cache(maxsize=4096)
 def name_of(tag: Any) -> str:
-    """Return an element's name with its usual prefix, such as "w:p"; empty for what is no element."""
+    """Return an element's name with its usual prefix, such as "w:p"; "" for anything but an element."""
     if not isinstance(tag, str):
         return ""
     space, brace, local = tag.rpartition("}")
@@ -37,20 +37,20 @@ def name_of(tag: Any) -> str:
 
 
 def child(element: Any, name: str) -> Any:
-    """Return the first child of this name, or None."""
+    """Return the first child with this name, or `None`."""
     if element is None:
         return None
     return next((found for found in element if name_of(found.tag) == name), None)
 
 
 def value(element: Any, name: str = "val") -> str | None:
-    """Return an attribute of Word's own; None without the element or the attribute."""
+    """Return an attribute in Word's namespace, or `None` without the element or the attribute."""
     found: str | None = None if element is None else element.get(W + name)
     return found
 
 
 def number(element: Any, name: str = "val") -> int | None:
-    """Return an attribute as a whole number; None for other text."""
+    """Return an attribute as a whole number, or `None` for other text."""
     try:
         return int(value(element, name) or "")
     except ValueError:
@@ -58,11 +58,11 @@ def number(element: Any, name: str = "val") -> int | None:
 
 
 def is_on(element: Any) -> bool:
-    """Return whether a property that is on or off is on: it is there, and does not say that it is off."""
+    """Whether an on/off property is on: it is present and does not say "off"."""
     return element is not None and (value(element) or "1").lower() not in ("0", "false", "off")
 
 
 class WordPackage(OfficePackage):
-    """The parts of a Word document."""
+    """A Word document's parts."""
 
     MAIN = "word/document.xml"

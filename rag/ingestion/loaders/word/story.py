@@ -1,7 +1,7 @@
-"""Walk through the text of a Word document once, and write what its pages show.
+"""Walk through a Word document's text only once, and write the visible text.
 
-Tracked changes count as accepted. Every character of the parts is either written or left out for a reason that is
-counted, so that the two can be compared with all there is.
+Tracked changes count as accepted. Every character in the parts is either written or left out for a counted reason, so
+that both can be compared with the total.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rag.ingestion.loaders.word.symbols import shown, symbol
 from rag.text.tables import guessed_head_rows, lines_of, rows_in_words
 
 TEXTS = frozenset({"w:t", "m:t"})
-#: Elements with deleted text, or with text that was moved and is read at its new place.
+#: Elements with deleted text, or with moved text, which is read at its new place.
 GONE = frozenset({"w:del", "w:moveFrom"})
 #: Elements around text without any effect.
 THROUGH = frozenset({
@@ -34,21 +34,21 @@ THROUGH = frozenset({
 CHARACTERS = {
     "w:tab": "\t", "w:ptab": "\t", "w:br": "\n", "w:cr": "\n", "w:noBreakHyphen": "-", "w:softHyphen": "",
 }  # fmt: skip
-#: Fields of a header that differ from page to page: page numbers, and the heading of the page.
+#: Header fields which differ from page to page: page numbers, and the page's heading.
 PAGE_FIELDS = frozenset({"PAGE", "NUMPAGES", "SECTIONPAGES", "PAGEREF", "STYLEREF"})
-#: The rest of a header with a page number: "Page of", "- -".
+#: The rest of a header beside a page number: "Page of", "- -".
 LONGEST_PAGE_WORDS = 20
 #: Stands in a header for a page number.
 PAGE_NUMBER = "\ufdd2"
 #: Word has 63 columns at most.
 WIDEST = 63
-#: A longer cell over several rows is written in the first one only.
+#: A longer cell over several rows is written only in its first row.
 LONGEST_REPEATED = 500
-#: A table in a cell is written within the row up to so many characters, a longer one below the table.
+#: The most characters of a table inside a cell written within the row; a longer table is written below.
 LONGEST_NESTED = 1500
 #: A longer paragraph is no heading, whatever its style.
 LONGEST_HEADING = 300
-#: Struck text is quoted up to so many characters.
+#: The most characters quoted from struck text.
 LONGEST_QUOTED = 200
 #: In EMU, 360,000 to a centimetre: a smaller picture is a logo or a sign.
 LEAST_PICTURE = (1_800_000, 900_000)
@@ -67,11 +67,11 @@ class Line:
 
 @dataclass
 class Tally:
-    """What the walk met: characters written, characters left out by reason, and things that are no text."""
+    """Counts from the walk: characters written, characters left out by reason, and content which is not text."""
 
-    #: Without blank space, as all counts but `hidden`.
+    #: Without blank space, like all counts except `hidden`.
     kept: int = 0
-    #: Letters and figures that were written, to be found on the page again.
+    #: Written letters and figures, to be found again on the page.
     letters: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     hidden: int = 0
@@ -98,7 +98,7 @@ class Tally:
 
 @dataclass
 class Field:
-    """A field that is open: its instruction, whether its result has begun, and what a form shows without a result."""
+    """An open field: its instruction, whether its result has started, and a form's value without a result."""
 
     instruction: str = ""
     has_result: bool = False
@@ -112,14 +112,14 @@ class Field:
 
 @dataclass
 class Flow:
-    """Lines of a part, and the paragraph whose mark was deleted and which the next one goes on."""
+    """The lines of a part, and a paragraph whose mark was deleted, so that the next continues it."""
 
     lines: list[Line] = field(default_factory=list)
     carried: Words | None = None
 
 
 class Words:
-    """Gathers the text of a paragraph, and the lines of text boxes in it."""
+    """Gathers a paragraph's text, and the lines of text boxes in it."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -129,11 +129,11 @@ class Words:
         self.below: list[Line] = []
         #: Small pictures in the line: formulas and signs, if there is text beside them.
         self.pictures: set[str] = set()
-        #: The mark that the paragraph begins with.
+        #: The mark at the start of the paragraph.
         self.mark = ""
 
     def add(self, text: str, position: str = "") -> None:
-        """Add text, raised or lowered by its position."""
+        """Add text, raised or lowered according to its position."""
         if not text:
             return
         if position != self._small[0]:
@@ -149,7 +149,7 @@ class Words:
         self._parts.append(self._notes.refer(mark, text))
 
     def text(self) -> str:
-        """Return the paragraph's text, its notes still to be placed."""
+        """Return the paragraph's text, with notes not yet placed."""
         self._set_small()
         return normalise_characters(_without_page_numbers("".join(self._parts))).strip()
 
@@ -174,7 +174,7 @@ class Words:
 
 
 def characters_in(element: Any) -> int:
-    """Count the characters of the text in an element, without blank space and without a second form of the same."""
+    """Count an element's text characters, without blank space and without alternative forms."""
     name = name_of(element.tag)
     if name in TEXTS:
         return visible(element.text)
@@ -189,12 +189,12 @@ def visible(text: str | None) -> int:
 
 
 def alternative(element: Any) -> Any:
-    """Return the form that Word shows of content in several: the first, unless only the last has text."""
+    """Return the visible form of alternative content: the first, unless only the last has text."""
     return _measured(element)[0]
 
 
 def _measured(element: Any) -> tuple[Any, int]:
-    """Return the form that Word shows, and its characters, counting each form once."""
+    """Return the visible form and its number of characters; each form is counted only once."""
     first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
     count = 0 if first is None else characters_in(first)
     if count or fallback is None:
@@ -210,7 +210,7 @@ class Story:
         self, styles: Styles, numbering: Numbering, *, related: Callable[[str], Any], language: str = ""
     ) -> None:
         self.notes = Notes()
-        #: By place; `tally` is that of the part being written.
+        #: By place; `tally` belongs to the part being written.
         self.tallies = {"text": Tally(), "margins": Tally(), "notes": Tally()}
         self.tally = self.tallies["text"]
         self.sections: list[Any] = []
@@ -228,14 +228,14 @@ class Story:
         self.referred: set[tuple[str, str]] = set()
 
     def add_notes(self, kind: str, root: Any, form: str | None) -> None:
-        """Take the part of the footnotes or endnotes; `form` is that of their numbers, "" if these begin anew."""
+        """Add the footnotes or endnotes part; `form` is the number form, "" if the numbers restart."""
         for element in () if root is None else root:
             if value(element, "type") in (None, "normal"):
                 self.notes_of[kind, value(element, "id") or ""] = element
         self._forms[kind] = self._forms[kind] if form is None else form
 
     def lines(self, root: Any, place: str = "") -> list[Line]:
-        """Write a part or an element in it, for example a text box. `place` names a tally; "" keeps the present one."""
+        """Write a part, or an element such as a text box. `place` names a tally; "" keeps the current tally."""
         before = self._fields, self._is_margin, self.tally
         self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)
         self.tally = self.tallies[place] if place else self.tally
@@ -277,13 +277,13 @@ class Story:
                 self.tally.inserted += 1
 
     def _end(self, flow: Flow) -> None:
-        """Write a paragraph that nothing follows to go on."""
+        """Write a carried paragraph which no other paragraph continues."""
         if flow.carried is not None:
             words, flow.carried = flow.carried, None
             self._write(words, 0, "", flow)
 
     def _content_of(self, control: Any) -> Any:
-        """Return a content control's content; None for a placeholder."""
+        """Return a content control's content, or `None` for a placeholder."""
         content = child(control, "w:sdtContent")
         if content is not None and is_on(child(child(control, "w:sdtPr"), "w:showingPlcHdr")):
             self.tally.leave("placeholder", content)
@@ -500,7 +500,7 @@ class Story:
             words.refer(small(mark), text)
 
     def _drawing(self, element: Any, words: Words, size: tuple[int, int]) -> None:
-        """Write the text boxes of a drawing below the paragraph, and count its pictures."""
+        """Write a drawing's text boxes below the paragraph, and count its pictures."""
         for part in element:
             name = name_of(part.tag)
             if name == "w:txbxContent":
@@ -529,7 +529,7 @@ class Story:
                 self._drawing(part, words, size)
 
     def _diagram(self, link: str, words: Words) -> None:
-        """Write the texts of a diagram (SmartArt) below the paragraph."""
+        """Write a diagram's texts (SmartArt) below the paragraph."""
         root = self._related(link) if self.tally is self.tallies["text"] else None
         if root is None:
             self.tally.diagrams.add(link)
@@ -563,7 +563,7 @@ class Story:
                     text = ""
                 elif merged is not None and value(merged) != "restart":
                     text = above.get(place, "")
-                    # Text in a continued cell is not shown; without a cell above it is.
+                    # Text in a continued cell is hidden; without a cell above, it is visible.
                     if place in above:
                         self.tally.leave("merged", cell)
                     else:
@@ -613,7 +613,7 @@ class Story:
         return flow.lines
 
     def _cell_text(self, cell: Any, below: list[Line]) -> str:
-        """Return the text of a cell on one line; a table in it as words, or below the table if it is long."""
+        """Return a cell's text on one line; a table inside is written as words, or below if long."""
         parts: list[str] = []
         for lines, is_table in self._pieces(cell):
             if not is_table:
@@ -625,7 +625,7 @@ class Story:
         return self.notes.in_place(" ".join(" ".join(parts).split()))
 
     def _pieces(self, cell: Any) -> Any:
-        """Yield the content of a cell: lines of text, and lines of each table."""
+        """Yield a cell's content: lines of text, and the lines of each table."""
         flow = Flow()
         for element in cell:
             if name_of(element.tag) == "w:tcPr":
@@ -642,7 +642,7 @@ class Story:
 
 
 def cells_in(row: Any) -> Any:
-    """Yield the cells of a row, also those in content controls."""
+    """Yield a row's cells, including cells in content controls."""
     for element in row:
         name = name_of(element.tag)
         if name == "w:tc":
@@ -656,13 +656,13 @@ def cells_in(row: Any) -> Any:
 
 
 def is_placeholder(cell: Any) -> bool:
-    """Return whether a cell is the content of a control that only asks for some."""
+    """Whether a cell is a content control which only asks for input."""
     around = cell.getparent().getparent()
     return name_of(around.tag) == "w:sdt" and is_on(child(child(around, "w:sdtPr"), "w:showingPlcHdr"))
 
 
 def is_layout(rows: list[Any]) -> bool:
-    """Return whether a table only arranges the page: one column, or one row with tables or several paragraphs."""
+    """Whether a table only arranges the page: one column, or one row with tables or several paragraphs."""
     widths = [len(list(cells_in(row))) for row in rows]
     if max(widths, default=0) <= 1:
         return True
@@ -675,7 +675,7 @@ def is_layout(rows: list[Any]) -> bool:
 
 
 def is_custom_mark(element: Any) -> bool:
-    """Return whether an element is a reference to a note with a mark of its own."""
+    """Whether an element refers to a note with a custom mark."""
     if name_of(element.tag) not in ("w:footnoteReference", "w:endnoteReference"):
         return False
     return (value(element, "customMarkFollows") or "0").lower() in ("1", "true", "on")
@@ -693,7 +693,7 @@ def _size(extent: Any) -> tuple[int, int]:
 
 
 def _without_page_numbers(text: str) -> str:
-    """Leave out pieces of a header that are a page number: "Page 3 of 12"."""
+    """Remove header pieces which are a page number: "Page 3 of 12"."""
     if PAGE_NUMBER not in text:
         return text
     pieces = re.split(r"\t| {2,}|\n", text)
@@ -706,7 +706,7 @@ def _without_page_numbers(text: str) -> str:
 
 
 def _form_value(data: Any) -> str:
-    """Return what a field of an old form shows without a result."""
+    """Return the visible value of a legacy form field without a result."""
     box = child(data, "w:checkBox")
     if box is not None:
         checked = child(box, "w:checked")
@@ -721,7 +721,7 @@ def _form_value(data: Any) -> str:
 
 
 def _shown_by(closed: Field) -> str:
-    """Return what a field without a result shows."""
+    """Return the visible text of a field without a result."""
     if found := MACRO_BUTTON.fullmatch(closed.instruction):
         return found[1].strip()
     if found := SYMBOL_FIELD.match(closed.instruction):

@@ -1,4 +1,4 @@
-"""Tell how Word shows a run and what a paragraph is, by its own properties and by styles with all they are based on."""
+"""Determine a run's look and a paragraph's role from its properties, its style and all base styles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rag.ingestion.loaders.word.package import child, is_on, name_of, number, value
 
-#: Names of heading styles that set no outline level. Word writes "heading 1" in every language, others do not.
+#: Names of heading styles without an outline level. Word writes "heading 1" in every language, other programs do not.
 HEADING = re.compile(
     r"(?:heading|제목|überschrift|kop|titre|título|titolo|nagłówek|başlık|見出し|标题|標題|заголовок) ?([1-9])$",
     re.IGNORECASE,
@@ -16,9 +16,9 @@ HEADING = re.compile(
 TITLES = frozenset({"title", "제목", "titel", "titre", "título", "titolo", "tytuł"})
 #: Properties that a paragraph's and a run's style turn over when both have them (ISO 29500-1, 17.7.3).
 TOGGLES = ("vanish", "strike")
-#: A style is based on others at most so often.
+#: The longest chain of base styles.
 DEEPEST = 30
-#: In half-points: text moved by less is in its line.
+#: In half-points: text moved by less stays in its line.
 LEAST_MOVED = 4
 
 
@@ -35,7 +35,7 @@ class Look:
 
 @dataclass
 class Style:
-    """The properties that a style has or inherits."""
+    """A style's properties, including inherited properties."""
 
     name: str = ""
     run: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Styles:
         self._found: dict[str, Style] = {}
         self._looks: dict[tuple[Any, ...], Look] = {}
         self.default_paragraph = ""
-        #: Of the text, in two letters; empty when no style says so.
+        #: The text's language, in two letters; "" if no style sets it.
         self.language = ""
         self._defaults: dict[str, Any] = {}
         for element in () if root is None else root:
@@ -125,7 +125,7 @@ class Styles:
         )
 
     def heading_level(self, properties: Any, style: Style) -> int:
-        """Return the level of a heading from 1, also for the document's title; 0 for text."""
+        """Return a heading's level from 1, also for the document's title; 0 for text."""
         outline = number(child(properties, "w:outlineLvl"))
         if outline is None:
             outline = style.outline
@@ -139,14 +139,14 @@ class Styles:
 
 
 def _position(half_points: int) -> str:
-    """Return the position of text moved up or down by hand, as LibreOffice writes raised text."""
+    """Return the position of text moved up or down by hand, like LibreOffice writes raised text."""
     if abs(half_points) < LEAST_MOVED:
         return ""
     return "superscript" if half_points > 0 else "subscript"
 
 
 def run_properties(properties: Any) -> dict[str, Any]:
-    """Return the run's properties that matter for reading."""
+    """Return the run's properties relevant for reading."""
     found: dict[str, Any] = {}
     for element in () if properties is None else properties:
         name = name_of(element.tag)

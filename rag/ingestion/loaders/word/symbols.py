@@ -1,4 +1,4 @@
-"""Name the characters of Word's symbol fonts, whose letters are drawn as signs."""
+"""Name the characters in Word's symbol fonts, which draw letters as signs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WINGDINGS_2 = {
     0x20: " ", 0x4F: "✗", 0x50: "✓", 0x51: "☒", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0x96: "•", 0x97: "●", 0xA3: "☐",
 }  # fmt: skip
 FONTS = {"symbol": SYMBOL, "wingdings": WINGDINGS, "wingdings 2": WINGDINGS_2}
-#: Where Word keeps the letters of symbol fonts among Unicode's.
+#: The Unicode range in which Word stores letters from symbol fonts.
 PRIVATE = re.compile("[\uf000-\uf0ff]")
 
 
@@ -46,7 +46,7 @@ def symbol(code: int, font: str) -> str:
 
 
 def shown(text: str, font: str) -> str:
-    """Return a text as a font draws it."""
+    """Return a text as drawn by a font."""
     if font in FONTS:
         return "".join(symbol(ord(letter), font) for letter in text)
     return PRIVATE.sub(lambda found: symbol(ord(found[0]), font) or found[0], text)
