@@ -122,7 +122,7 @@ NARRATIVE = ("chunking_method", ("narrative", "auto"))
 MARKDOWN = ("chunking_method", ("markdown", "auto"))
 #: Settings whose override is the default if it is 0 or empty. Earlier versions stored such overrides.
 ZERO_IS_DEFAULT = ("professional_", "narrative_", "markdown_", "separators", "chunking_by_type")
-#: A limit, and the larger limit above it.
+#: A limit, and the larger limit above.
 CHUNK_LIMITS = (
     ("narrative_soft_tokens", "narrative_hard_tokens"),
     ("narrative_target_tokens", "narrative_soft_tokens"),

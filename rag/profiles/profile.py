@@ -47,16 +47,16 @@ class Profile(BaseModel):
     description: str
     #: A board holds posts, which come from a table and carry dates, pins and attachments.
     content: Literal["documents", "posts"] = "documents"
-    #: Readers for the profile's own content, by media type: `module:class` names a
+    #: Readers for the profile's special content, by media type: `module:class` names a
     #: `rag.ingestion.reading.ContentReader`.
     readers: Mapping[str, str] = {}
     #: Collections with the reference documents for `/api/reference-documents` and opinions.
     holds_references: bool = False
-    #: Answers are given as a person, named in the settings.
+    #: Whether the profile answers as a person, named in the settings.
     is_personal: bool = False
     #: What `/api/rag/chat` adds to its answers.
     api_extras: tuple[Literal["follow_ups", "source_names"], ...] = ()
-    #: Whether paid models may be called; False once a budget is spent.
+    #: Whether paid models may be called; false after a budget is spent.
     spends: bool = True
 
     chunking: Chunking = Chunking()
@@ -109,7 +109,7 @@ class Profile(BaseModel):
         return made
 
     def differences(self, other: Profile) -> dict[str, tuple[Any, Any]]:
-        """Return each setting that differs, with this profile's value and the other's."""
+        """Return each different setting, with this profile's value and the other's."""
         pairs = {name: (self.value(name), other.value(name)) for name in SETTINGS}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
@@ -130,7 +130,7 @@ class Profile(BaseModel):
         return embedder_default
 
     def contradiction(self) -> str:
-        """Return a sentence about settings that contradict each other, or ""."""
+        """Return a sentence about contradicting settings, or ""."""
         cut, search, ranking = self.chunking, self.search, self.ranking
         candidates = search.top_k * search.candidate_factor
         rules = (
@@ -230,7 +230,7 @@ class Setting:
         }[self.kind]
 
     def has_effect(self, profile: Profile) -> bool:
-        """Tell whether another value would have an effect with this profile."""
+        """Whether a different value would have an effect with this profile."""
         if self.only_with is None:
             return True
         other, values = self.only_with

@@ -1,7 +1,7 @@
 """Build the sample PDFs from the texts beside this file: `python -m rag.samples.build --korean-font NanumGothic.ttf`.
 
-The same texts and font give the same bytes, so a rebuilt PDF differs only where its text does. Needs reportlab
-(tests/requirements.txt) and a Korean TrueType font with its bold in a sibling file (Debian: fonts-nanum).
+The same texts and font give the same bytes, so a rebuilt PDF changes only with its text. Needs reportlab
+(tests/requirements.txt) and a Korean TrueType font with the bold font in a sibling file (Debian: fonts-nanum).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
 
 
 class RuledTable(Flowable):  # type: ignore[misc]
-    """A table with single-line cells, the first row its heading, kept on one page.
+    """A table with single-line cells and a heading row, kept on one page.
 
     Each row is a single text object, so text extraction gives a line per row; reportlab's table ends the line after
     every cell.

@@ -1,7 +1,7 @@
-"""The samples' meaning vectors, so the first start computes none. `build_vectors` beside it makes them.
+"""The samples' meaning vectors, so the first start computes none. `build_vectors` beside this module makes them.
 
-Each is found by a digest of its passage's text. Passages with different text, such as in a collection with other
-settings, are embedded in the background as usual.
+Each vector is found by a digest of its passage's text. Passages with different text, for example in a collection with
+other settings, are embedded in the background.
 """
 
 from __future__ import annotations

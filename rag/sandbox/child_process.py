@@ -26,7 +26,7 @@ from rag.sandbox.enforcement import confine
 
 try:
     import resource
-except ImportError:  # Windows has no such limits; the other side's time limit still applies.
+except ImportError:  # Windows has no limits here; the other side's time limit still applies.
     resource = None  # type: ignore[assignment]
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -147,7 +147,7 @@ def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, st
 
 def limit(kind: str, amount: int, *, most: int | None = None) -> None:
     """Limit a resource of this process; `most` is the ceiling for raising it later."""
-    # macOS refuses some; the others hold
+    # macOS refuses some limits; the rest hold
     with suppress(OSError, ValueError, AttributeError):
         resource.setrlimit(getattr(resource, kind), (amount, amount if most is None else most))
 

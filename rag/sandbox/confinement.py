@@ -39,7 +39,7 @@ PROGRAM_MEMORY_MB = 4096
 MODELS = ("TESSDATA_PREFIX",)
 
 #: System calls which reach nothing outside the process. Files are opened for reading only, and Landlock decides which.
-#: None of the calls makes a socket, a process or a signal, reaches another process's memory, or changes a file. Other
+#: No call here makes a socket, a process or a signal, reaches another process's memory, or changes a file. All other
 #: calls do not exist for the process, whatever kernels add.
 HARMLESS = (
     # memory
@@ -137,9 +137,9 @@ def program_rules(program: Path) -> AccessRules:
 
 
 def bounds_programs() -> str:
-    """Return the means which keeps a program such as Tesseract from other files; "" without any.
+    """Return the means which keeps a program such as Tesseract from other files, or "".
 
-    Such a program must open files itself, so the system call filter cannot prevent it.
+    The program must open files by itself, so the system call filter cannot prevent it.
     """
     if sys.platform == "darwin":
         return "sandbox-exec"
@@ -209,7 +209,7 @@ def confined_program(ready: Confinement, program: str, arguments: Sequence[str])
 
 
 def close_own_memory() -> None:
-    """Hide this process's memory and environment from others with the same account, including its children."""
+    """Hide this process's memory and environment from others with the same account, including children."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(confined.PR_SET_DUMPABLE, 0, 0, 0, 0)
 

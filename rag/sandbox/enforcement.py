@@ -1,8 +1,8 @@
 """Give up every right this process does not need. Run as a program, it does so and becomes another program.
 
-Runs in the process itself, after it has loaded its libraries and before it sees a byte of a file. The application
-prepares the rules (`rag.sandbox.confinement`); this module only enforces them, so it starts quickly. A failed step
-ends the process: it never continues with more rights than intended.
+Runs in the process after its libraries are loaded and before it sees any byte from a file. The application prepares the
+rules (`rag.sandbox.confinement`); this module only enforces them, so it starts quickly. A failed step ends the process:
+it never continues with more rights than intended.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def limit_files() -> None:
         try:
             resource.setrlimit(getattr(resource, kind), (amount, amount))
         except (OSError, ValueError, AttributeError):
-            continue  # macOS refuses some; the others hold.
+            continue  # macOS refuses some limits; the rest hold.
 
 
 def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:

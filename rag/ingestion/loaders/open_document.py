@@ -1,4 +1,4 @@
-"""Open an OpenDocument package (.ods, .odt): its parts as XML trees, and the text of its paragraphs."""
+"""Open an OpenDocument package (.ods, .odt): parts as XML trees, and paragraph texts."""
 
 from __future__ import annotations
 

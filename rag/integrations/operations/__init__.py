@@ -1,1 +1,1 @@
-"""Connect what operators use: storage for backups, more database servers."""
+"""Connect tools for operators: storage for backups, more database servers."""

@@ -198,7 +198,7 @@ class Opinions:
             top_k=top_k,
             options=Options(filters=SearchFilters(metadata=wanted)),
         )
-        # As in the source, the nearest at any distance: the author judges them.
+        # Like in the source, the nearest at any distance: the author judges them.
         found = retrieval.hits[: top_k or profile.search.top_k]
         return FoundReferences(query=query, results=found, notices=retrieval.response.notices)
 
@@ -330,14 +330,14 @@ class Opinions:
         )
 
     def get(self, identity: Identity, opinion_id: UUID) -> Opinion:
-        """Return one of the person's drafts. Raises `NotFound`."""
+        """Return a person's draft. Raises `NotFound`."""
         found = self._find(identity, opinion_id=opinion_id)
         if not found:
             raise NotFound("This draft does not exist, or no longer.")
         return found[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> str:
-        """Delete one of the person's drafts; returns the value for `put_back`. Raises `NotFound`."""
+        """Delete a person's draft; returns the value for `put_back`. Raises `NotFound`."""
         kept = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
         if kept is None:
             raise NotFound("This draft does not exist, or no longer.")

@@ -26,7 +26,7 @@ from rag.types import storable
 POST_TYPE = "application/vnd.hr-assistant.post+json"
 #: The category for posts without a category (source 000).
 FALLBACK_SLUG, FALLBACK_NAME = "general", "일반"
-#: Part of a post's hash. Raise it when posts have to be read in a new way.
+#: Part of a post's hash. Raise it to make posts be read again in a new way.
 READING = "1"
 
 

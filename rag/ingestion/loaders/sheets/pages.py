@@ -291,7 +291,7 @@ def _repeated(cells: Sequence[str | None]) -> list[str]:
 
 
 def _with_ends(cells: Sequence[str]) -> str:
-    """Write a row so that nobody mistakes it for Markdown, whose rows start and end with a bar."""
+    """Write a row which does not start and end with a bar, unlike Markdown rows."""
     said = [cell.replace("|", "/") for cell in cells]
     if not said[0] and not said[-1]:
         said[-1] = "–"

@@ -112,7 +112,7 @@ class Field:
 
 @dataclass
 class Flow:
-    """The lines of a part, and a paragraph whose mark was deleted, so that the next continues it."""
+    """A part's lines, and a paragraph which the next continues because the mark between them was deleted."""
 
     lines: list[Line] = field(default_factory=list)
     carried: Words | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(settings: Settings) -> None:
-    """Refuse numbers that cannot be used."""
+    """Refuse unusable numbers."""
     from rag.integrations.operations.backups.scheduled import ScheduledBackups
 
     ScheduledBackups(settings)

@@ -25,7 +25,7 @@ def measure_ages(parts: Services) -> None:
 
 
 def backup_checks(parts: Services) -> list[Check]:
-    """Check whether automatic backups are made and can be restored; backups of your own Postgres are unknown here."""
+    """Check that automatic backups are made and restorable. Backups of an external Postgres are unknown here."""
     if parts.settings.database_url:
         return []
     backups = ScheduledBackups(parts.settings)

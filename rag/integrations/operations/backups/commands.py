@@ -72,7 +72,7 @@ def try_backup(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def make_key(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Write a key as age-keygen does."""
+    """Write a key in the format of age-keygen."""
     import pyrage
 
     identity = pyrage.x25519.Identity.generate()

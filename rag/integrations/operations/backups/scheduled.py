@@ -1,7 +1,7 @@
 """Back up automatically to a folder or an S3-compatible storage, and try a restore every month.
 
-The names of the backups say when each was made, so any process that works off the queue knows after any restart whether
-the next is due. What the last backup and the last trial brought is kept in the data folder, for `doctor` and metrics.
+The backups' names contain their times, so after any restart any queue worker knows whether the next backup is due. The
+results of the last backup and the last trial are stored in the data folder, for `doctor` and metrics.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ log = logging.getLogger("rag.backups")
 NAME = re.compile(r"hr-assistant-(\d{8}T\d{6})Z\.tar(?:\.age)?")
 TIME = "%Y%m%dT%H%M%S"
 REPORT, LOCK = "backups.json", "backing-up.lock"
-#: However old they are, so many are kept.
+#: The fewest backups kept, whatever their age.
 LEAST_KEPT = 3
 TRIAL_DAYS = 30
-#: Packages whose errors are a storage's.
+#: Packages whose errors come from the storage.
 CLIENTS = ("minio", "urllib3")
 COPIED_BYTES = 2**20
 #: A copy without growth for this long was left by a killed process.
 LEFT_SECONDS = 86_400
 #: For connecting and for each wait on the network.
 S3_TIMEOUT_SECONDS = 60.0
-#: After a failure it is tried again at this interval.
+#: The interval between tries after a failure.
 RETRY = timedelta(hours=1)
 
 
 @dataclass(frozen=True, order=True)
 class StoredBackup:
-    """A backup where backups are stored. `size` is in bytes."""
+    """A stored backup. `size` is in bytes."""
 
     made_at: datetime
     name: str
@@ -59,7 +59,7 @@ class StoredBackup:
 
 @dataclass(frozen=True, kw_only=True)
 class BackupRun:
-    """What a backup or a trial brought; `error` is empty when it worked."""
+    """The result of a backup or trial; `error` is empty on success."""
 
     at: datetime
     name: str = ""
@@ -76,7 +76,7 @@ class Place(Protocol):
         """Return the names of the stored files with their sizes in bytes."""
 
     def store(self, path: Path, name: str) -> None:
-        """Store a file: whole under its name, or not at all."""
+        """Store a file completely under its name, or not at all."""
 
     def fetch(self, name: str, path: Path) -> None:
         """Write a stored file to a path."""
@@ -162,12 +162,12 @@ class S3Place:
 
 @contextmanager
 def _said(place: str) -> Iterator[None]:
-    """Raise `SettingsError` for errors of a storage place."""
+    """Convert a storage place's errors to `SettingsError`."""
     try:
         yield
     except RagError:
         raise
-    except Exception as exc:  # of a file system, of the network or of the storage
+    except Exception as exc:  # from a file system, the network or the storage
         if not isinstance(exc, OSError | ValueError) and type(exc).__module__.partition(".")[0] not in CLIENTS:
             raise
         reason = getattr(exc, "strerror", None) or getattr(exc, "message", None) or str(exc)
@@ -177,7 +177,7 @@ def _said(place: str) -> Iterator[None]:
 
 
 def _above_zero(settings: Settings, name: str) -> float:
-    """Return a setting as a number above 0. Raises `SettingsError`."""
+    """Read a setting as a number above 0. Raises `SettingsError`."""
     text = settings.variable(name)
     with suppress(ValueError):
         if 0 < (found := float(text)) < math.inf:
@@ -186,7 +186,7 @@ def _above_zero(settings: Settings, name: str) -> float:
 
 
 class ScheduledBackups:
-    """Makes, keeps and tries the backups that the settings ask for."""
+    """Makes, keeps and tries the backups configured in the settings."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._settings = settings
@@ -213,18 +213,18 @@ class ScheduledBackups:
         return sorted(found, reverse=True)
 
     def last(self) -> tuple[BackupRun | None, BackupRun | None]:
-        """Return what the last backup and the last trial brought."""
+        """Return the results of the last backup and the last trial."""
         kept = self._read()
         return kept.get("backup"), kept.get("trial")
 
     def ages(self) -> dict[str, float]:
-        """Return the seconds since the last backup and the last trial that worked; infinity where there is none."""
+        """Return the seconds since the last successful backup and trial; infinity if there is none."""
         kept, now = self._read(), self._clock()
         worked = {kind: kept.get(f"{kind}_that_worked") for kind in ("backup", "trial")}
         return {kind: (now - one.at).total_seconds() if one else math.inf for kind, one in worked.items()}
 
     def run_due(self) -> None:
-        """Make a backup if one is due, then try one if that is due. A failure is stored, logged and tried again."""
+        """Make a backup if due, then try a backup if due. A failure is stored, logged and tried again."""
         if not self.is_on or not self._busy.acquire(blocking=False):
             return
         try:
@@ -241,11 +241,11 @@ class ScheduledBackups:
             self._busy.release()
 
     def make(self) -> BackupRun:
-        """Make a backup now and delete those that are too old. Raises `SettingsError` when that fails."""
+        """Make a backup now and delete expired backups. Raises `SettingsError` on failure."""
         return self._now("backup", self._back_up)
 
     def try_newest(self) -> BackupRun:
-        """Restore the newest backup into a folder that is removed at once. Raises `SettingsError` when that fails."""
+        """Restore the newest backup into a folder which is removed at once. Raises `SettingsError` on failure."""
         return self._now("trial", self._try)
 
     def shared_erasures(self) -> Sequence[Erasure]:
@@ -261,7 +261,7 @@ class ScheduledBackups:
             return read_register(path)
 
     def share_erasures(self) -> None:
-        """Store the register of the data folder beside the backups, with what is there already."""
+        """Store the data folder's register beside the backups, merged with the register already there."""
         if not self.is_on:
             return
         known = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]
@@ -273,7 +273,7 @@ class ScheduledBackups:
             self._place().store(path, SHARED_REGISTER)
 
     def trouble(self) -> str:
-        """Return what an operator should know, as a sentence; empty when all is well."""
+        """Return a sentence for the operator about a problem, or "" if all is well."""
         backup, trial = self.last()
         if backup is None:
             return "None was made yet. The first is made a minute after the application starts."

@@ -1,12 +1,12 @@
-"""Read at standbys: servers that replay the primary's log and answer read-only transactions.
+"""Read from standbys: servers which replay the primary's log and answer read-only transactions.
 
-Search results are never stale. Each transaction that publishes, changes or deletes something adds one to the tenant's
-count in `tenant_changes` at its commit. Before a search, the count is read from the primary, one row by its key; the
-search at the standby first reads its own count in the same snapshot. If that is lower, or the standby does not answer,
-the search runs at the primary (`Database.read`). Conversations are read in the same way, by a count per person
-(`history_changes`). Figures over time may be some seconds old.
+Search results are never stale. Each transaction which publishes, changes or deletes something adds 1 to the tenant's
+count in `tenant_changes` at commit. Before a search, the count is read from the primary, a single row by key; the
+search at the standby first reads the standby's count in the same snapshot. If the standby's count is lower, or the
+standby does not answer, the search runs at the primary (`Database.read`). Conversations are read in the same way, by a
+count per person (`history_changes`). Figures over time may be some seconds old.
 
-Streaming and promotion are Postgres' own (docs/scaling.md, Standbys).
+Postgres itself does streaming and promotion (docs/scaling.md, Standbys).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from rag.storage.database import Database, ReadOutcome
 log = logging.getLogger("rag.storage.database")
 
 LOOK_SECONDS = 1.0
-#: A standby behind by more answers nothing.
+#: A standby lagging more than this answers nothing.
 MOST_LAG_SECONDS = 10.0
-#: Positions of the primary that are remembered: a standby behind the oldest is left out anyway.
+#: The primary's remembered positions; a standby behind the oldest is excluded anyway.
 REMEMBERED = int(4 * MOST_LAG_SECONDS / LOOK_SECONDS)
 
 NOT_CHECKED = N_("It has not been checked yet.")
@@ -57,11 +57,11 @@ class Standby:
     #: Host and port, for `doctor` and the metrics.
     name: str
     database: Database
-    #: The reason for leaving it out; "" while it answers.
+    #: The reason for excluding the standby, or "" while it answers.
     trouble: str = NOT_CHECKED
     lag_seconds: float = math.inf
     reads: int = 0
-    #: Reads at the primary because this server had not replayed a change of the tenant.
+    #: Reads sent to the primary because this server had not yet replayed a change by the tenant.
     behind: int = 0
 
     @property
@@ -87,7 +87,7 @@ class Standbys:
         self._thread = Thread(target=self._watch, name="standbys", daemon=True)
 
     def open(self) -> None:
-        """Connect to the servers that answer, and keep trying the rest."""
+        """Connect to the servers which answer, and keep trying the rest."""
         for standby in self.all:
             standby.database.open(wait=False)
         self.look()
@@ -100,7 +100,7 @@ class Standbys:
             standby.database.close()
 
     def next(self) -> Standby | None:
-        """Return the next usable standby, else None."""
+        """Return the next usable standby, or `None`."""
         usable = [standby for standby in self.all if standby.is_usable]
         if not usable:
             return None
@@ -161,7 +161,7 @@ def connect(primary: Database, addresses: Sequence[str]) -> Standbys:
 def read_addresses(text: str) -> list[str]:
     """Split a list of addresses at spaces, lines or commas.
 
-    A comma between the hosts of one address stays: no `postgres` follows it.
+    A comma between the hosts in an address stays, because no `postgres` follows it.
     """
     return [part for part in text.replace(",postgres", " postgres").split() if part]
 
