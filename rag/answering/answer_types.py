@@ -38,7 +38,7 @@ _NUMBER_WORDS = (
     r"|oito|dez|metade|dw(?:a|ie)|trzy|cztery|pięć|sześć|siedem|osiem|dziewięć|dziesięć|połow\w+"
     r"|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|yarım|yarısı"
 )
-#: Also articles, or different words in some languages: "on leave", "due date".
+#: Number words which are also articles, or words in another language: "on leave", "due date".
 _ARTICLES_OR_NUMBERS = (
     r"one|een|één|ein(?:e[nmrs]?)?|une?|un[ao]?|dos|due|sei|sept|sete|set|uma?|jed(?:en|na|no)|bir|on"
 )

@@ -135,7 +135,7 @@ LESS_ALIKE = 0.06
 #: Lowest score, relative to the anchor, without a model of meaning: for a sentence from the asker's place to come
 #: first, and for sentences from different places to be named.
 LEAST_OF_ANOTHER_PLACE = 0.7
-#: A foreign-language sentence must score this much higher than the place's next sentence.
+#: A foreign-language sentence must score this many times as much as the place's next sentence.
 STANDS_OUT = 1.2
 #: Sentences from the asker's place to compare with the best.
 MOST_OF_OWN_PLACE = 8
@@ -180,7 +180,7 @@ TO_A_MODEL = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
     re.IGNORECASE,
 )
-#: Openings of an example for a rule.
+#: Words which introduce an example.
 EXAMPLE = re.compile(
     r"(?:for (?:instance|example)|e\.g\.|zum beispiel|z\. ?b\.|bijvoorbeeld|par exemple|por ejemplo|per esempio"
     r"|por exemplo|na przykład|np\.|örneğin|예를 들|例えば|たとえば|例如|比如|على سبيل المثال"

@@ -1,7 +1,7 @@
 """Check by rules, without a model, whether the cited passages support a sentence.
 
 Figures are compared in any language. Dates, names, content words and negations are compared only if sentence and
-passage share a language, because a translation shares none. Undecidable sentences count as supported: a wrong mark
+passage share a language, because a translation shares no words. Undecidable sentences count as supported: a wrong mark
 costs more trust than a missing mark.
 """
 

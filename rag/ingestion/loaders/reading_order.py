@@ -27,8 +27,8 @@ GUTTER, PARAGRAPH, SECTION = 0.8, 0.9, 3.0
 FEWEST_LINES, SHORTEST_LINE = 3, LONGEST_CELL * 0.7
 
 
-#: Wide letters; and the smallest distance of two other letters with a space between them, in the model's columns, and
-#: how much it exceeds the line's usual distance.
+#: Wide letters; and the smallest distance of two other letters with a space between them, in the model's columns: in
+#: total, and in addition to the line's usual distance.
 WIDE, LEAST_DISTANCE, MORE_THAN_USUAL = frozenset("mwMW@%—"), 5, 2
 #: From this letter on, scripts have no spaces between words.
 UNSPACED = "\u2e80"

@@ -86,7 +86,7 @@ class Sheet:
                 yield ON_SHEET.format(name=self.name, remark=remark)
 
     def drop_covered(self) -> None:
-        """Drop the cells below a merged cell, because only its first cell is visible."""
+        """Drop the cells covered by a merged cell, because only its first cell is visible."""
         for span in self.merged:
             rows = range(span.top, span.bottom + 1)
             for row in rows if len(rows) < len(self.rows) else [row for row in self.rows if row in rows]:

@@ -44,7 +44,7 @@ PAGE_NUMBER = "\ufdd2"
 WIDEST = 63
 #: A longer cell over several rows is written only in its first row.
 LONGEST_REPEATED = 500
-#: The most characters of a table inside a cell written within the row; a longer table is written below.
+#: The longest table in a cell to write within the row, in characters; a longer table is written below.
 LONGEST_NESTED = 1500
 #: A longer paragraph is no heading, whatever its style.
 LONGEST_HEADING = 300
