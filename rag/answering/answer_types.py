@@ -133,7 +133,7 @@ class AnswerType:
     """A kind of fact, with patterns for questions and for sentences."""
 
     name: str
-    #: Patterns, also for headings above such sentences; compiled with the first question, not at the start.
+    #: Patterns. Headings above answers may match too. Compiled with the first question, not at the start.
     asked_pattern: str
     held_pattern: str
     headed_pattern: str = ""
@@ -309,7 +309,7 @@ _COUNT_IN_HEADING = re.compile(rf"\b{_COUNT}\b|{_COUNTED}", re.IGNORECASE)
 
 
 def counts_in(heading: str, question: str) -> bool:
-    """Return whether a heading names a length of time, "Interview — 2 hours", which is not in the question."""
+    """Whether a heading names a length of time missing in the question: "Interview — 2 hours"."""
     said = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
     return any(count not in question.casefold() for count in said)
 

@@ -1,8 +1,8 @@
-"""Whether a sentence is about the people, the period and the letter that a question asks about.
+"""Check whether a sentence is about the people, period and letter in the question.
 
-A rule for young workers does not answer "How long is the daily rest?" while there is a rule for everybody, hours a
-week do not answer "how many a day", and the row of band A does not answer for band B. `applicability.toml` has the
-words, in all languages of the product.
+A rule for young workers does not answer "How long is the daily rest?" if there is a rule for everybody, hours a week do
+not answer "how many a day", and the row for band A does not answer for band B. `applicability.toml` has the words, in
+all the product's languages.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def letters_asked(question: str) -> frozenset[tuple[str, str]]:
 
 
 def has_letter(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> bool | None:
-    """Whether a sentence names the letter asked for; None without a letter, or with several.
+    """Whether a sentence names the requested letter; `None` without a letter, or with several.
 
     `above` are headings and heads. `any_word` compares letters alone, across languages.
     """

@@ -220,7 +220,7 @@ class CallRecords:
             return {}
 
     def days_of_invalid(self, document_ids: Iterable[UUID]) -> Mapping[UUID, tuple[bool, date]]:
-        """Return which documents are over and which have not begun; {} while the database is unavailable."""
+        """Return the expired documents and the documents not yet valid; empty while the database is unavailable."""
         try:
             return self._chat_logs.days_of_invalid(self._tenant_id, list(document_ids))
         except DatabaseUnavailable:

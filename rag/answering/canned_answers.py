@@ -91,7 +91,7 @@ NEWER_VERSION = {
     "ar": "هذا هو الإصدار {version} من «{title}». يسري إصدار أحدث اعتبارًا من {day}.",
     "tr": "Bu, “{title}” belgesinin {version}. sürümüdür. Daha yeni bir sürüm {day} tarihinden itibaren geçerlidir.",
 }
-#: The version that is valid today, if a question names a coming day and no other version begins by then.
+#: Used if a question names a coming day and today's version is still valid then.
 STILL_VALID = {
     "en": "This is version {version} of “{title}”. No other version kept here begins by {day}.",
     "nl": "Dit is versie {version} van “{title}”. Geen andere hier bewaarde versie begint uiterlijk op {day}.",
@@ -377,7 +377,7 @@ NAMES = {
 
 
 def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
-    """Say in the asker's language which other languages the quotations are in; empty when they are in none."""
+    """Name the other languages of the quotations, in the asker's language; "" without other languages."""
     own = language.split("-")[0].lower()
     names = dict(zip(NAMED, NAMES.get(own, NAMES["en"]).split(), strict=True))
     found = list(dict.fromkeys(languages))

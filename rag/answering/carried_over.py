@@ -1,8 +1,8 @@
 """Complete a follow-up from the conversation: with the subject, and with the plan, place, person and number.
 
 "And for managers?" after "What is the hotel limit for staff?" asks for the hotel limit for managers. Each language has
-its rules (`follow_ups.toml`): how follow-ups begin, and which phrases replace each other. The documents' titles tell
-the plans apart.
+rules (`follow_ups.toml`): how follow-ups start, and which phrases replace each other. The documents' titles distinguish
+the plans.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from rag.text.number_words import number_words
 FOLLOW_UP_TERMS = 3
 #: The same limit for scripts without spaces, with several terms (pairs of letters) per word.
 UNSPACED_TERMS = 6
-#: Characters read of each question.
+#: Characters read from each question.
 SHORT_CHARACTERS = 400
-#: Written without spaces between words.
+#: Languages written without spaces between words.
 UNSPACED = frozenset({"ko", "ja", "zh"})
 #: Kinds of phrases: a later phrase replaces an earlier phrase of the same kind.
 PHRASES = ("for", "in", "after", "with")
 #: Capitalised words within a sentence; in German only after "in" and "bei".
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)*")
 _GERMAN_NAME = re.compile(r"(?<=\b[iI]n )[A-ZÀ-Þ][\w-]+|(?<=\b[bB]ei )[A-ZÀ-Þ][\w-]+")
-#: They count nothing.
+#: Number words which are no amounts here.
 _NO_AMOUNTS = frozenset({"second", "third", "fourth", "fifth", "twice"})
 #: "There" and "it" without a reference: "Is there a limit?", "is it possible to …".
 _EXPLETIVE = re.compile(
@@ -102,7 +102,7 @@ def carry_over(
 
 
 def leans_on_history(question: str, language: str) -> bool:
-    """Tell whether a question may depend on the conversation."""
+    """Whether a question may depend on the conversation."""
     most = UNSPACED_TERMS if language in UNSPACED else FOLLOW_UP_TERMS
     return points_to_history(question, language) or len(_terms(question, language)) <= most
 
@@ -220,7 +220,7 @@ def _unit(number: re.Match[str]) -> str:
 
 
 def _is_in_place_of(said: str, phrase: str, wordings: _Wordings) -> bool:
-    """Tell whether a phrase replaces an earlier phrase: "after" a year replaces "after"; "managers", "for staff"."""
+    """Whether a phrase replaces an earlier phrase: "after" a year replaces "after"; "managers", "for staff"."""
     kinds = {_kind(said, wordings), _kind(phrase, wordings)}
     return len(kinds) == 1 or kinds == {"", "for"}
 
@@ -232,7 +232,7 @@ def _kind(phrase: str, wordings: _Wordings) -> str:
 
 
 def _is_name(said: str, language: str) -> bool:
-    """Tell whether a phrase is only a name: "Leeds?". German nouns all look like names."""
+    """Whether a phrase is only a name: "Leeds?". German nouns all look like names."""
     return language != "de" and bool(re.fullmatch(r"(?:[A-ZÀ-Þ][\w-]+\s*){1,3}[?？]?", said))
 
 
@@ -249,7 +249,7 @@ def _says_it(said: str, wordings: _Wordings) -> bool:
 
 
 def _is_about_a_place(said: str, wordings: _Wordings) -> bool:
-    """Tell whether a question points only to a place."""
+    """Whether a question points only to a place."""
     return wordings.there.search(_EXPLETIVE.sub(" ", said)) is not None and not _says_it(said, wordings)
 
 

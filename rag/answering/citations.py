@@ -39,7 +39,7 @@ SHOWN_MARKER = re.compile(r"\[(\d+)\]")
 SHOWN_GROUP = re.compile(r"(?:\[\d+\]\s?)+")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 LIST_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s")
-#: A quotation of an answer.
+#: A quotation in an answer.
 QUOTED = re.compile(r"“([^”]+)”")
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
 #: Shorter words say little about a sentence's subject.
@@ -81,7 +81,7 @@ class CitationFilter:
     def finish(self) -> str:
         """Return the text held back when the stream ended."""
         held, self._held = self._held, ""
-        # An opened bracket with nothing but a number is a marker the text broke off in.
+        # An open bracket with only a number is an incomplete marker at the end of the text.
         return re.sub(r"(?<![ \t])[ \t]*+[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, held)).rstrip(" \t")
 
     def _renumber(self, match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from rag.errors import Saturated
 from rag.monitoring import metrics
 from rag.settings import Settings
 
-#: From this share of the places on the process is no longer ready for more people: before anybody waits.
+#: From this share of used slots on, the process is no longer ready for more people, before anybody waits.
 READY_SHARE = 0.9
 #: Seconds between checks whether a waiting question was stopped.
 LOOK_SECONDS = 0.25
@@ -37,12 +37,12 @@ class AnswerSlot:
             pass
 
     def end(self) -> None:
-        """Give the place to the next one in the line, or leave the line. Harmless a second time."""
+        """Give the slot to the next question in line, or leave the line. Harmless when repeated."""
         self._turns.end(self)
 
 
 class Turns:
-    """Gives out the places. Thread-safe."""
+    """Assigns the slots. Thread-safe."""
 
     def __init__(self, settings: Callable[[], Settings]) -> None:
         self._settings = settings
@@ -66,7 +66,7 @@ class Turns:
 
     @property
     def has_room(self) -> bool:
-        """Tell whether more people may be sent here; false before the first of them has to wait."""
+        """Whether this process is ready for more people; false before anybody has to wait."""
         most = self._settings().answers_under_way
         return not most or len(self._held) < READY_SHARE * most
 
@@ -78,7 +78,7 @@ class Turns:
                 tell(self._line.index(turn))
 
     def end(self, turn: AnswerSlot) -> None:
-        """Take back a place."""
+        """Release a slot or a place in the line."""
         with self._lock:
             if turn in self._line:
                 self._line.remove(turn)

@@ -29,7 +29,7 @@ class StepEvent:
 
 @dataclass(frozen=True)
 class ContextEvent:
-    """The passages found, from which the answer is about to be written."""
+    """The passages found, before the answer is written from them."""
 
     context: ContextResponse
 
@@ -65,7 +65,7 @@ class DoneEvent:
 
     outcome: Outcome
     state: MessageState
-    #: Sentences for the reader: why the answer did not end well, then which steps were skipped.
+    #: Sentences for the reader: the reason for a bad end, then skipped steps.
     notices: tuple[str, ...] = ()
     #: US dollars, or `None` if a call had no known price.
     cost: Decimal | None

@@ -104,8 +104,8 @@ HEADED_VALUE = 1.15
 OTHER_TYPE_VALUE = 0.8
 #: Factor for a different language than the named country's, because the rule belongs to a different branch.
 OTHER_BRANCH_VALUE = 0.6
-#: The passage nowhere names the question's subject, and a different passage does. From 0.3 to 0.6 the same quotations
-#: come first.
+#: Factor for a passage which never names the question's subject while a different passage does. From 0.3 to 0.6 the
+#: same quotations come first.
 OTHER_SUBJECT_VALUE = 0.6
 #: Gain for a sentence with all words from a follow-up; factor for a sentence with names foreign to the conversation;
 #: share of the best sentence's words required from further quotations.
@@ -118,7 +118,7 @@ WITHDRAWN = re.compile(
     r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
     re.IGNORECASE,
 )
-#: The question's figure is inside a row's range, or outside: "up to 2 years" for somebody with six.
+#: Factors for a row whose range includes or excludes the question's figure: "up to 2 years" for somebody with six.
 INSIDE_VALUE, OUTSIDE_VALUE = 2.5, 0.5
 #: Factor for a sentence which only says where to find the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
@@ -129,8 +129,8 @@ NEXT_PASSAGE = 0.92
 MOST_COMPARED = 16
 #: Further sentences compared for each part of a question.
 MORE_COMPARED = 6
-#: A quotation from a further document may have this much less cosine by meaning than the first. Branches' rules on the
-#: same thing in three languages have up to 0.046 less, sentences on something else in their documents from 0.086.
+#: How much lower a further document's cosine may be than the first quotation's. Branches' rules on the same subject in
+#: three languages are up to 0.046 lower, sentences on other subjects in their documents at least 0.086.
 LESS_ALIKE = 0.06
 #: Lowest score, relative to the anchor, without a model of meaning: for a sentence from the asker's place to come
 #: first, and for sentences from different places to be named.
@@ -175,7 +175,7 @@ WITHIN_EXPRESSION = 1
 #: Characters used to detect a passage's language.
 LANGUAGE_CHARACTERS = 400
 
-#: Written for a model and not for employees.
+#: Text written for a model, not for employees.
 TO_A_MODEL = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
     re.IGNORECASE,
@@ -193,7 +193,7 @@ EXAMPLE = re.compile(
 #: Names by spelling: "PerksPlus", "eBike"; in languages with lower-case nouns also "Northwind" inside a sentence.
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
-#: Asks for a place, for which a link is an answer.
+#: Asks for a place; a link is an answer.
 ASKS_WHERE = re.compile(
     r"\b(?:where|link|url|website|site|form|page|waar|pagina|formulier|wo|seite|formular|où|lien|formulaire|dónde|enlace"
     r"|formulario|dove|modulo|onde|formulário|gdzie|strona|formularz|nerede|sayfa)\b|어디|링크|どこ|リンク|哪|链接|أين|رابط",
@@ -238,7 +238,7 @@ class MeantPart(NamedTuple):
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a question: the terms, and the points by meaning for each sentence."""
+    """A part of a question: its terms, and each sentence's points by meaning."""
 
     terms: frozenset[str]
     meaning: dict[CandidateSentence, float]
@@ -605,9 +605,9 @@ def _of_what_is_named(
     citations: Sequence[Citation],
     language: str,
 ) -> list[CandidateSentence]:
-    """Leave out documents without the question's names, if the best sentence's document has one.
+    """Drop documents without the question's names, if the best sentence's document has a name.
 
-    The benefits guide's amount a year says nothing about PerksPlus, nor the handbook's about the folder "France".
+    The yearly amount in the benefits guide does not apply to PerksPlus, nor the handbook's to the folder "France".
     """
     names = _names(question, language).union(*(c.folder & asked for c in ranked))
     if not names:
@@ -654,7 +654,7 @@ def _said_near(candidate: CandidateSentence) -> frozenset[str]:
 
 
 def _names(question: str, language: str) -> frozenset[str]:
-    """Return the terms of a question's names: words with a capital inside, or at their beginning within a sentence."""
+    """Return the terms of names in a question: words with a capital inside, or capitalised inside a sentence."""
     pattern = NAME if language == "de" else NAME_OR_CAPITAL
     return frozenset(term for name in pattern.findall(question) for term in tokenize(name, language))
 
@@ -692,7 +692,7 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
 
 
 def likeness_by(embedder: Embedder) -> Similarities:
-    """Return how alike sentences are to questions in meaning; all alike where the model does not answer."""
+    """Return a comparison of sentences with questions by meaning; all equal if the model does not answer."""
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
         try:
@@ -721,7 +721,7 @@ def _remembering(compare: Similarities) -> Similarities:
 
 
 def _without_place(compare: Similarities) -> Similarities:
-    """Compare questions without the country they name: the folder says it, and sentences do not."""
+    """Compare questions without the country they name, because the folder names it and sentences do not."""
     return lambda questions, sentences: compare([without_place(question) for question in questions], sentences)
 
 
@@ -843,7 +843,7 @@ def _candidates(
     heads_of_rows = " ".join(cell for table in tables if table.heads for cell in table.heads.cells)
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
-    # Across languages a short sentence is compared better with its heading (docs/measurements/answering.md, "Replies").
+    # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
     headed = bare_heading(heading) if spoken != language else ""
     is_listed = False
     example_block = -1
@@ -964,7 +964,7 @@ def _terms_said(
 
 
 def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
-    """Whether the terms of an expression are near each other in a text: "pay" and "working days" say no "pay day"."""
+    """Whether an expression's terms are close together in a text: "pay" and "working days" are no "pay day"."""
     if not wanted <= frozenset(terms):
         return False
     width = len(wanted) + WITHIN_EXPRESSION
@@ -1055,7 +1055,7 @@ def _score(
     candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
 ) -> float:
     """`named` are the question's terms in the document title which holds most of them."""
-    # The subject in the document's title says no more in a sentence than in the title.
+    # A subject named in the document's title adds nothing in a sentence.
     said = candidate.terms | candidate.heading
     torn = frozenset().union(*(expression for expression in subjects if not expression <= said))
     own = _weight(weights, _own(candidate, weights))

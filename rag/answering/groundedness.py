@@ -297,7 +297,7 @@ def _capitalised(text: str) -> list[list[str]]:
             runs.append([])
         if is_name:
             runs[-1].append(word)
-        # The article goes for the whole run.
+        # An article applies to the whole run.
         before = before if before in _ARTICLES and is_next and word[:1].isupper() else word.lower()
         end = match.end()
     return [run for run in runs if len(run) > 1]

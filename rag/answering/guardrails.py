@@ -42,7 +42,7 @@ class CheckedClaim:
 
 
 class Repetition:
-    """Tells when a text goes round in circles."""
+    """Detects a text which repeats itself."""
 
     def __init__(self) -> None:
         self._pending = ""

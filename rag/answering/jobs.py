@@ -99,7 +99,7 @@ class LiveAnswers:
         self._answers: dict[UUID, LiveAnswer] = {}
         #: Answers about to start, by person.
         self._beginning: Counter[Owner] = Counter()
-        #: How many are being written here.
+        #: How many answers are being written here.
         self._under_way = 0
         #: How many answers have no text yet.
         self._without_text = 0
@@ -274,7 +274,7 @@ class LiveAnswers:
         Calling the yielded function releases the place earlier; the caller must hold the lock.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
-        # A key asks for several people.
+        # An API key asks for several people.
         most = settings.answers_at_once if identity.is_person else settings.key_answers_at_once
         with self._lock:
             under_way = sum(live.owner == owner and not live.is_done for live in self._answers.values())
@@ -350,7 +350,7 @@ class LiveAnswers:
 
     @property
     def has_room(self) -> bool:
-        """Tell whether more people may be sent to this process; false before the first of them has to wait."""
+        """Whether this process is ready for more people; false before anybody has to wait."""
         return self._turns.has_room
 
     @property

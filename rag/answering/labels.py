@@ -12,7 +12,7 @@ SHORT_ID = 8
 
 
 class Labels(Mapping[Option, str], Generic[Option]):
-    """Labels by option, no two equal. `of` is for `format_func`: it has a label for deleted options too."""
+    """Distinct labels by option. `of` is for `format_func`: it has a label for deleted options too."""
 
     def __init__(self, labels: Mapping[Option, str], gone: str) -> None:
         self._labels = dict(labels)

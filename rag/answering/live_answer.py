@@ -43,7 +43,7 @@ class Progress(NamedTuple):
     text: str
     #: How often the text was withdrawn and started again.
     restarts: int
-    #: Whether it is final.
+    #: Whether the text is final.
     is_written: bool
 
 
@@ -68,7 +68,7 @@ class LiveAnswer:
         #: Tenant and account; the answer is shown to nobody else.
         self.owner = owner
         self.text = ""
-        #: How often the text was withdrawn and begun again.
+        #: How often the text was withdrawn and started again.
         self.restarts = 0
         self.steps: list[StepEvent] = []
         #: The passages found; set only in the writing process, after the search.
@@ -77,7 +77,7 @@ class LiveAnswer:
         self.kind: CitationKind = "cited"
         self.state = MessageState.STREAMING
         self.outcome: Outcome | None = None
-        #: Sentences for the reader: why it did not end well, then which steps were skipped.
+        #: Sentences for the reader: the reason for a bad end, then skipped steps.
         self.notices: tuple[str, ...] = ()
         self.follow_ups: tuple[str, ...] = ()
         #: Tells the writer to stop. Pages call `stop`.
@@ -178,9 +178,9 @@ class LiveAnswer:
 
     @contextmanager
     def heard_by(self, listener: Callable[[], None], *, with_steps: bool = True) -> Iterator[None]:
-        """Have `listener` called after every change, from the writer's thread: for followers that have no thread.
+        """Call `listener` after every change, from the writer's thread, for followers without a thread.
 
-        Without `with_steps` only changes of the text and the end count: each call wakes the event loop.
+        Without `with_steps`, only changes to the text and the end count, because each call wakes the event loop.
         """
         heard = (listener, with_steps)
         self._listeners.append(heard)
@@ -251,7 +251,7 @@ class LiveAnswer:
             self.notice = notice
 
     def set_done(self) -> None:
-        """Tell the watchers about the end, after storing: they read the stored answer."""
+        """Tell the watchers about the end, after the answer was stored, because they read the stored answer."""
         with self._changed:
             if not self._done.is_set():
                 self._ended = time.monotonic()

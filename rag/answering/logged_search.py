@@ -93,7 +93,7 @@ class Searches:
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
         """Embed texts for a program; a paid call is logged under the first text.
 
-        Raises `ProviderError`s, and `BudgetSpent` where a paid call may not be made.
+        Raises `ProviderError`s, and `BudgetSpent` if paid calls are not allowed.
         """
         if not embedder.is_paid:
             return generate_embeddings_batch(texts, embedder=embedder)

@@ -1,8 +1,8 @@
 """Answer a question: route → rewrite → retrieve → write → check citations → suggest → log, in this order.
 
-The last event is always `DoneEvent`. By then every paid call is in the ledger, and the question's row in the log is
-closed with its outcome, also if the reader leaves and the generator is closed half-way. No database connection is held
-while a model writes.
+The last event is always `DoneEvent`. By then every paid call is in the ledger, and the question's log row is closed
+with its outcome, even if the reader leaves and the generator is closed early. No database connection is held while a
+model writes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write quotations out: sentences with what they need around them, and the document and section each is from."""
+"""Write quotations: sentences with the context they need, each with its document and section."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag.text.spans import PATH_SEPARATOR
 from rag.types import Citation
 
 LONGEST_SENTENCE = 420
-#: Items quoted of a list.
+#: The most items quoted from a list.
 LONGEST_LIST = 8
 #: The most steps quoted from a list for a question how to do something, and their characters.
 MOST_STEPS, LONGEST_STEPS = 10, 700
@@ -33,7 +33,7 @@ WITHIN_NAMES = re.compile(
     r".|of|and|the|for|von|und|der|die|das|des|für|van|en|het|voor|de|du|la|le|les|et|pour|del|los|para|di|della|per|da|do"
     r"|dos|dla"
 )
-#: Words by which a denial differs: "may not", "ne … pas".
+#: The most words of a denial: "may not", "ne … pas".
 MOST_OF_DENIAL = 2
 #: Limits the previous sentence, by words at the start of a sentence or anywhere inside.
 EXCEPTION = re.compile(
@@ -69,20 +69,20 @@ class Quotes:
     is_about: bool = True
     #: A reference instead of an answer, "see section 5.2": passage number and section number.
     points_to: tuple[int, str] | None = None
-    #: Measured on the first quotation.
+    #: Signals measured on the first quotation.
     signals: ReplySignals | None = None
     #: The passage number and the text of the best sentence.
     best: tuple[int, str] = (0, "")
     #: Terms in the best sentence and the heading above.
     said: frozenset[str] = frozenset()
-    #: Whether the first is from a document of the asker's place, and other places have different rules.
+    #: Whether the first quotation is from a document for the asker's place, and other places have different rules.
     is_own_place: bool = False
-    #: Numbers of further documents' passages on the same question, with different figures and not quoted.
+    #: Numbers of passages not quoted, from further documents on the same question with different figures.
     also: tuple[int, ...] = ()
 
     #: Whether the question has several parts.
     has_parts: bool = False
-    #: Whether sentences of two documents are the same but for a figure, a name or a denial.
+    #: Whether sentences in two documents differ only in a figure, a name or a denial.
     is_disagreed: bool = False
 
     @property
@@ -97,7 +97,7 @@ class Quotes:
 
     @property
     def answers(self) -> bool:
-        """Whether they may be called an answer; else they are the closest that was found."""
+        """Whether the quotations count as an answer, rather than as the closest passages."""
         return self.is_of_type and self.is_about
 
 
@@ -122,7 +122,7 @@ class CandidateSentence:
     under: frozenset[str] = frozenset()
     #: The paragraph's number in the passage.
     block: int = 0
-    #: The heading to compare by meaning together with the text; empty within a language.
+    #: The heading compared by meaning together with the text; "" within the same language.
     headed: str = ""
     #: Terms in `title` from the folder.
     folder: frozenset[str] = frozenset()
@@ -244,15 +244,15 @@ def _of_other_documents(
 
 
 def _have_other_figures(one: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences say the same with other figures."""
+    """Whether two sentences say the same with different figures."""
     is_other = bool(one.figures) and bool(other.figures) and one.figures != other.figures
     return is_other and _share_words(one, other)
 
 
 def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
-    """Tell whether two sentences are the same but for a name, figure or few words ("HR is Ann", "HR is Bob"), or "not".
+    """Whether two sentences differ only in a name, figure or few words ("HR is Ann", "HR is Bob"), or in "not".
 
-    Sentences that differ at two places are on different things, as "Interns get 8 days" and "Managers get 18 days".
+    Sentences which differ at two places have different subjects: "Interns get 8 days" and "Managers get 18 days".
     """
     words, others = tokens(one.text), tokens(other.text)
     matched = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
@@ -322,7 +322,7 @@ def bare_heading(heading: str) -> str:
 
 
 def _source(citation: Citation, heading: str, day: str) -> str:
-    """Return the names of document, folder and section, and the date: other branches and plans have other rules."""
+    """Return the names of document, folder and section, and the date: branches and plans have different rules."""
     apart = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
     title = f"{citation.title} ({apart})" if apart else citation.title
     # A page's heading is often contained in its title: "Leave : Notices".

@@ -58,7 +58,7 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
 
 
 def is_unnamed(quotes: Quotes, context: ContextResponse) -> bool:
-    """Tell whether the first quotation is from a document that does not mention the company or country in question."""
+    """Whether the first quotation's document does not mention the company or country in the question."""
     return any(c.number == quotes.numbers[0] and c.chunk_id in context.unnamed for c in context.citations)
 
 
@@ -80,9 +80,9 @@ def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
 def _may_come_first(
     of_place: tuple[ContextResponse, Quotes | None], as_found: tuple[ContextResponse, Quotes | None]
 ) -> bool:
-    """Tell whether quotations from documents of the asker's place come first.
+    """Whether quotations from documents for the asker's place come first.
 
-    In the question's language, some evidence is enough. In another language, they have to answer, unless quotations
+    In the question's language, some evidence is enough. In a different language, they must answer, unless quotations
     from other places answer.
     """
     context, quotes = of_place
@@ -96,7 +96,7 @@ def _may_come_first(
 
 
 def quote(state: AnswerState, reason: dict[str, str]) -> Iterator[TextEvent]:
-    """Answer with sentences of the passages. `reason` says, by language, why no model wrote the answer."""
+    """Answer with sentences from the passages. `reason` explains, by language, why no model wrote the answer."""
     found, quotes = quotes_of(state, state.context) if state.context is not None else (None, None)
     if found is None or quotes is None:
         yield from say_not_found(state)
@@ -131,7 +131,7 @@ def quote(state: AnswerState, reason: dict[str, str]) -> Iterator[TextEvent]:
 
 
 def say_not_found(state: AnswerState) -> Iterator[TextEvent]:
-    """Say that the documents do not answer, and show the nearest passages if there are any."""
+    """Say that the documents do not answer, and show the nearest passages, if any."""
     state.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
     state.show_nearest()
     yield from state.show(phrase(NOTHING_FOUND if state.citations else NOTHING_NEAR, state.answer_language))
@@ -151,7 +151,7 @@ def _opening(
     is_perhaps: bool,
     is_since: bool,
 ) -> str:
-    """Return the sentences before the quotations: how sure they are, why no model wrote, and which rule comes first."""
+    """Return the sentences before the quotations: how sure they are, why no model wrote, which rule comes first."""
     language = state.answer_language
     sentences = [phrase(reason, language)]
     if is_perhaps:
@@ -179,7 +179,7 @@ def _since(
 
 @working()
 def quotes_of(state: AnswerState, context: ContextResponse) -> tuple[ContextResponse, Quotes | None]:
-    """Return the sentences to quote and their context, which includes the section that a sentence refers to."""
+    """Return the sentences to quote and their context, including the section a sentence refers to."""
     if context.own_place is not None:
         of_place = _quotes_from(state, context, context.own_place.documents)
         as_found = _quotes_from(state, context.own_place.as_found)

@@ -67,9 +67,9 @@ def range_in(text: str) -> Range | None:
 
 
 def holds(row: str, figures: Iterable[str]) -> bool | None:
-    """Whether the range in a row's first cell includes a figure from the question; None without a range or figure.
+    """Whether the range in a row's first cell includes a figure from the question; `None` without range or figure.
 
-    A cell may also be a bare number; other bare numbers do not speak against the row.
+    A cell may be a bare number; a different bare number does not exclude the row.
     """
     name = row.partition(" — ")[0][:LONGEST_NAME].strip()
     numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(_NUMBER, figure)]

@@ -1,4 +1,4 @@
-"""Word notices for their readers: operators read about keys and settings, everybody else reads the consequence."""
+"""Word notices for their readers: operators read about keys and settings, everybody else about the consequence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOR_EVERYBODY = {
 
 
 def why_failed(error: ProviderError, provider: str) -> str:
-    """Return the sentence of an error. Sentences about a key or a quota name the provider."""
+    """Return an error's sentence. Sentences about a key or a quota name the provider."""
     sentence = str(error)
     if sentence == str(ProviderKeyRejected()):
         return KEY_REJECTED.format(provider=provider_name(provider))

@@ -1,4 +1,4 @@
-"""Find the passages to answer from: with the conversation, and for short questions without it too."""
+"""Find the passages to answer from, with the conversation, and for short questions also without it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ LEAST_CONTEXT_TOKENS = 200
 def retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
     """Find the passages to answer from.
 
-    A short question may follow the conversation or begin a new subject. It is searched both ways, and the passages with
-    the better quotations are returned.
+    A short question may follow the conversation or start a new subject. The search runs both ways and returns the
+    passages with the better quotations.
     """
     together = _retrieve(state, asked)
     carried, details = state.carried, state.details

@@ -20,7 +20,7 @@ from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 
 def route(state: AnswerState) -> RouteReply | None:
-    """Return the reply to small talk or to a question about whole documents; None if the question needs a search."""
+    """Return the reply to small talk or to a question about whole documents, or `None` if a search is needed."""
     if not state.profile.answer.own_replies:
         return None
     router = Router(
@@ -73,7 +73,7 @@ def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
 
 
 def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
-    """Have the model word a comparison or a list. An unusable text is replaced by quotations."""
+    """Let the model word a comparison or a list. An unusable text is replaced by quotations."""
     filtered = CitationFilter([citation.number for citation in context.citations])
     rules = route_rules(reply.task, state.answer_language)
     asked = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)

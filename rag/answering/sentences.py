@@ -1,4 +1,4 @@
-"""Split a passage into units that can be quoted: sentences, list items, table rows and headings."""
+"""Split a passage into quotable units: sentences, list items, table rows and headings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ABBREVIATIONS = re.compile(
     r"|d\.w\.z|o\.a|m\.b\.t|z\.b|bzw|ca|usw|evtl|ggf|zzgl|inkl|exkl|mind|abs|lit|ziff|vgl|sog|bspw|std|d\.h|u\.a|i\.d\.r"
     r"|p\.a|p\.ej|pág|env|\w)"
 )
-#: The months, which go on in a date after the number of a day: "the 31. Dezember", "1. april".
+#: Months, which continue a date after the day's number: "the 31. Dezember", "1. april".
 MONTH = re.compile(
     r"(?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[czs]|styc|lut|kwie|czerw|lip|sierp|wrze|paź|list|grud)",
     re.IGNORECASE,
@@ -121,7 +121,7 @@ LEADS = re.compile(
     r"|참[고조]|따[른릅]|정한다|参照|参[见阅]|見て|定める|规定|انظر|راجع",
     re.IGNORECASE,
 )
-#: A sentence or clause with more words or characters beside the reference says something itself.
+#: A sentence or clause with more words or characters beside the reference has its own content.
 LONGEST_POINTING = (12, 120)
 LEAST_CLAUSE = 5
 
@@ -223,7 +223,7 @@ def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
         return True
     if ends(text) or units[index].kind == "item":
         return False
-    # "Hotline: 7700" and "Reception, extension 12" say something; "Your costs: Copayments" names the section twice.
+    # "Hotline: 7700" and "Reception, extension 12" have content; "Your costs: Copayments" names the section twice.
     bare = SECTION_NUMBER.sub("", text)
     if folded(bare.rpartition(":")[2]) in names:
         return True

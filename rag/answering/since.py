@@ -1,7 +1,7 @@
-"""Say since when a rule holds: find the first version with the rule, and name the first day of this version.
+"""Find since when a rule holds: find the first version with the rule, and name this version's first day.
 
-A version has the rule if the sentence in the same place has the figures of the question, or without figures the same
-words. A sentence with a day is quoted unchanged.
+A version has the rule if the sentence at the same place has the question's figures, or without figures the same words.
+A sentence with a day is quoted unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rag.storage.database import Database
 from rag.text.language_detection import detect_language
 from rag.types import Citation, ContextResponse, DocumentChunk, Question, SearchFilters
 
-#: The least likeness (0–100) of letters, without figures, for two sentences in the same place; and for two sentences
+#: Lowest likeness of letters (0–100, without figures) for two sentences at the same place; and for two sentences
 #: without figures to be the same rule.
 SAME_PLACE, SAME_WORDS = 55.0, 90.0
 #: A short sentence with a first day, up to this many words, is about the whole document: "Valid from 1 March 2024".
@@ -81,10 +81,10 @@ def since_reply(
     asked: str,
     language: str,
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Return since when the best quotation holds.
+    """Find since when the best quotation holds.
 
     "own words" means the quotations name the day, "not said" means no version has the rule. `asked` is the question
-    without "since when", and `language` the language of the reply.
+    without "since when", and `language` the reply's language.
     """
     number, sentence = quotes.best
     citation = next(c for c in context.citations if c.number == number)

@@ -42,7 +42,7 @@ class Parts:
     settings: Settings
     #: Returns why this person may not spend more, or "".
     stop_spending: Callable[[Identity], str] = lambda _identity: ""
-    #: Tells whether a budget limits this person.
+    #: Whether a budget limits this person.
     has_budget: Callable[[Identity], bool] = lambda _identity: False
 
 
@@ -64,7 +64,7 @@ class AnswerState:
     text: str = ""
     outcome: Outcome = Outcome.ANSWERED
     state: MessageState = MessageState.COMPLETE
-    #: Why the answer did not end well: a sentence, or "".
+    #: Why the answer ended badly: a sentence, or "".
     reason: str = ""
     #: Sentences about skipped steps.
     asides: list[str] = field(default_factory=list)
@@ -159,7 +159,7 @@ class AnswerState:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences for the reader: why the answer did not end well, skipped steps, documents not valid today."""
+        """Sentences for the reader: the reason for a bad end, skipped steps, documents not valid today."""
         is_narrowed = bool(self.question.document_ids) or not self.question.filters.is_empty
         chosen = ONLY_CHOSEN if is_narrowed and self.outcome is Outcome.NO_CONTEXT else ""
         return tuple(filter(None, (self.reason, chosen, *self.asides, *self.warnings)))

@@ -22,7 +22,7 @@ MAXIMUM_CHARACTERS = 120
 TIMEOUT_SECONDS = 5.0
 #: The suggestions are shown only when complete, so their stream is read seldom.
 READ_EVERY_SECONDS = 0.25
-#: More is not needed to find a next question, and every character is paid for.
+#: More text is not needed for next questions, and every character is paid for.
 CONTEXT_CHARACTERS = 6000
 
 

@@ -228,7 +228,7 @@ def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilt
 
 
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
-    """Return the trouble if it is a reason to withdraw the text; repetition always is."""
+    """Return the trouble if it justifies withdrawing the text; repetition always does."""
     return trouble if trouble == "repeats" or state.profile.answer.withdraw_unsupported else None
 
 
@@ -258,7 +258,7 @@ def _withdraw(state: AnswerState, trouble: Trouble, asked: WholeDocumentsCall | 
 
 
 def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: bool, received: str) -> None:
-    """Set the outcome from how the stream ended. Raises `ProviderAnswerInvalid` for an empty reply."""
+    """Set the outcome according to the end of the stream. Raises `ProviderAnswerInvalid` for an empty reply."""
     reason = completed.finish_reason if completed else ""
     if completed is not None and completed.is_prompt_cut:
         state.asides.append(PROMPT_CUT)

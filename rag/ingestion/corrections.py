@@ -1,7 +1,7 @@
 """Correct the text of pages, and keep the corrections through new readings and new files.
 
-A correction is bound to the text read from a page, by its fingerprint. Every version with this text gets it.
-Saving makes a new version, in which unchanged passages keep their vectors and tags.
+A correction is bound by fingerprint to the text read from a page, and every version with this text gets it. Saving
+makes a new version, in which unchanged passages keep their vectors and tags.
 """
 
 from __future__ import annotations
@@ -339,12 +339,12 @@ def usable(text: str) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Return the hash by which a change to a text is noticed."""
+    """Return a hash to detect changes to a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_hash(text: str) -> str:
-    """Return the hash by which a page is recognised in a new reading. Blank space does not count."""
+    """Return a hash to recognise a page in a new reading. Blank space does not count."""
     return fingerprint(" ".join(text.split()))
 
 
@@ -368,7 +368,7 @@ def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> d
             found.setdefault(correction.page, correction)
     for correction in moved:
         numbers = [number for number, known in hashes.items() if known == correction.read_hash]
-        # All blank pages are alike.
+        # All blank pages have the same hash.
         if len(numbers) == 1 and correction.read_hash != read_hash(""):
             found.setdefault(numbers[0], correction)
     return found
@@ -384,9 +384,9 @@ def of_page(
 
 
 def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> list[PageCorrection]:
-    """Return the corrections without a place, because the page is read differently now.
+    """Return the corrections without a place, because the page now has different text.
 
-    Left out are corrections followed by a newer correction for the same page number.
+    Corrections followed by a newer correction for the same page number are left out.
     """
     holding = placed([c for c in latest if c.is_latest], pages)
     ids = {correction.id for correction in holding.values()}

@@ -28,7 +28,7 @@ from rag.storage.collections import find_collections
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
-#: An administrator has to solve these outside the product; jobs wait, however long that takes.
+#: Errors an administrator must solve outside the product; jobs wait as long as needed.
 WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
 #: Errors worth a later retry: the document itself is fine.
 TEMPORARY = (
@@ -154,13 +154,13 @@ def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> 
 
 
 def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
-    """Return the tenant's own prices."""
+    """Return the tenant's prices."""
     with database.transaction(tenant_id) as connection:
         return read_prices(connection)
 
 
 def require_active(connection: Connection) -> None:
-    """Raise `TenantSuspended` when the transaction's tenant is."""
+    """Raise `TenantSuspended` if the transaction's tenant is suspended."""
     found = connection.execute(queries["is_suspended"]).fetchone()
     if found and found[0]:
         raise TenantSuspended

@@ -78,7 +78,7 @@ def find_documents(
 def find_pages(
     database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
 ) -> list[DocumentPage]:
-    """Find the pages of a document with their text, in their order: at most `limit`, after the first `offset`."""
+    """Find a document's pages with their text, in order: at most `limit`, after the first `offset`."""
     part = {"document_id": document_id, "limit": limit, "offset": offset}
     return database.fetch_all(who, "find_pages", DocumentPage, **part)
 
@@ -186,7 +186,7 @@ def add_bare_chunks(connection: Connection, document: Document, chunks: Sequence
 def set_vectors(
     connection: Connection, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, embedding_model: str
 ) -> None:
-    """Give stored chunks their vectors, shape (chunks, dimensions), within the caller's transaction."""
+    """Store vectors, shape (chunks, dimensions), for stored chunks within the caller's transaction."""
     columns = {
         "document_id": document.id,
         "embedding_model": embedding_model,
@@ -199,7 +199,7 @@ def set_vectors(
 def keep_embedded(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Return the indexes of chunks stored with their vector already, and remove all other rows."""
+    """Return the indexes of chunks already stored with a vector, and remove all other rows."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     stored = connection.execute(queries["embedded_chunks"], parameters).fetchall()
     wanted = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
@@ -256,14 +256,14 @@ def request_file_removal(connection: Connection, tenant_id: str, file_paths: Seq
 
 
 class FileRemovals:
-    """Removes the files asked for. Thread-safe; several processes may try the same file."""
+    """Removes the requested files. Thread-safe; several processes may try the same file."""
 
     def __init__(self, database: Database, files: Originals) -> None:
         self._database = database
         self._files = files
 
     def run(self, tenant_id: str) -> int:
-        """Remove every file asked for. Returns how many could not be removed and wait for the next try."""
+        """Remove every requested file. Returns how many could not be removed and wait for the next try."""
         with self._database.transaction(tenant_id) as connection:
             waiting = [row[0] for row in connection.execute(queries["waiting_file_removals"]).fetchall()]
         return sum(not self._remove(tenant_id, file_path) for file_path in waiting)

@@ -126,7 +126,7 @@ def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[
 
 
 def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:
-    """Tell an admin which passages have no vector; "" when all have."""
+    """Tell an admin which passages have no vector; "" if all have vectors."""
     if not chunks:
         return ""
     pages = sorted({chunk.first_page for chunk in chunks})

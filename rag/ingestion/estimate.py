@@ -85,7 +85,7 @@ def find_correction(
 
 
 def costs_money(estimate: Mapping[str, Any] | None) -> bool:
-    """Return whether a stored estimate is above zero; an unknown price may be."""
+    """Whether a stored estimate may be above zero; an unknown price counts."""
     total = (estimate or {}).get("total", "0")
     return total is None or Decimal(str(total)) != 0
 

@@ -63,7 +63,7 @@ class TenantSlots:
         self.taken: Counter[str] = Counter()
 
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
-        """Return the tenants that may not begin a job now; None if no tenant may.
+        """Return the tenants which may not start a job now, or `None` if no tenant may.
 
         Any tenant may take a place. When all are taken, the spare place opens for tenants without a place, because slow
         documents from a single tenant must not delay the rest.

@@ -45,7 +45,7 @@ LEAST_PART = 80
 HEADING_CHARACTERS = 70
 _PIECE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _HEADING = re.compile(r"\w[^|]*[^\s.!?。！？,;:|]\s*\n\s*")
-#: How long a collection's turn lasts, in seconds.
+#: The length of a collection's turn, in seconds.
 TURN_SECONDS = 30.0
 #: The engine ends after this many seconds without a passage; until then the next document may arrive.
 IDLE_SECONDS = 60.0

@@ -248,7 +248,7 @@ def expected_embedding(provider: str, model: str, texts: Sequence[str]) -> Usage
 
 Item = TypeVar("Item")
 Result: TypeAlias = tuple[Item, Value | None, BaseException | None]
-#: How often the consumer may decide to stop waiting.
+#: Seconds between chances for the consumer to stop waiting.
 TICK_SECONDS = 0.1
 
 

@@ -86,7 +86,7 @@ STARTS_BEFORE_ISOLATION = 6
 
 
 class IngestionPipeline:
-    """Takes documents through their steps. Thread-safe; one worker at a time works on a document."""
+    """Takes documents through their steps. Thread-safe; only one worker at a time works on a document."""
 
     def __init__(
         self,
@@ -163,8 +163,8 @@ class IngestionPipeline:
     def _process(self, tenant_id: str, document_id: UUID) -> None:
         """Take a confirmed document to the search index; do nothing in any other state.
 
-        When the provider refuses the tags because of the key or the credit, the document is published without them and
-        the step stays pending; the error raised then has `details["is_searchable"]`.
+        If the provider refuses the tags because of the key or the credit, the document is published without tags and
+        the step stays pending; the raised error then has `details["is_searchable"]`.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status != DocumentStatus.PROCESSING:
@@ -250,7 +250,7 @@ class IngestionPipeline:
             questions = self._suggest_step.run(job, sections, join_pages(pages))
         except TEMPORARY:
             raise
-        except Exception:  # a document is no worse without them
+        except Exception:  # a document is fine without suggestions
             log.exception("No questions could be suggested about document %s", document_id)
             questions = []
         # Questions in other languages are made on a reader's first visit.
@@ -278,7 +278,7 @@ class IngestionPipeline:
         spans: Sequence[tuple[int, int]] | None,
         embedder: Embedder,
     ) -> list[Chunk]:
-        """Split the text, with the same result on every run; when splitting costs money, the spans are stored."""
+        """Split the text, with the same result on every run; if splitting costs money, the spans are stored."""
         tenant_id, method = job.document.tenant_id, job.document.chunking_method
         is_paid = method == "semantic" and embedder.is_paid
         if spans is not None:
@@ -302,19 +302,19 @@ class IngestionPipeline:
                     with self._database.transaction(tenant_id) as connection:
                         connection.execute(queries["note_chunk_spans"], stored)
                         connection.execute(queries["forget_sentence_vectors"], job.key)
-        if facts := facts_of(chunks):  # searches are narrowed by them
+        if facts := facts_of(chunks):  # search filters use them
             self._database.execute(tenant_id, "note_metadata", **job.key, metadata=Jsonb(facts), message=None)
         return chunks
 
     def _tag(self, job: DocumentJob, pages: Sequence[Page]) -> tuple[str, ProviderError | None]:
-        """Tag document and chunks; return a sentence for the admin, and the error where key or money is refused."""
+        """Tag document and chunks; return a sentence for the admin, and the error if key or money is refused."""
         try:
             return self._tag_step.run(job, pages), None
         except WAITED_FOR as exc:
             exc.details["is_searchable"] = True
             return TAGS_WAIT, exc
 
-    # Who runs them
+    # For the runners
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
         """Take a document through its remaining steps, until it is done or waits for an administrator.
@@ -413,7 +413,7 @@ class IngestionPipeline:
             document_id, attached = known, []
         result = self.process_stored(tenant_id, document_id)
         for each in attached:
-            with suppress(DocumentError, ProviderError):  # it stays listed as failed
+            with suppress(DocumentError, ProviderError):  # the document stays listed as failed
                 self.process_stored(tenant_id, each)
         return result
 
@@ -425,7 +425,7 @@ class IngestionPipeline:
                 self._database.execute(tenant_id, "confirm_document", document_id=document_id)
                 self._process(tenant_id, document_id)
             except RagError as exc:
-                # A worker adds the tags once the key or the credit is there; the document can be found without them.
+                # A worker adds the tags when the key or credit is there; the document is searchable without them.
                 if not exc.details.get("is_searchable"):
                     self.mark_failed(tenant_id, document_id, str(exc))
                     raise
@@ -477,7 +477,7 @@ class IngestionPipeline:
         self._isolated_runs.interrupt()
 
     def resume(self) -> None:
-        """Work again after `interrupt`."""
+        """Resume work after `interrupt`."""
         self.control.resume()
 
     def close(self) -> None:

@@ -260,7 +260,7 @@ NEEDS_PARENT = {
     "ja": re.compile(r"(?:申請(?:方法|手続き?|期限)?|対象者?|日数|期間|期限|手続き?)"),
     "zh": re.compile(r"(?:申请(?:流程|方法)?|适用对象|天数|期限|流程)"),
 }
-#: Headings that nobody asks about.
+#: Headings nobody asks about.
 EMPTY = re.compile(
     r"(table of )?contents|index|introduction|overview|summary|conclusion|appendix.*|annex.*|references|preface"
     r"|summary of .*|additional information.*|covered services|important .* information|important information"

@@ -38,7 +38,7 @@ from rag.providers.retry import retry_after
 from rag.settings.providers import provider_name, provider_spec
 from rag.storage.database import ENTER, WORKER, Database, entering, queries
 
-# procrastinate is imported by the worker's thread: who only adds to the queue does without it.
+# Only the worker's thread imports procrastinate; code which only adds to the queue does not need it.
 if TYPE_CHECKING:
     from procrastinate import App, JobContext, PsycopgConnector
     from procrastinate.manager import JobManager
@@ -57,7 +57,7 @@ DOCUMENTS_AT_ONCE = 2
 #: Waits before each retry if a provider is down or sends unusable answers; after the last retry the document fails.
 #: While a key is refused or the credit is used up, the last wait repeats indefinitely.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
-#: How often to look for jobs besides notifications, and behind a pooler in transaction mode, which passes none on.
+#: Seconds between checks for jobs besides notifications, and behind a pooler in transaction mode, which forwards none.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
 #: Seconds the worker waits for an unavailable database before it ends, to start again later.
@@ -190,7 +190,7 @@ class Queue:
         return self._thread is not None and self._thread.is_alive()
 
     def wait_until_idle(self, timeout_seconds: float = 60.0) -> bool:
-        """Wait until no job is left. Returns False when there still is one after the time given."""
+        """Wait until all jobs are done. Returns `False` if a job is left after the given time."""
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
             if self._database.fetch_value(WORKER, "waiting_jobs") == 0:
@@ -442,7 +442,7 @@ class Queue:
             raise FilesLeft
 
     def _wait(self, key: str, error: ProviderError) -> float:
-        """Return the seconds before the next try: growing, and never less than the provider asked for."""
+        """Return the seconds before the next try: growing, and at least as long as the provider asked for."""
         step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 

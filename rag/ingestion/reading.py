@@ -46,7 +46,7 @@ from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, S
 
 #: Formats whose pages may be pictures.
 TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
-#: Progress is written at most this often, in seconds.
+#: The shortest time between progress updates, in seconds.
 PROGRESS_SECONDS = 0.3
 #: A shorter text, in characters, is too short to detect its language by statistics.
 SHORT_TEXT = 400
@@ -107,7 +107,7 @@ class ReadStep:
             if (reader := self._readers.get(document.mime_type)) is not None:
                 extracted = reader.load(job, content, on_page=report_progress)
             elif document.mime_type == EXPORT_TYPE:
-                extracted = read_passages(content)  # written by us at the import
+                extracted = read_passages(content)  # written by our import
             else:
                 extracted = self._sandbox.load(
                     content,
@@ -180,7 +180,7 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Choose the pages for text recognition; also return a sentence if it was wanted but is not available."""
+        """Choose the pages for text recognition; also return a sentence if it is needed but not available."""
         if not may_be_pictures(document):
             return [], ""
         pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type
@@ -191,12 +191,12 @@ class ReadStep:
 
 
 def may_be_pictures(document: Document) -> bool:
-    """Return whether a document has pages to draw, which may be pictures."""
+    """Whether a document has pages to draw, which may be pictures."""
     return document.mime_type in TYPES_WITH_PAGES
 
 
 def unready_message(document: Document, pages: Sequence[Page]) -> str:
-    """Say why a document cannot be searched."""
+    """Explain why a document cannot be searched."""
     is_picture = document.mime_type in PICTURE_TYPES and not all_blank(pages)
     return IS_PICTURE if is_picture else no_text_message(pages)
 
@@ -227,7 +227,7 @@ def estimate_document(
     recognition: Usage | None = None,
 ) -> dict[str, Any]:
     """Estimate the cost of processing pages, for storage."""
-    # Chunks by topic are known only after paying for them; the method `smart` gives about as many.
+    # Chunks by topic are known only after paying for them; the method `smart` gives about the same number.
     wanted = job.document.chunking_method
     method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
     chunks = chunk_document(
@@ -291,7 +291,7 @@ class RecogniseStep:
     ) -> tuple[Sequence[Page], tuple[Section, ...]]:
         """Return the pages with their text, and the sections at their new places.
 
-        Raises `NoTextInPdf` if no page has text in the end, `SettingsError` if the engine is gone, `ProviderError`s and
+        Raises `NoTextInPdf` if finally no page has text, `SettingsError` if the engine is gone, `ProviderError`s and
         `DocumentError`s; paid pages are kept.
         """
         awaited = list(job.document.ocr_pages)

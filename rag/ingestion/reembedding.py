@@ -99,7 +99,7 @@ class MissingVector(NamedTuple):
 
 
 class Reembeddings:
-    """Asks for, confirms, cancels, undoes and cleans up moves to another model. Changes need an administrator."""
+    """Requests, confirms, cancels, undoes and cleans up moves to another model. Changes need an administrator."""
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
@@ -110,7 +110,7 @@ class Reembeddings:
         return self._database.fetch_all(who, "find_reembeddings", Reembedding, id=None, collection_id=collection_id)
 
     def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
-        """Return one move. Raises `NotFound`."""
+        """Return a move. Raises `NotFound`."""
         parameters = {"id": reembedding_id, "collection_id": None}
         found = self._database.fetch_one(tenant_id, "find_reembeddings", Reembedding, **parameters)
         if found is None:
@@ -211,7 +211,7 @@ def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[Missing
 
 
 def switch(connection: Connection, move: Reembedding) -> bool:
-    """Exchange the vectors and the collection's model, within the caller's transaction; False while any is missing."""
+    """Exchange vectors and the collection's model in the caller's transaction; `False` if vectors are missing."""
     parameters: dict[str, Any] = {"id": move.id, "collection_id": move.collection_id, "to_model": move.to_model}
     connection.execute(queries["lock_collection"], parameters)  # publishing waits until the vectors are exchanged
     is_missing = connection.execute(queries["has_chunks_to_reembed"], parameters).fetchone()

@@ -61,7 +61,7 @@ MARKS = {"ja": "？", "zh": "？", "ar": "؟"}
 JOINTS = {"ja": "の", "zh": ""}
 #: French words before which "de" loses its vowel, including words with a silent h, but not "harcèlement".
 ELIDED = re.compile(r"[aeiouyéèêàâîôû]|h(?:eure|oraire|ô|ospit|onor|ygi|abi|umain)", re.IGNORECASE)
-#: The head of an article, by which a text without sections is asked about: "제3조(육아휴직)", "§ 3 Dauer des Urlaubs".
+#: An article's head, used for questions about a text without sections: "제3조(육아휴직)", "§ 3 Dauer des Urlaubs".
 ARTICLE = re.compile(
     r"^[ \t]*(?:제\d+조(?:의\d+)?[ \t]?\([^()\n]{2,60}\)|第[\d一二三四五六七八九十百]+条[ \t　（(][^\n。]{2,40}"
     r"|(?:§[ \t]?|Art(?:icle|ikel|ículo|icolo|igo|\.)?[ \t])\d+[a-z]?\.?[ \t]+[^\n.;]{3,60}$)",
@@ -354,7 +354,7 @@ def _lowered(heading: str, names: frozenset[str], language: str) -> str:
 
 
 def small(text: str, language: str) -> str:
-    """Write a text in small letters; in Turkish, I without a dot stays without, and İ has one."""
+    """Write a text in lower case; in Turkish, I becomes ı, and İ becomes i."""
     return (text.replace("İ", "i").replace("I", "ı") if language == "tr" else text).lower()
 
 
@@ -365,7 +365,7 @@ def capitalised(text: str, language: str) -> str:
 
 
 def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:
-    """Choose items in their order, preferring forms chosen less often."""
+    """Choose items in order, preferring forms chosen less often."""
     rest = list(dict.fromkeys(items))
     chosen: list[Item] = []
     counts: Counter[str] = Counter()

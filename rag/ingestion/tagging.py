@@ -50,9 +50,9 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
 
 
 def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any], Usage | None]:
-    """Ask for the summary, topics and three questions of a document; return them with the usage.
+    """Ask for a document's summary, topics and three questions; return them with the usage.
 
-    An unusable answer gives {}: it was paid for all the same. Raises `ProviderError`s.
+    An unusable answer gives {}, because it was still paid. Raises `ProviderError`s.
     """
     try:
         completion = model.complete(
@@ -274,9 +274,9 @@ class TagStep:
         return f"{said} {reason}".strip() if failed else ""
 
     def _call(self, job: DocumentJob, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
-        """Make a paid call, and turn its failure into a sentence: missing tags do not fail a document.
+        """Make a paid call, and turn its failure into a sentence, because missing tags do not fail a document.
 
-        A refused key and used-up money are raised: the job waits for them.
+        Errors for a refused key or used-up money are raised: the job waits for them.
         """
         document = job.document
         try:

@@ -35,7 +35,7 @@ from rag.types import (
 
 #: States in which uploading the same file starts again.
 CAN_BE_TRIED_AGAIN = frozenset({DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR})
-#: Longest name kept, in characters; file systems allow 255 bytes.
+#: The longest stored name, in characters; file systems allow 255 bytes.
 LONGEST_NAME = 200
 #: Invisible characters inside words in Persian and Indic scripts.
 JOINERS = "\u200c\u200d"
@@ -166,7 +166,7 @@ def _free_name(name: str, taken: Set[str]) -> str:
 
 
 def upload_folder(file_name: str) -> str:
-    """Return the folders before a file's name, separated by slashes, as they are shown; empty without any."""
+    """Return the folders before a file's name, separated by slashes, as shown; "" without folders."""
     folders = [" ".join(part.split()) for part in _parts(file_name)[:-1]]
     # Drives, "." and ".." say nothing about the file.
     kept = [part for part in folders if part.strip(". ") and not part.endswith(":")]
@@ -259,10 +259,10 @@ ALL_BLANK = N_("This file holds no text. Check it on your computer and upload it
 
 
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
-    """Tell an admin how the pages were read; empty when all went well.
+    """Tell an admin how the pages were read; "" if all went well.
 
-    `awaiting` are pages whose text will be recognised once the document is confirmed; the estimate took each to have
-    `assumed` characters.
+    `awaiting` are pages whose text is recognised after the document is confirmed; the estimate assumed `assumed`
+    characters for each.
     """
     sentences = []
     if awaiting:

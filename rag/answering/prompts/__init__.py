@@ -1,4 +1,4 @@
-"""Build the messages for a chat model. The wording is in the files of `prompts/`; this module sets their order."""
+"""Build the messages for a chat model. Files in `prompts/` have the wording; this module sets their order."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def route_messages(text: str) -> list[ChatMessage]:
 def follow_up_messages(
     *, question: str, answer: str, context_text: str, language: str, count: int
 ) -> list[ChatMessage]:
-    """Asks for questions to ask next."""
+    """Return the messages which ask for next questions."""
     system = _read(FOLDER / "follow_ups.md").replace("{language}", language_name(language))
     turns = (ChatMessage(role="user", content=question), ChatMessage(role="assistant", content=without_markers(answer)))
     return [
@@ -245,7 +245,7 @@ class NotFoundMark:
         return self._release(rest) if rest else ""
 
     def finish(self) -> str:
-        """Return the text held back when the reply ended: an incomplete mark is text after all."""
+        """Return the text held back at the end of the reply, because an incomplete mark is ordinary text."""
         held, self._held = self._held, None
         return "" if self.is_set or held is None else held.strip()
 

@@ -299,7 +299,7 @@ class Router:
             sides.append([library.contents(d) for d in called] if 0 < len(called) <= MOST_OF_A_SIDE else [])
         found = self._compared(library, everything, (sides[0], sides[1]), names)
         if found is None and not any(sides):
-            # "Dental Core" and "Dental Plus" are the columns "Core" and "Plus" of a table on the dental plan.
+            # "Dental Core" and "Dental Plus" are the columns "Core" and "Plus" in a table about the dental plan.
             shared = [word for word in names[0].split() if word.lower() in names[1].lower().split()]
             bare = [" ".join(word for word in name.split() if word not in shared) for name in names]
             if shared and all(bare):
@@ -315,7 +315,7 @@ class Router:
             return None
         if len(found) > 2:
             return ask_which_two(found, self.answer_language)
-        # The elder on the left.
+        # The older document is on the left.
         return self._side_by_side(library, (found[1], found[0]), asked)
 
     def _side_by_side(

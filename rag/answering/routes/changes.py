@@ -15,7 +15,7 @@ from rag.types import DocumentChunk, DocumentPage, Outcome
 
 MOST_CHANGES = 40
 MOST_CHARACTERS = 300
-#: From this share of common letters on, two sentences at the same place are a change.
+#: Two sentences at the same place are a change from this share of common letters on.
 SAME_SENTENCE = 0.55
 #: With this many affected sentences, a replacement of words is reported only once.
 FEWEST_PLACES = 4
@@ -38,7 +38,7 @@ class Sentence:
 
     @property
     def letters(self) -> str:
-        """Return the text to compare: a hyphen or space lost by an extractor is no change, except in a figure."""
+        """Return the text for comparison, without hyphens and spaces outside figures, which extractors may lose."""
         return BESIDE_FIGURES.sub("", self.text).casefold()
 
     @property

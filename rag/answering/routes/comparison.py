@@ -187,8 +187,9 @@ def _shared_headings(
     passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """Return what both say under the same heading: the two most similar sentences, preferably with different figures
-    or a "not".
+    """Return what two documents say under the same heading.
+
+    These are the two most similar sentences, preferably with different figures or a "not".
     """
     by_title = {_title(part): part for part in others if part.title}
     known = frozenset(word for name in names for word in tokenize(name, one.document.language))

@@ -1,4 +1,4 @@
-"""Read whole documents for a route: their sections in order, and the passage that cites each place."""
+"""Read whole documents for a route: their sections in order, and the passage to cite for each place."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class OutlineSection:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a document holds."""
+    """A document's content."""
 
     document: WholeDocument
     parts: tuple[OutlineSection, ...]
@@ -143,7 +143,7 @@ class NumberedPassages:
         return f"{self._place(citation)}\n{citation.passage}"
 
     def as_context(self, maximum_tokens: int) -> str:
-        """Return all passages for the language model; from where they are more tokens only their places."""
+        """Return the passages for the language model; beyond `maximum_tokens` only their places."""
         written: list[str] = []
         tokens = 0
         for citation in self.citations:
@@ -172,7 +172,7 @@ class ReadableDocuments:
 
     @property
     def has_choice(self) -> bool:
-        """Tell whether the asker chose documents."""
+        """Whether the asker chose documents."""
         return bool(self._chosen)
 
     @cached_property
@@ -278,7 +278,7 @@ def telling_sentence(text: str, title: str = "") -> str:
 
 
 def is_telling(sentence: str) -> bool:
-    """Tell whether a sentence is whole, states something and is neither a heading nor a paragraph."""
+    """Whether a sentence is complete, states something and is neither a heading nor a paragraph."""
     shortest, longest = TELLING_CHARACTERS
     least = shortest // 2 if not sentence.isascii() else shortest
     is_whole = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
@@ -323,7 +323,7 @@ def _below(title: str, body: str) -> str:
 
 #: Share of a title required from words other than document kinds: "vacation" alone is not "Vacation policy 2026".
 LEAST_OF_TITLE = 0.5
-#: Documents offered to choose from; a reader can name any other.
+#: The most documents offered to choose from; a reader can name others.
 MOST_CHOICES = 6
 YEAR_OR_NUMBER = re.compile(r"\d+")
 

@@ -25,7 +25,7 @@ from rag.answering.sentences import POINTS_BACK, units_of
 from rag.retrieval.bm25.index import tokenize
 
 MOST_ENTRIES = 40
-#: Documents that are listed from.
+#: The most documents listed from.
 MOST_DOCUMENTS = 5
 MOST_CHARACTERS = 240
 #: A table row with merged cells is short and no sentence.

@@ -1,7 +1,7 @@
 """Recognise questions about whole documents by their wording: summarise, list, compare, or report changes.
 
-The wording alone decides little: "summarise the rules on sick leave" is an ordinary question unless a document is
-called so. Whether a route is taken is decided once its documents are known.
+The wording alone decides little: "summarise the rules on sick leave" is an ordinary question unless a document has this
+name. The route is chosen when its documents are known.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rag.retrieval.bm25.index import tokenize
 from rag.types import Usage
 
 RouteName = Literal["summary", "listing", "comparison", "changes"]
-#: The order in which they are tried: "summarise the changes in the handbook" asks for the changes.
+#: The order of tries: "summarise the changes in the handbook" asks for the changes.
 ROUTES: tuple[RouteName, ...] = ("changes", "comparison", "listing", "summary")
 #: The longest message which can be a route's request; a longer message says something else.
 LONGEST = 200
 QUOTED = re.compile(r"[“\"«「『„](?P<label>[^”\"»」』“]{1,200})[”\"»」』“]")
 #: Replaces a quoted name while the surrounding words are read.
 MASK = "“¤”"
-#: Of a section: "2.2", "5:4", "12a".
+#: A section's number: "2.2", "5:4", "12a".
 NUMBER = r"\d{1,4}(?:[.:]\d{1,3}){0,4}[a-z]?"
 YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
 #: Words which may be a route's request in any context; a model then decides.
@@ -48,16 +48,16 @@ class Recognised:
     """A question about whole documents."""
 
     route: RouteName
-    #: The subject to summarise, list, compare or report changes of; "" if no document is named.
+    #: The subject to summarise, list or compare, or whose changes to report; "" if no document is named.
     subject: str = ""
     #: The two sides of a comparison.
     one: str = ""
     other: str = ""
     #: The start of the period for changes, in the question's words.
     since: str = ""
-    #: For coming changes, the last day on which they may begin; None for past changes.
+    #: For coming changes, the last day for their start; `None` for past changes.
     until: date | None = None
-    #: The asker has read the price and said yes.
+    #: Whether the asker has read the price and agreed.
     is_confirmed: bool = False
     #: The wording's language, or "" if a model interpreted the message.
     language: str = field(default="", compare=False)
@@ -148,13 +148,13 @@ def _without_yes(text: str, code: str) -> tuple[str, bool]:
 
 
 def is_yes(text: str) -> bool:
-    """Tell whether a message only agrees."""
+    """Whether a message only agrees."""
     said = " ".join(text.lower().split()).strip(" .!。！")
     return any(_wordings(code).yes.fullmatch(said) for code in _order(""))
 
 
 def may_be_meant(text: str) -> bool:
-    """Tell whether a message that no rule knows may still ask for a whole document."""
+    """Whether a message unknown to the rules may still ask for a whole document."""
     return len(text) <= LONGEST and bool(UNSURE.search(text))
 
 

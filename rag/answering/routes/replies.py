@@ -36,7 +36,7 @@ class ModelPart:
     """A part of a document for the language model: its heading, and the numbers of the passages it may cite."""
 
     heading: str
-    #: Pages, for documents without a heading.
+    #: Pages, for documents without headings.
     place: str
     context_text: str
     numbers: tuple[int, ...]

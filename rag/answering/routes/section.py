@@ -17,7 +17,7 @@ from rag.answering.routes.replies import RouteReply, cell
 
 #: Documents to search for the number, and sections to quote.
 MOST_SEARCHED, MOST_QUOTED = 60, 3
-#: Characters quoted of a section.
+#: Characters quoted from a section.
 LONGEST_QUOTED = 900
 #: A line starting with a number.
 NEXT_NUMBER = re.compile(r"\n[ \t]*(?:[^\W\d_]{1,12}\.? ?|§ ?)?\d+(?:[.:]\d+)*[.)]?[ \t]+(?=\w)")
@@ -60,7 +60,7 @@ def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
 
 
 def _part(contents: Contents, number: str) -> OutlineSection | None:
-    """The section, subsections included."""
+    """Return the section with its subsections."""
     heads = _heads(number)
     for place, part in enumerate(contents.parts):
         if not heads.match(part.title):
@@ -77,7 +77,7 @@ def _part(contents: Contents, number: str) -> OutlineSection | None:
 
 
 def _paragraph(contents: Contents, number: str) -> OutlineSection | None:
-    """The numbered paragraph, up to the next number."""
+    """Return the numbered paragraph, up to the next number."""
     begin = re.compile(rf"^[ \t]*{_heads(number).pattern}[.)]?[ \t]+(?=\w)", re.IGNORECASE | re.MULTILINE)
     for part in contents.parts:
         if match := begin.search(part.text):
@@ -87,5 +87,5 @@ def _paragraph(contents: Contents, number: str) -> OutlineSection | None:
 
 
 def _heads(number: str) -> re.Pattern[str]:
-    """A pattern for numbered headings: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
+    """Return a pattern for numbered headings: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
     return re.compile(rf"(?:[^\W\d_]{{1,12}}\.?\s*|§\s*)?{re.escape(number)}(?![\d:]|\.\d)", re.IGNORECASE)

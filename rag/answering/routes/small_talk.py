@@ -17,7 +17,7 @@ AROUND = re.compile(r"[^\w\s'’]+|_")
 PARTS = re.compile(r"[,;.!?。！？、，؟]+|\s[-–—]\s")
 #: The longest message which can be small talk alone.
 LONGEST = 120
-#: A word this short is small talk only in the asker's own language: in English, "PA" may be a search.
+#: A word this short is small talk only in the asker's language: in English, "PA" may be a search.
 SHORTEST = 2
 
 
@@ -82,7 +82,7 @@ def _code(language: str) -> str:
 
 @cache
 def _known(table: str) -> dict[str, dict[str, _Said]]:
-    """By language, then kind."""
+    """Return the known phrases by language, then kind."""
     read = tomllib.loads(Path(__file__).with_name(f"{table}.toml").read_text("utf-8"))
     return {
         language: {

@@ -12,7 +12,7 @@ from rag.answering.routes.documents import SEPARATOR, Contents, NumberedPassages
 from rag.answering.routes.replies import ModelPart, RouteReply, Writer, cell, say
 from rag.text.tokens import estimate_tokens
 
-#: Sections in an outline; of a document with more only the higher headings are shown.
+#: The most sections in an outline; for longer documents, only the higher headings are shown.
 MOST_SECTIONS = 60
 #: Tokens per part: few enough for a small model to read with care, and few calls are needed.
 PART_TOKENS = 6_000
@@ -93,7 +93,7 @@ def _is_title(contents: Contents, part: OutlineSection) -> bool:
 
 
 def _telling(contents: Contents, part: OutlineSection) -> str:
-    """Return the first telling sentence in a section, or else the one-line summary from tagging; "" without both."""
+    """Return a section's first telling sentence, else its one-line summary from tagging, else ""."""
     sentence = telling_sentence(part.text, part.title)
     if sentence:
         return sentence

@@ -33,7 +33,7 @@ from rag.types import Chunk, ChunkingMethod, Page, Section
 
 
 class ChunkSizes(TypedDict):
-    """The characters of a chunk: at most, shared with the chunk before, and at least."""
+    """The characters in a chunk: the maximum, the overlap with the previous chunk, and the minimum."""
 
     chunk_size: int
     overlap: int
@@ -172,7 +172,7 @@ def chunk_document(
 def sheets_of(
     pages: Sequence[Page], sections: Sequence[Section]
 ) -> list[tuple[int, Sequence[Page], Sequence[Section]]]:
-    """Return the sheets in a workbook: start in the text, pages, and sections with places relative to that start."""
+    """Return a workbook's sheets: start in the text, pages, and sections with places relative to the start."""
     starts = page_starts(pages)
     begun = {section.start for section in sections if section.level == 1}
     firsts = [index for index, start in enumerate(starts[: len(pages)]) if index == 0 or start in begun]

@@ -38,7 +38,7 @@ class Heading:
     title: str
     level: int
     start: int
-    #: Where its line ends.
+    #: The end of its line.
     end: int
 
 

@@ -69,7 +69,7 @@ def _spans_within(
 
 def _end_of_chunk(boundaries: Boundaries, start: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
     limit = min(start + chunk_size, stop)
-    # Past the overlap with the chunk before there has to be something new.
+    # After the overlap with the previous chunk, there must be new text.
     least = start + max(overlap, minimum)
     if limit == stop:
         # The rest fits, but a new section gets a separate chunk if both halves are large enough.
@@ -178,7 +178,7 @@ def _recursive_spans(
         return
     found = re.compile(re.escape(separators[number])).finditer(text, start, stop)
     cuts = [start, *(match.start() for match in found if match.start() > start), stop]
-    merged = 0  # from this cut on, pieces are still to be merged
+    merged = 0  # pieces after this cut still need merging
     for index, (begin, end) in enumerate(pairwise(cuts)):
         if end - begin >= chunk_size:
             yield from _merged(cuts[merged : index + 1], chunk_size, overlap)

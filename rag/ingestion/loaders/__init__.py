@@ -192,12 +192,12 @@ class Loader:
     """A format: how to recognise its files, which function loads them, and how the rest of the product treats them."""
 
     kind: FileKind
-    #: The name in lists, and in a sentence: "a Word document".
+    #: The name in lists, and the name in a sentence: "a Word document".
     label: str
     named: str
     media_type: str
     endings: tuple[str, ...]
-    #: `module:function` in this package, taking bytes and `LoadOptions`, giving an `ExtractedDocument`.
+    #: `module:function` in this package; takes bytes and `LoadOptions`, returns an `ExtractedDocument`.
     loads: str
     #: The same for a check before the file is accepted; without it, only size and name are checked.
     checks: str = ""
@@ -225,9 +225,9 @@ HTML_BEGINNING = re.compile(
 )
 LOOKED_AT = 8192
 
-#: How a phone's pictures begin.
+#: The start of a phone's pictures.
 PHONE_PICTURE = re.compile(rb".{4}ftyp(?:heic|heix|heim|heis|hevc|hevx|hevm|hevs|mif1|msf1)", re.DOTALL)
-#: How an archive begins, which documents of Office are, and a compound file, which they were before 2007.
+#: The start of an archive, used by Office documents, and of a compound file, used by Office before 2007.
 ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 #: The file list in an archive ends within this number of bytes from the end.
 LONGEST_ZIP_END = 65_557
@@ -247,7 +247,7 @@ FIELD, HEAD_END = re.compile(rb"[!-9;-~]{1,60}:"), re.compile(rb"\r?\n\r?\n|\r\r
 
 
 def looks_like_mail(content: bytes) -> bool:
-    """Return whether bytes begin with the head of a mail: with a sender, and a subject or a date."""
+    """Whether the bytes start with a mail's head: a sender, and a subject or a date."""
     head = HEAD_END.split(content[:LOOKED_AT], maxsplit=1)[0]
     names = {line.partition(b":")[0].lower() for line in head.splitlines()}
     return FIELD.match(head) is not None and b"from" in names and bool({b"subject", b"date"} & names)
@@ -587,7 +587,7 @@ MOST_ATTACHED = 100
 #: Control characters which never occur in text; a file with them is binary.
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-#: A text has a stray control character at most.
+#: The largest share of control characters in a text; stray ones occur.
 MOST_CONTROLS = 0.02
 #: The first bytes of foreign formats sometimes saved as text files, and the formats' names.
 FOREIGN_SIGNATURES = (
@@ -619,7 +619,7 @@ def is_readable(path: PurePath) -> bool:
 
 
 def is_followed(path: PurePath) -> bool:
-    """Return whether a source takes a file: shared drives are full of photographs and logos."""
+    """Whether a source takes a file; shared drives are full of photographs and logos."""
     return is_readable(path) and path.suffix.lower() not in PICTURE_ENDINGS
 
 
@@ -630,7 +630,7 @@ def has_rows(file_name: str) -> bool:
 
 
 def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check whether the file can be read at all. Raises the `DocumentError` that says why not."""
+    """Check whether the file is readable at all. Raises the fitting `DocumentError` if not."""
     loader = _loader_for(content, file_name, mime_type, options)
     checked = _function(loader.checks)(content, options) if loader.checks else CheckedFile(page_count=1)
     return CheckedFile(page_count=checked.page_count, kind=loader.kind, decrypted=checked.decrypted)

@@ -19,13 +19,13 @@ from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, lim
 
 #: An archive with more files is refused as a whole.
 MOST_FILES = 10_000
-#: The list of files at an archive's end has to be read whole before they can be counted: some 100 bytes for each.
+#: The most bytes of an archive's file list, which must be read whole to be counted; about 100 bytes per file.
 MOST_LIST_BYTES = 10 * 1024 * 1024
 #: The methods used by every program. Other methods are rare and need larger decompressors.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: The largest ratio of a file's size to its packed size: zip bombs have 1,000 and more, PDFs and texts up to 100.
 MOST_RATIO = 200
-#: Below this many bytes no ratio is a bomb.
+#: Smaller files are no bombs, whatever their ratio.
 SMALL = 1024 * 1024
 READ_AT_ONCE = 1024 * 1024
 #: Encodings of names; cp949 needs a separate library.

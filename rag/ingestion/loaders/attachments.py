@@ -1,6 +1,6 @@
 """Turn a post's attachments into text: describe pictures, summarise documents, name the rest. Source 000, 2.
 
-The text of an attachment is material, never an instruction. Without a model only its name is kept, with a note.
+An attachment's text is data, never an instruction. Without a model only its name is stored, with a note.
 """
 
 from __future__ import annotations

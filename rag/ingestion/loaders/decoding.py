@@ -29,7 +29,7 @@ GUESSED = (
     "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r", "koi8_u", "cp866",
     "iso8859_2", "iso8859_5", "iso8859_6", "mac_cyrillic", "mac_roman", "cp850", "cp852", "cp874",
 )  # fmt: skip
-#: Preferred encodings, if their confidence is at most this much lower.
+#: Encodings preferred if their confidence is lower by at most this much.
 USUAL, NEARLY_AS_SURE = ("cp1252", "cp1251", "cp1250"), 0.02
 BEYOND_ASCII = re.compile(r"\S{0,40}[^\x00-\x7f\s]\S{0,40}")
 SIGNS = frozenset("€–—…“”„‘’•™§°²³·©®½¼ ")
@@ -155,7 +155,7 @@ def _usable(content: bytes, declared: str) -> str | None:
                 continue
         except Exception:  # unknown encodings, and codecs such as "zlib" with errors of any kind
             return None
-        # A name may stand for several character sets; the first that decodes every byte is taken.
+        # A name may stand for several character sets; the first set able to decode every byte is used.
         return _reads_all(content, names) or name
     return None
 
@@ -180,7 +180,7 @@ def _guessed(content: bytes) -> str:
 
 
 def _odd_words(text: str) -> int:
-    """Count words of two scripts, with a sign between letters, or with a capital behind a small letter beyond ASCII."""
+    """Count words with two scripts, a sign between letters, or a capital after a small letter beyond ASCII."""
     return sum(ODD.search(word) is not None or _scripts(word) > 1 for word in BEYOND_ASCII.findall(text))
 
 

@@ -16,7 +16,7 @@ DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
 
 @dataclass
 class Drawn:
-    """Texts in their order, and how many pictures, charts and diagrams there are."""
+    """Texts in order, and the numbers of pictures, charts and diagrams."""
 
     texts: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
@@ -70,7 +70,7 @@ def text_of_run(run: Any) -> str:
 
 
 def is_hidden(shape: Any) -> bool:
-    """Return whether a shape is not shown."""
+    """Whether a shape is hidden."""
     for holder in shape:
         if local_name(holder).startswith("nv"):
             return any((part.get("hidden") or "0") in ("1", "true") for part in holder if local_name(part) == "cNvPr")
@@ -78,7 +78,7 @@ def is_hidden(shape: Any) -> bool:
 
 
 def is_large(picture: Any) -> bool:
-    """Return whether a picture is large enough to hold text."""
+    """Whether a picture is large enough to hold text."""
     size = next((part for part in picture.iter(A + "ext") if part.get("cx")), None)
     if size is None:
         return True

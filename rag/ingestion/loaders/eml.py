@@ -48,7 +48,7 @@ HEADS = ("Subject", "From", "To", "Cc", "Date")
 #: A mail has at least one of these fields.
 KNOWN = frozenset({*map(str.lower, HEADS), "message-id", "received", "content-type", "mime-version", "sender"})
 LONGEST_HEAD = 1024 * 1024
-#: No program nests the parts of a mail deeper, and mails within mails are parts, too.
+#: The deepest nesting of a mail's parts; mails inside mails count as parts.
 DEEPEST = 50
 #: HTML with this many times the letters of the plain text is more than a copy.
 MUCH_MORE = 2
@@ -199,7 +199,7 @@ def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tupl
     text = "\n\n".join((*filter(None, (head,)), *body.parts))
     start = len(head) + 2 if head else 0
     sections = [
-        # The subject stands above them.
+        # The subject is the heading above them.
         Section(title=found.title, level=found.level + 1, page=number, start=start + found.start)
         for found in body.sections
     ]

@@ -56,7 +56,7 @@ class Book(OfficePackage):
         found = [parts[name] for name in order if name in parts]
         encryption = self.root(ENCRYPTION)
         locked = {unquote(part.get("URI") or "") for part in (() if encryption is None else encryption.iter())}
-        # Fonts alone may be locked.
+        # Only fonts may be locked.
         if locked.intersection(found):
             raise FileProtected
         return found

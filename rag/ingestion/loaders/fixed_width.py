@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 
 from rag.text.tables import AMOUNT
 
-#: Cells are parted by two blanks or more.
+#: Two or more blanks separate cells.
 CELL = re.compile(r"\S+(?: \S+)*")
 #: A line under the heads, with a part for each column.
 RULE = re.compile(r"[-=_+| ]*[-=_]{2,}[-=_+| ]*")
@@ -22,7 +22,7 @@ LONGEST_LINE, MOST_LINES = 400, 100_000
 FEWEST_ROWS = 3
 #: Lines above the heads which may be a title in two parts.
 MOST_TITLES = 2
-#: Cells longer on the average are text set in columns.
+#: Text with longer average cells is set in columns.
 LONGEST_CELL = 28
 #: The share of rows with amounts below a head.
 WITH_AMOUNTS = 0.5
@@ -80,7 +80,7 @@ def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[s
     grid = [_cells(row, columns) for row in rows]
     if not _is_table(grid):
         return None
-    # Sums stand below a blank line.
+    # Sums follow a blank line.
     below = end + 1 if end < len(lines) and not lines[end] else end
     while below < len(lines) and (cells := _cells_below(lines[below], columns)):
         grid.append(cells)
@@ -96,7 +96,7 @@ def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
     columns = [[filled[0], filled[0] + 1]]
     for before, place in pairwise(filled):
         gap = place - before - 1
-        # A single blank parts columns only between the heads.
+        # A single blank separates columns only between the heads.
         if gap > 1 or (gap == 1 and padded[0][before] != " " and padded[0][place] != " "):
             columns.append([place, place + 1])
         else:
@@ -120,7 +120,7 @@ def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _is_table(grid: Sequence[Sequence[str]]) -> bool:
-    """Tell whether cells are a list under heads, not text in columns, a form or a table of contents."""
+    """Whether cells are a list under heads, not text in columns, a form or a table of contents."""
     body = grid[1:]
     firsts = [row[0] for row in grid if row[0]]
     if sum(sum(map(bool, row)) > 1 for row in grid) < 0.8 * len(grid) or sum(map(bool, grid[0])) < len(grid[0]) - 1:

@@ -88,7 +88,7 @@ class Walk:
     written_apart: set[Any] = field(default_factory=set)
     #: How often each note was referred to.
     referred: Counter[str] = field(default_factory=Counter)
-    #: How far each numbered list has come.
+    #: The last number used in each numbered list.
     numbers: dict[Any, int] = field(default_factory=dict)
     #: How many tables enclose the current position.
     cells: int = 0
@@ -245,7 +245,7 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _choice(element: Any, walk: Walk) -> str:
-    """Return the chosen line, else the first; for an open list every line with a box."""
+    """Return the chosen option, else the first; for an open list every option with a tick box."""
     options = list(element.iter("option"))
     chosen = [option for option in options if option.get("selected") is not None]
     is_multiple, size = element.get("multiple") is not None, element.get("size") or ""

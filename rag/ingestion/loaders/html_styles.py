@@ -46,7 +46,7 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """The styles with which an element is read."""
+    """The styles which affect reading an element."""
 
     is_hidden: bool = False
     has_no_size: bool = False
@@ -146,7 +146,7 @@ def is_machine_data(element: Any) -> bool:
 
 
 def is_hidden(element: Any, rules: StyleRules) -> bool:
-    """Tell whether a reader does not see an element."""
+    """Whether an element is hidden from readers."""
     if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
         return True
     look = rules.look_of(element)
@@ -197,6 +197,6 @@ def _has_background(element: Any, rules: StyleRules) -> bool:
         asked.append(element)
         found = bool(element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background)
         element = element.getparent()
-    # All elements on the way up have the same answer.
+    # All ancestors have the same answer.
     rules.backgrounds.update(dict.fromkeys(asked, found))
     return found

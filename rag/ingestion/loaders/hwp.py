@@ -72,7 +72,7 @@ def _loaded(content: bytes) -> ExtractedDocument:
     if content.startswith(ZIP):
         content, letters, unread = flattened(content)
     markdown, title, author = _read(content)
-    if content.startswith(COMPOUND):  # and not of Hangul 3.0 to 97
+    if content.startswith(COMPOUND):  # not Hangul 3.0 to 97
         letters = _letters(content)
     pictures = PICTURE.findall(markdown)
     lines = EMPTY_TABLE.sub("", PICTURE.sub("", markdown)).split("\n")

@@ -88,7 +88,7 @@ def _flatten(root: Any, unread: Counter[str]) -> None:
         elif name in MARGINS:
             root.extend(_paragraphs(element))
             parent.remove(element)
-    # From the last to the first: a box inside a box moves before the outer box does.
+    # From the last to the first, so that a box inside a box moves before the outer box.
     for element in reversed([element for element in root.iter() if local_name(element) == "drawText"]):
         around = next(found for found in element.iterancestors() if local_name(found) == "p")
         for paragraph in reversed(_paragraphs(element)):
@@ -101,7 +101,7 @@ def _flatten(root: Any, unread: Counter[str]) -> None:
 
 
 def _write_notes(root: Any) -> None:
-    """Write footnotes and endnotes in brackets behind their marks."""
+    """Write footnotes and endnotes in brackets after their marks."""
     notes = [element for element in root.iter() if local_name(element) in NOTES]
     for number, note in enumerate(notes, 1):
         said = " ".join(" ".join(_letters(paragraph).split()) for paragraph in _paragraphs(note))

@@ -43,7 +43,7 @@ def _by_code(text: str) -> list[tuple[str, bool]]:
 
 
 def _visible(text: str, read_table: Callable[[str], str]) -> str:
-    # Before the links: templates stand in their addresses.
+    # Before the links, because templates occur in their addresses.
     text = TEMPLATE.sub("", text) if "{" in text or "[[" in text else text
     if "<" in text:
         text = _with_tables(text, read_table)

@@ -27,7 +27,7 @@ LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{DATE}{TIME}",
 ALONE = re.compile(
     rf"^(?:[^\S\n]|[\[(<])*+{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}(?:[^\S\n]|[\])>])*+$", re.MULTILINE
 )
-#: How many lines from the beginning or end a separate date counts as the notice's.
+#: The number of lines from either end in which a separate date counts as the notice's.
 EDGE_LINES = 4
 LOOKED_AT = 50_000
 

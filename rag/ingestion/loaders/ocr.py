@@ -53,8 +53,8 @@ TESSERACT_LANGUAGES = {
     "ar": "ara", "de": "deu", "en": "eng", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
     "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
 }  # fmt: skip
-#: Vietnamese letters, and their least share in a Vietnamese text. RapidOCR reads these, drops the letters with two
-#: marks, and reports no doubt.
+#: Vietnamese letters, and their smallest share in a Vietnamese text. RapidOCR reads these letters, drops letters with
+#: two marks, and reports no doubt.
 VIETNAMESE, VIETNAMESE_SHARE = re.compile("[ươƯƠ]"), 0.005
 RECOGNISED = N_("Read by text recognition ({engine}).")
 ADDED = N_("Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end.")
@@ -232,7 +232,7 @@ class TextRecognition:
 
 
 def unread_reasons(pages: Sequence[Page]) -> Iterator[str]:
-    """Yield the sentences on pages RapidOCR could not read."""
+    """Yield sentences about pages RapidOCR could not read."""
     unreadable = _unreadable()
     return (warning for page in pages for warning in page.warnings if warning == unreadable)
 
@@ -309,9 +309,9 @@ def tesseract_languages(program: str, language: str) -> str:
 
 
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
-    """Return the recognised page. A page with good text keeps the text, with the pictures' text added.
+    """Return the recognised page. A page with good text keeps it and gets the text in its pictures added.
 
-    `marks` are the places on the page; None where they are not known.
+    `marks` are the places on the page, or `None` if unknown.
     """
     text = normalise_characters(text).strip("\n ")
     name = engine_title(engine)

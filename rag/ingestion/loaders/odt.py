@@ -298,7 +298,7 @@ class _Walk:
                 parts.extend(line.text for line in self.blocks([part]))
         return self.notes.in_place(" ".join(" ".join(parts).split()))
 
-    # Within a paragraph
+    # Inside a paragraph
 
     def _inline(self, element: Any, style: str, depth: int = 0) -> str:
         said = self._styled("", element.text or "", style)
@@ -370,7 +370,7 @@ class _Walk:
         return self.notes.refer(small(mark), self.notes.in_place(text)) if mark or text else ""
 
     def _draw(self, shape: Any) -> str:
-        """Return a formula; keep the text of boxes and shapes for below the paragraph, count pictures and objects."""
+        """Return a formula; keep text from boxes and shapes for below the paragraph, count pictures and objects."""
         name = local_name(shape)
         if name == "frame":
             kinds = {local_name(part): part for part in shape}
@@ -444,7 +444,7 @@ def _list_level(level: Any) -> ListLevel:
 
 
 def _texts(element: Any) -> list[str]:
-    """Return all text within an element, without deleted text and comments."""
+    """Return all text in an element, without deleted text and comments."""
     if local_name(element) in APART:
         return []
     return [

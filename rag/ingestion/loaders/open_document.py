@@ -65,13 +65,13 @@ def centimetres(length: str | None) -> float | None:
 
 
 def is_large(frame: Any) -> bool:
-    """Return whether a picture's frame is large enough to hold text."""
+    """Whether a picture's frame is large enough to hold text."""
     width, height = centimetres(frame.get(SVG + "width")), centimetres(frame.get(SVG + "height"))
     return (width is None or width >= LEAST_PICTURE[0]) and (height is None or height >= LEAST_PICTURE[1])
 
 
 def is_struck(properties: Any) -> bool:
-    """Return whether text properties strike the text through."""
+    """Whether text properties strike the text through."""
     kinds = (properties.get(f"{STYLE}text-line-through-{name}") for name in ("style", "type"))
     return any(kind not in (None, "none") for kind in kinds)
 

@@ -37,7 +37,7 @@ MOST_COLUMNS = 40
 BULLET = re.compile(r"[-–—*•●▪■◦‣·○]|\(?\w{1,3}[.)]|[①-⑳]")
 #: A row of dots leading from a title to its page.
 LEADERS = re.compile(r"(?:[.·…] ?){4,}")
-#: A line with at least this many words and equal gaps is justified; and how much its gaps may differ.
+#: The fewest words in a justified line, and the largest difference between its gaps.
 FEWEST_SPACED, SAME_GAP = 5, 0.15
 #: Lines above and below a line which may show its columns.
 LINES_NEAR = 6
@@ -48,7 +48,7 @@ BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
 @dataclass(frozen=True)
 class Word:
-    """A word, or several after each other, and its box: left, bottom, right, top in points."""
+    """A word, or several consecutive words, with the box: left, bottom, right, top in points."""
 
     text: str
     box: Box
@@ -84,11 +84,11 @@ class PageTable:
     #: The boxes of the text, cell by cell and line by line.
     parts: tuple[Box, ...] = ()
     is_ruled: bool = False
-    #: Whether lines part its columns.
+    #: Whether lines separate its columns.
     has_grid: bool = False
-    #: Whether the columns are counted from the right. `lefts` is then of the page in a mirror.
+    #: Whether the columns are counted from the right. `lefts` then refers to the mirrored page.
     is_mirrored: bool = False
-    #: Whether no other text is above or below it on the page, running heads and page numbers aside.
+    #: Whether no other text is above or below on the page, except running heads and page numbers.
     is_first: bool = False
     is_last: bool = False
 
@@ -103,7 +103,7 @@ class PageTable:
         return replace(self, box=(-right, bottom, -left, top), parts=parts, is_mirrored=not self.is_mirrored)
 
     def column_at(self, left: float, right: float) -> int:
-        """Return the column, counted from 1, in which a word is."""
+        """Return the column of a word, counted from 1."""
         return bisect_right(self.lefts, (-right if self.is_mirrored else left) + 2)
 
     def goes_on_from(self, before: PageTable) -> bool:
@@ -230,14 +230,14 @@ def _outside(frame: Box, rules: RulingLines) -> RulingLines:
 
 
 def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether lines at a page's edge may all be running heads and page numbers."""
+    """Whether lines at a page's edge may all be running heads and page numbers."""
     return len(lines) <= 2
 
 
 def text_lines(words: Sequence[Word]) -> list[list[Word]]:
     """Group words into lines, from the top down, each from the left."""
     rows: list[list[Word]] = []
-    middles: list[float] = []  # of the last row, falling
+    middles: list[float] = []  # of the last row, in descending order
     for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
         count = len(middles)
         if count:
@@ -252,7 +252,7 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
-    """Return the parts of a line: words without a gap or a line between them."""
+    """Return a line's parts: words without a gap or a ruling line between them."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -374,7 +374,7 @@ def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
 
 
 def _ends_first_cell(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether a line continues a row's first cell: it begins in lower case and stays within the column."""
+    """Whether a line continues a row's first cell: it starts in lower case and stays within the column."""
     rows = [row for row in region if len(row) > 1]
     if not rows or not line[0].text[:1].islower():
         return False
@@ -459,7 +459,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
 
 
 def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether vertical lines part the words of most lines; else the grid is drawn in part only."""
+    """Whether vertical lines separate the words in most lines; if not, the grid is incomplete."""
     parted = [
         all(
             any(one.box[2] - 1 <= x <= other.box[0] + 1 and low <= one.middle <= high for x, low, high in vertical)
@@ -541,9 +541,9 @@ def _bands(
 
 
 def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
-    """Return the gap between lines below which they belong to the same row; 0 where all gaps are alike.
+    """Return the gap below which lines belong to the same row; 0 if all gaps are similar.
 
-    Lines that are near each other and begin every cell are rows, in groups.
+    Lines which are close to each other and start every cell are rows, in groups.
     """
     height = median(line[0].height for line in lines)
     gaps = sorted(above[0].middle - line[0].middle for above, line in pairwise(lines))
@@ -558,7 +558,7 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Split the lines between two ruling lines: one row, unless several lines begin a cell in every column."""
+    """Split the lines between two ruling lines: a single row, unless several lines start a cell in every column."""
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
         return [band]
@@ -725,7 +725,7 @@ def _is_table(grid: Sequence[Sequence[str]], *, has_grid: bool, is_ruled: bool) 
         return False
     if len(columns) == 2 and all(BULLET.fullmatch(cell) for cell in columns[0] if cell):
         return False
-    # Without a border, text in columns, forms and tables of contents have to be ruled out.
+    # Without a border, exclude text in columns, forms and tables of contents.
     long = sum(sum(map(len, column)) / max(1, sum(map(bool, column))) > LONGEST_CELL for column in columns)
     return long <= (len(columns) // 2 if len(columns) > 2 else 1 if is_ruled else 0) or (
         is_ruled and long < len(columns)

@@ -62,10 +62,10 @@ BLANK_PAGE = "This page is blank."
 #: Warning for a page with text and a large picture which seems to hold text too.
 PICTURED_PAGE = "A large picture on this page may hold text that is not in the file; text recognition reads it."
 
-#: Characters beyond ASCII and the common Latin letters: only text with them is examined more closely.
+#: Characters beyond ASCII and the common Latin letters; only text with them is examined more closely.
 UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")
-LATIN_SYMBOLS = re.compile(r"[¡-¦¨ª¬¯±-¶¸-º¼-¾×÷]")  # without those that sentences use: « » § ° © ® · ¿
-#: Scripts that share words: Japanese writes in three, and Latin letters occur in any text.
+LATIN_SYMBOLS = re.compile(r"[¡-¦¨ª¬¯±-¶¸-º¼-¾×÷]")  # without the signs used in sentences: « » § ° © ® · ¿
+#: Scripts which share words: Japanese uses three, and Latin letters occur in any text.
 CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"})
 
 
@@ -155,10 +155,10 @@ class RepeatedLines:
     def __init__(self) -> None:
         self._pages = 0
         self._filled = 0
-        self._seen: Counter[int] = Counter()  # by hash: many pages have many edges
+        self._seen: Counter[int] = Counter()  # by hash, because many pages have many edges
 
     def add(self, lines: Sequence[str]) -> None:
-        """Take the next page."""
+        """Add the next page."""
         self._pages += 1
         edges = _edges(lines)
         self._filled += bool(edges)
@@ -270,7 +270,7 @@ class RawPage:
     has_hidden: bool = False
     #: Boxes of large pictures: left, bottom, right, top.
     pictures: list[tuple[float, float, float, float]] = field(default_factory=list)
-    #: The last table on the page, which may go on on the next.
+    #: The last table on the page, which may continue on the next.
     last_table: PageTable | None = None
     #: `None` if the places are unknown.
     marks: list[PageMark] | None = None
@@ -284,7 +284,7 @@ FASTEST = 1
 
 
 class RawPages:
-    """Takes pages in their order and yields them cleaned."""
+    """Takes pages in order and yields them cleaned."""
 
     def __init__(self) -> None:
         self.has_text = False
@@ -294,7 +294,7 @@ class RawPages:
         self._sizes: Counter[float] = Counter()
 
     def add(self, page: RawPage) -> None:
-        """Take the next page."""
+        """Add the next page."""
         self.has_text = self.has_text or bool(page.text.strip())
         self._repeated.add(page.text.split("\n"))
         self._compounds |= compounds_in(page.text)
@@ -307,7 +307,7 @@ class RawPages:
 
     @property
     def body_size(self) -> float:
-        """Return the size in points that most characters are set in; 0 when no page has sizes."""
+        """Return the size in points used for most characters; 0 if no page has sizes."""
         return self._sizes.most_common(1)[0][0] if self._sizes else 0.0
 
     def finished(

@@ -59,7 +59,7 @@ from rag.types import Page, PageMark
 MAGIC_WITHIN = 1024
 XFA = N_("This is a form in the format XFA, whose fields were not read. Print it to a PDF, and upload that.")
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
-#: Attachments that are counted.
+#: The most attachments counted.
 MOST_ATTACHMENTS = 1000
 SECOND_ENGINE = "Read by the second engine (pypdf): the text of the first one {reason}."
 NOT_HAD = N_("could not be had")
@@ -305,7 +305,7 @@ class OpenPdf:
             return None
 
     def _annotations(self, page: pypdfium2.PdfPage, number: int) -> Annotations:
-        """Read what lies on a page. Most pages have links at most, which pdfium counts quickly."""
+        """Read a page's annotations. Most pages have only links, if any, which pdfium counts quickly."""
         if self.reader is None or not _has_annotations(page):
             return Annotations()
         try:
@@ -324,7 +324,7 @@ class OpenPdf:
         return [*names, *(name for name in self._attached if name not in names)]
 
     def is_xfa(self) -> bool:
-        """Tell whether the file is an XFA form without fields in the PDF, which few programs show."""
+        """Whether the file is an XFA form without fields in the PDF, which few programs show."""
         with suppress(Exception, RecursionError):
             root: Any = self.reader.root_object if self.reader is not None else {}
             form = root.get("/AcroForm", {}).get_object()

@@ -77,7 +77,7 @@ class Addition:
 
 @dataclass
 class Annotations:
-    """What lies on a page."""
+    """The annotations on a page."""
 
     additions: list[Addition] = field(default_factory=list)
     comments: int = 0
@@ -217,7 +217,7 @@ def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
 
 
 def _lines_in(annotation: DictionaryObject) -> int:
-    """Return how many lines an open list shows."""
+    """Return the number of lines shown by an open list."""
     size = LETTERS_OF.search(_text(_inherited(annotation, "/DA")))
     box = _box(annotation)
     high = (float(size[1]) if size else 0.0) or LETTERS_HIGH

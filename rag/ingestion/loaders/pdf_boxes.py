@@ -18,7 +18,7 @@ from rag.ingestion.loaders.pdf_words import PlacedWord
 
 #: In points: places closer than this are equal; the smallest gap between boxes; the largest rounding of a corner.
 SAME, GAP, ROUND = 1.0, 4.5, 10.0
-#: Smaller boxes are for ticks.
+#: Smaller boxes are tick boxes.
 LEAST_WIDTH, LEAST_HEIGHT = 30.0, 16.0
 #: Lines of text in at least half the boxes.
 FEWEST_LINES = 1.5
@@ -117,7 +117,7 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 def _share(one: Box, other: Box) -> bool:
-    """Tell whether boxes share a side."""
+    """Whether boxes share a side."""
     is_beside = one[1] < other[3] - SAME and other[1] < one[3] - SAME
     is_above = one[0] < other[2] - SAME and other[0] < one[2] - SAME
     return (is_beside and min(abs(one[0] - other[2]), abs(one[2] - other[0])) <= SAME) or (

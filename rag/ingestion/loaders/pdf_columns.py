@@ -53,7 +53,7 @@ SURELY_FILLED, SURELY_LOWER = 0.85, 0.5
 #: Lines this long on both sides may be running text.
 LONG_LINE = 20
 FEWEST_LINES = 4
-#: Columns within columns are looked for this deep.
+#: The deepest nesting of columns.
 DEEPEST = 3
 #: Scripts from this letter on have no spaces between words, except Korean.
 UNSPACED, HANGUL = "\u2e80", ("\uac00", "\ud7a3")
@@ -69,7 +69,7 @@ class Columns:
 
 
 def may_have_columns(texts: Iterable[TextObject]) -> bool:
-    """Tell whether a gap is at the same place in several lines, drawn one side after the other."""
+    """Whether several lines have a gap at the same place, drawn one side after the other."""
     found: Counter[int] = Counter()
     before: TextObject | None = None
     for after in texts:
@@ -340,7 +340,7 @@ def _runs(
 def _arranged(
     sides: tuple[list[PlacedWord], list[PlacedWord]], loose: Sequence[PageTable], drawing: Drawing
 ) -> Columns | None:
-    """Return the columns if they are running text; without parts if they may be; None if they are not."""
+    """Return the columns if they are running text, without parts if doubtful, or `None` if they are not."""
     leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
     lines = [_rows(leaf) for leaf in leaves]
     region = [placed for side in sides for placed in side]
@@ -372,7 +372,7 @@ def _leaves(words: list[PlacedWord], drawing: Drawing, deep: int) -> list[list[P
 
 
 def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
-    """Return the heights between which rows of columns are, from the top down: a wide gap runs through all columns."""
+    """Return the heights between rows of columns, from the top down: a wide gap runs through all columns."""
     usual = _leading(rows)
     starts = [0]
     for place, (above, below) in enumerate(pairwise(rows), 1):
@@ -385,7 +385,7 @@ def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
 
 
 def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool:
-    """Tell whether lines are wrapped text."""
+    """Whether lines are wrapped text."""
     if len(lines) < FEWEST_LINES or _length(lines) < SHORTEST:
         return False
     is_turned = _is_from_the_right([placed for line in lines for placed in line])

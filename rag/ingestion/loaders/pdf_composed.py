@@ -24,11 +24,11 @@ ACCENTS = {
 BELOW = frozenset("¸˛")
 STROKE = "\u0338"
 DOTLESS = {"ı": "i", "ȷ": "j"}
-#: Signs which a stroke denies.
+#: Signs negated by a stroke.
 DENIED = "=∈∋<>≤≥⊂⊃⊆⊇≡∼≈≃∃|∥"
 ACCENT = re.compile(f"[{''.join(ACCENTS)}]")
 DENIED_SIGN, STROKES = re.compile(f"[{DENIED}]"), re.compile(f"[/6{STROKE}]")
-#: TeX's fonts for symbols and large signs, and their characters by number. Only TeX knows the names.
+#: TeX's fonts for symbols and large signs, and their characters by number, whose names are known only to TeX.
 SYMBOL_FONT = re.compile(r"(?:^|\+)(?:CMB?SY\d|LMMathSymbols\d|(?P<is_large>CMEX\d|LMMathExtension\d))")
 SYMBOLS = dict(zip(
     map(chr, range(0x21, 0x7f)),
@@ -36,7 +36,7 @@ SYMBOLS = dict(zip(
     strict=True,
 ))  # fmt: skip
 LARGE = {"P": "∑", "X": "∑", "Q": "∏", "Y": "∏", "R": "∫", "Z": "∫", "p": "√", "q": "√", "r": "√", "s": "√"}
-#: Not written: `normalise_characters` drops it.
+#: Replaces a used part; `normalise_characters` drops it.
 TAKEN = "\ufeff"
 #: The most characters between an accent and its letter, and the most parts on a page.
 AROUND, MOST_PARTS = 300, 500
@@ -47,9 +47,9 @@ TOUCHING = 0.2
 
 
 def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
-    """Return a page's text with accents put into letters and strokes into signs, at the same length.
+    """Return a page's text with accents combined into letters and strokes into signs, at the same length.
 
-    `has_symbols`: the page has symbol fonts of TeX.
+    `has_symbols`: the page has symbol fonts from TeX.
     """
     letters = list(text)
     if has_symbols:
@@ -139,7 +139,7 @@ def _is_over(part: Box, sign: Box) -> bool:
 
 
 def _name_signs(text_page: Any, letters: list[str]) -> None:
-    """Write the signs which pdfium gives by their numbers."""
+    """Write the signs which pdfium returns as numbers."""
     for index, letter in enumerate(letters):
         if "!" <= letter <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
             name, flags = ctypes.create_string_buffer(64), ctypes.c_int()

@@ -107,9 +107,9 @@ def put_line(text_page: Any, letters: list[str], start: int, end: int) -> None:
 
 
 def put_phrases(text_page: Any, letters: list[str], start: int, end: int) -> None:
-    """Put words from left to right within a line from right to left in their order, with the brackets around them.
+    """Put left-to-right words inside a right-to-left line in order, with the brackets around them.
 
-    pdfium turns the order of such words, and has brackets and hyphens on the wrong side.
+    pdfium reverses the order of these words, and puts brackets and hyphens on the wrong side.
     """
     line, indexes = _line_of(letters, start, end)
     if "\n" in line or 3 * sum(map(is_from_the_right, line)) <= len(LATIN_LETTER.findall(line)):

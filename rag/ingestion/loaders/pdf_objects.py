@@ -19,11 +19,11 @@ class TextObject:
     size: float
     box: Box
     is_bold: bool
-    #: With a fixed width for all letters.
+    #: Whether all letters have the same width.
     is_fixed: bool
     is_white: bool
     is_invisible: bool
-    #: Runs from left to right.
+    #: Whether the text runs from left to right.
     is_level: bool
     #: Quarter turns counterclockwise: text with turn 1 runs upwards.
     turn: int = 0

@@ -43,7 +43,7 @@ MOST_LETTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class SmallRun:
-    """Raised or lowered letters by their indexes in the text of a page, the end exclusive."""
+    """Raised or lowered letters: start and (exclusive) end in the page's text."""
 
     start: int
     end: int

@@ -29,7 +29,7 @@ LEVELS = 4
 #: With more headings than this, they were detected wrongly.
 MOST_SECTIONS = 2000
 ENDS_LIKE_TEXT = re.compile(r"[.,;:!?。、，；：]$|\.{4,}|\. \. \.|…")
-#: Articles and chapters of rules in Korean, Chinese, Japanese and German are headings however they are set.
+#: Articles and chapters of rules in Korean, Chinese, Japanese and German are headings whatever their style.
 ARTICLE = re.compile(r"^(제\s?\d+\s?[조장절관편]|第[\d一二三四五六七八九十百]+[条章節节編编]|§\s?\d+\s)")
 
 
@@ -43,7 +43,7 @@ class Heading:
 
 
 def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
-    """Return sections from how lines are set beside the text. `start` counts in the texts joined by one newline."""
+    """Find sections by the style of lines compared with the text. `start` counts in the texts joined by one newline."""
     found: list[tuple[str, float, int, int]] = []
     start = 0
     for page in pages:
@@ -86,7 +86,7 @@ def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
 
 
 def _rank(line: str, style: Style | None, body: float) -> float:
-    """0 for text; else larger for more important headings."""
+    """Return 0 for text; larger numbers for more important headings."""
     if not 2 <= len(line) <= LONGEST_HEADING or not re.search(r"[^\W\d_]{2}", line):
         return 0.0
     if ARTICLE.match(line) and not ENDS_LIKE_TEXT.search(line):
@@ -130,7 +130,7 @@ def _title_in(text: str, title: str) -> re.Match[str] | None:
     return re.search(r"\s+".join(map(re.escape, title.split())), text, re.IGNORECASE)
 
 
-#: `D:20240131094500+09'00'`, anything after the year may be missing; some leave out the mark, some the quotes.
+#: `D:20240131094500+09'00'`; everything after the year is optional, and some programs omit the mark or the quotes.
 PDF_DATE = re.compile(
     r"\s*(?:D:)?\s*(?P<year>(?:19|20)\d\d)(?P<month>\d\d)?(?P<day>\d\d)?(?P<hour>\d\d)?(?P<minute>\d\d)?"
     r"(?P<second>\d\d)?\s*(?P<zone>Z|[+-]\d\d(?:'?:?\d\d)?)?.*",
@@ -262,7 +262,7 @@ def _language(reader: pypdf.PdfReader) -> str:
 
 
 def labels_of(reader: pypdf.PdfReader, page_count: int) -> list[str]:
-    """Read the numbers that are printed on the pages; empty when the file does not give them."""
+    """Read the printed page numbers; empty if the file does not give them."""
     try:
         labels = [str(label) for label in reader.page_labels]
     except (Exception, RecursionError):

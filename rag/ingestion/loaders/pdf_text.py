@@ -89,15 +89,15 @@ WHITE_PART = 247
 BLANK = 235
 #: The invisible mode for drawing text, PDF 32000-1 table 106.
 INVISIBLE = 3
-#: Forms within forms are followed this deep, and a page's objects up to this many: a page is to be read in useful time.
+#: The deepest nesting of forms, and the most objects read on a page, to limit the time.
 DEEPEST, MOST_OBJECTS = 8, 100_000
-#: Drawn lines, or rows of text with a gap in them, from which on a page is searched for tables.
+#: Drawn lines, or rows of text with a gap, required before a page is searched for tables.
 FEWEST_RULES, FEWEST_GAPS = 3, 3
 #: Share of a table's letters which its place in the text must contain; else the table stays as drawn.
 SAME_LETTERS = 0.97
 #: With at least this many rows, a table without ruling lines may be text in columns.
 FEWEST_COLUMN_LINES = 6
-#: Longer lines are not headings; their ends are enough to tell their size.
+#: Longer lines are no headings; their ends are enough to tell their size.
 LONGEST_STYLED = 90
 #: Gaps from baseline to baseline, in letter sizes: a smaller gap is the same line; the usual gap (CSS and Word set 1.2)
 #: if a page has too few lines; and how much wider a gap between paragraphs is (Word's 8 points below an 11-point
@@ -121,7 +121,7 @@ class PageObjects:
     """The objects on an open pypdfium2 page. Raises pypdfium2's errors."""
 
     def __init__(self, page: Any) -> None:
-        #: By address, in the order in which they are drawn.
+        #: By address, in drawing order.
         self.texts: dict[int, TextObject] = {}
         #: The page's paths, which may be table lines.
         self.paths: list[Any] = []
@@ -419,7 +419,7 @@ def _holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
 
 
 def _positions(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
-    """Return places by line numbers in the text; a table has several lines."""
+    """Return text positions by line number; a table has several lines."""
     found: dict[int, Box] = {}
     position = 0
     for index, line in enumerate(lines):
@@ -444,7 +444,7 @@ def _turned_words(
         return {}
     found: dict[int, list[tuple[int, str, Box]]] = {}
     for run in RUN.finditer(text):
-        # A word is seldom turned in part, and most words of a page with a turned note are level.
+        # Words are seldom turned in part, and most words on a page with a turned note are level.
         if not _turn_at(text_page, run.start(), texts):
             continue
         for index, letter in enumerate(run[0], run.start()):
@@ -460,7 +460,7 @@ def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
 
 
 def _masked(text: str, letters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
-    """Return the text with a blank for each letter that is left out or turned."""
+    """Return the text with a blank for each omitted or turned letter."""
     masked = [text[index] if letter else " " for index, letter in enumerate(letters)]
     for words in turned.values():
         for word in words:
@@ -752,7 +752,7 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
 def _styled_lines(
     text_page: Any, spans: Sequence[Span], text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
-    """Return the lines of a page, their styles by content, and by place the gaps above and the boxes.
+    """Return a page's lines, their styles by content, and by position the gaps above and the boxes.
 
     A gap is measured from baseline to baseline, in sizes of the smaller letters.
     """
@@ -864,7 +864,7 @@ def _owner(text_page: Any, index: int) -> int:
 
 
 def _small_runs(text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]) -> list[SmallRun]:
-    """Find raised and lowered letters, and set the objects that draw them on their lines."""
+    """Find raised and lowered letters, and move their objects to their lines."""
     drawn = drawn_small(texts)
     found = set_on_lines(texts)
     return small_runs(
@@ -895,7 +895,7 @@ def _placed_letters(text_page: Any, text: str, address: int, item: TextObject) -
 
 
 def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> bool:
-    """Tell whether an empty line was drawn between two lines."""
+    """Whether an empty line was drawn between two lines."""
     high, low = above.last.y, line.first.y
     return any(
         low + 0.3 * item.size < item.y < high - 0.3 * item.size and above.last.order < item.order < line.first.order

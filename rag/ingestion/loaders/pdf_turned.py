@@ -64,7 +64,7 @@ def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
 
 
 def turned_words(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Join letters to words by their places alone: pdfium ends lines within turned words, and mixes neighbours."""
+    """Join letters into words only by their places: pdfium ends lines inside turned words, and mixes neighbours."""
     words: list[TurnedWord] = []
     for line in _lines_of(_glyphs(letters, turn)):
         pieces: list[list[TurnedWord]] = []

@@ -15,7 +15,7 @@ from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
 from rag.ingestion.loaders.pdf_direction import is_from_the_right
 from rag.ingestion.loaders.pdf_objects import Box
 
-#: From one point to another.
+#: From a point to another.
 Line: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 RUN = re.compile(r"[^\s\ufffe]+\ufffe?")
 #: pdfium writes U+FFFE for a hyphen at a line end, without a line end after it.

@@ -40,7 +40,7 @@ DAMAGED = "This picture is damaged and cannot be opened. Save it again and uploa
 
 
 def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
-    """Count the pages, and look whether the first can be opened. Raises `DocumentError`s."""
+    """Count the pages, and check that the first can be opened. Raises `DocumentError`s."""
     with opened(content) as picture:
         count = frames_of(picture)
         if count > options.limits.maximum_pages:

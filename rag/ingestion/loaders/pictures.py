@@ -14,7 +14,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageFilter, UnidentifiedImageErro
 from rag.errors import FileDamaged, PdfDamaged
 from rag.ingestion.loaders.pdf_objects import Box, turned
 
-#: Multiplied with the page, to keep print dark: for a passage, and for the used sentence.
+#: Colours multiplied with the page to keep print dark: for a passage, and for the used sentence.
 MARK, STRONG_MARK = (255, 246, 196), (255, 212, 64)
 #: The longest side of a picture, in pixels; larger pages are drawn smaller.
 LONGEST_DRAWN = 5000
@@ -151,7 +151,7 @@ def line_boxes(boxes: list[Box]) -> list[Box]:
     return merged
 
 
-#: Models look at no more; a larger picture only costs more. Pixels.
+#: The longest side in pixels which models look at; a larger picture only costs more.
 LONGEST_SHOWN = 1600
 #: A picture with more pixels was made to fill the memory.
 MOST_PIXELS = 80_000_000
@@ -176,7 +176,7 @@ def as_png(content: bytes) -> bytes:
 LEAST_OF_PAGE, MOST_OF_PAGE = 0.06, 0.9
 #: The smallest width, compared with the page's, and the fewest pixels.
 LEAST_OF_WIDTH, LEAST_PIXELS = 0.25, 30_000
-#: Print has an even ground and many sharp edges: the least share of pixels at an edge.
+#: Print has an even ground and many sharp edges: their smallest shares of pixels.
 LEAST_GROUND, LEAST_EDGES = 0.22, 0.012
 SHARP = 60
 #: The neighbourhood in pixels for comparing a pixel at 288 dots per inch, and how much darker ink is.
@@ -184,7 +184,7 @@ AROUND, DARKER = 24, 40
 
 
 def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, float, float]) -> bool:
-    """Tell whether a picture drawn by this matrix on a page of this box is large enough to be read."""
+    """Whether a picture drawn by this matrix is large enough to read on a page with this box."""
     width, height = hypot(matrix[0], matrix[1]), hypot(matrix[2], matrix[3])
     page_width, page_height = box[2] - box[0], box[3] - box[1]
     if min(page_width, page_height) <= 0 or pixels < LEAST_PIXELS or width < LEAST_OF_WIDTH * page_width:
@@ -193,7 +193,7 @@ def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, floa
 
 
 def looks_like_print(picture: Any) -> bool:
-    """Tell whether a picture may hold text: print on a ground, and neither a photograph nor a plain shape."""
+    """Whether a picture may hold text: print on a ground, and neither a photograph nor a plain shape."""
     grey = picture.convert("L")
     if grey.width < 8 or grey.height < 8:
         return False

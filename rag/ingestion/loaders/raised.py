@@ -35,7 +35,7 @@ SIGNS = {"tm": "™", "sm": "℠", "o": "º"}
 LAST_WORD = re.compile(r"[^\W\d_]{1,30}\Z")
 LAST_NUMBER = re.compile(r"(?<![\d.,])\d[\d.,]{0,20}\Z")
 SUM = re.compile(r"\([^()]*[+\-−–×*/=][^()]*\)\Z")
-#: "8⁰⁰ Uhr", "8⁰⁰–17⁰⁰", "5⁹⁹ €": minutes behind an hour, and cents behind a price.
+#: "8⁰⁰ Uhr", "8⁰⁰–17⁰⁰", "5⁹⁹ €": minutes after an hour, and cents after a price.
 HOUR = re.compile(r"(?<![\d.,:])(?:[01]?\d|2[0-4])\Z")
 MINUTES = re.compile(r"[0-5]\d")
 BEHIND_TIME = re.compile(
@@ -142,7 +142,7 @@ class Note:
 
 
 class Notes:
-    """The notes in a document, and lines that are notes for marks typed by hand."""
+    """The notes in a document, and lines with notes for marks typed by hand."""
 
     def __init__(self) -> None:
         self._notes: list[Note] = []

@@ -23,7 +23,7 @@ CELL_GAP = 0.15
 NO_RULES = RulingLines((), ())
 #: In line heights: the smallest gap between text columns, and the gaps which end a paragraph and a set of columns.
 GUTTER, PARAGRAPH, SECTION = 0.8, 0.9, 3.0
-#: Columns of text have at least this many lines, and this many characters a line; else the lines are rows.
+#: Text columns have at least this many lines, and characters per line; other lines are rows.
 FEWEST_LINES, SHORTEST_LINE = 3, LONGEST_CELL * 0.7
 
 
@@ -45,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Arranged:
-    """The text, and the places for lines within each table."""
+    """The text, and the line places within each table."""
 
     text: str
     tables: tuple[frozenset[int], ...] = ()
@@ -57,7 +57,7 @@ def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
 
 
 def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
-    """Put lines in order like `text_in_order`, and tell which are in tables."""
+    """Put lines in order like `text_in_order`, and return which lines are in tables."""
     if not lines:
         return Arranged("")
     scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)

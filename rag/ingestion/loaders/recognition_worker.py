@@ -32,10 +32,10 @@ from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, wri
 #: The package's files, given by name: RapidOCR would download others.
 MODELS = Path(rapidocr.__file__).parent / "models"
 DETECTION, RECOGNITION = MODELS / "PP-OCRv6_det_small.onnx", MODELS / "PP-OCRv6_rec_small.onnx"
-#: Longer side of the picture in pixels when lines are found, and when they are read. Doubling the first finds no more,
+#: The picture's longer side in pixels for finding lines and for reading them. Doubling the first finds no more lines,
 #: and doubles time and memory.
 SOUGHT_IN, READ_IN = 1280, 3400
-#: A line of less certainty may be wrong. Print has 0.95 and more, letters the model does not know 0.6 to 0.87.
+#: A line with less certainty may be wrong. Print has 0.95 and more, letters unknown to the model 0.6 to 0.87.
 SURE = 0.88
 #: A line this many times as wide as high has more than a few letters; fewer letters mean an unknown script.
 LONG, FEWEST_LETTERS, LETTERS_TO_WIDTH = 6.0, 3, 0.08
@@ -184,9 +184,9 @@ def _certainty(lines: list[FoundLine]) -> float:
 
 
 def summary_of(found: ReadPicture) -> dict[str, Any]:
-    """Return the text in the order of reading, and how many lines are unread or uncertain, also by their width.
+    """Return the text in reading order, and the unread or uncertain lines by number and by width.
 
-    The marks have boxes for lines and for tables.
+    The marks have boxes for lines and tables.
     """
     lines = found.lines
     unread = [line for line in lines if not line.text]
@@ -220,7 +220,7 @@ def _slope_of(lines: list[FoundLine]) -> float:
 
 
 def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
-    """Return lines with upright boxes, as if the page had been put straight; heights grow upwards."""
+    """Return lines with upright boxes, as if the page were straight; heights grow upwards."""
     cosine, sine = math.cos(slope), math.sin(slope)
     words = []
     for line in lines:

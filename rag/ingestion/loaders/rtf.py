@@ -43,7 +43,7 @@ SETS = {
     222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850",
 }  # fmt: skip
 SYMBOLS = 2
-#: In twips: nearer edges belong to the same column.
+#: Edges closer than this belong to the same column, in twips.
 SAME_EDGE = 40
 MOST_COLUMNS = 60
 #: Groups without document text. Other groups starting with a star are left out unless they are read.
@@ -119,7 +119,7 @@ def load_rtf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_rtf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check the file's beginning. Raises `FileDamaged`."""
+    """Check the start of the file. Raises `FileDamaged`."""
     if not content.startswith(SIGNATURE):
         raise FileDamaged
     return CheckedFile(page_count=1)
@@ -213,7 +213,7 @@ class _Walk:
     # Groups
 
     def _close(self) -> bool:
-        """End a group; tell whether the document goes on."""
+        """End a group; return whether the document continues."""
         if not self.groups:
             return False
         group, self.group = self.group, self.groups.pop()
@@ -245,7 +245,7 @@ class _Walk:
         self.story = _Story()
 
     def _destination(self, word: str) -> bool:
-        """Begin a group, if the name is a group's."""
+        """Start a group if the name denotes a group."""
         group, was_apart = self.group, self.group.is_apart
         if word == "ud":
             group.is_apart = False
@@ -502,7 +502,7 @@ class _Walk:
     def _end_table(self) -> None:
         story = self.story
         if story.row or story.cell:
-            # The file ends within a row.
+            # The file ends inside a row.
             story.row.extend(story.cell)
             story.cell = []
             self._end_row()

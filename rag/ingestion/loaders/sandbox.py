@@ -71,7 +71,7 @@ START_SECONDS = 60.0
 ANSWER_SECONDS = 30.0
 WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
 RECOGNITION_WORKER = ("-m", "rag.ingestion.loaders.recognition_worker")
-#: Most memory for text recognition, and how long its process is kept after a page.
+#: Memory for text recognition in MiB, and seconds its process is kept after a page.
 RECOGNITION_MEMORY_MB, RECOGNITION_IDLE_SECONDS = 2048, 60.0
 ARCHIVE_WORKER = ("-m", "rag.ingestion.loaders.archive")
 
@@ -82,7 +82,7 @@ MARK_NAMES = ("kind", "left", "top", "right", "bottom")
 
 @dataclass(frozen=True)
 class FoundText:
-    """The text of a picture, and how many lines are unread or uncertain; `doubt` is their share by width."""
+    """The text in a picture, and the number of unread or uncertain lines; `doubt` is their share by width."""
 
     text: str
     lines: int
@@ -124,7 +124,7 @@ class Sandbox:
             self._put_back(self._take())
 
     def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedFile:
-        """Look whether a PDF can be read at all. Raises the `DocumentError` that says why not."""
+        """Check whether a PDF is readable at all. Raises the fitting `DocumentError` if not."""
         return self.check(content, file_name=".pdf", password=password)
 
     def extract_pages(
@@ -369,7 +369,7 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class TenantReader:
-    """Opens files of one tenant (`rag.ingestion.loaders.attachments.AttachmentReader`)."""
+    """Opens a tenant's files (`rag.ingestion.loaders.attachments.AttachmentReader`)."""
 
     sandbox: Sandbox
     tenant_id: str

@@ -35,7 +35,7 @@ LIBRARIES = (
     *MODULES, "rag.ingestion.loaders.text",
     "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
 )  # fmt: skip
-#: The most threads for this account while a decoder starts a thread. The application may have thousands in the same
+#: The most threads for this account while a decoder starts a thread. The application may have thousands under the same
 #: account.
 MOST_THREADS = 4096
 #: Progress is reported at most this often, in seconds.

@@ -84,7 +84,7 @@ def _body_of(main: str) -> str:
 
 
 def read_sitemap(content: bytes) -> Answer:
-    """Return the addresses in a sitemap of sitemaps.org with their dates, and whether they lead to more sitemaps."""
+    """Return a sitemap's addresses with their dates, and whether they lead to more sitemaps (sitemaps.org)."""
     if content.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             content = packed.read(MOST_SITEMAP_BYTES)
@@ -122,7 +122,7 @@ def read_webdav_list(content: bytes, *, base: str, folder: str) -> Answer:
                 "is_folder": told.resource_type == "directory",
                 "size": told.content_length or 0,
                 "changed": told.modified.isoformat() if told.modified else None,
-                # A server without ETags has the time and the size.
+                # A server without ETags provides time and size.
                 "etag": (told.etag or f"{told.modified} {told.content_length}")[:LONGEST_ADDRESS],
             }
         )
@@ -138,7 +138,7 @@ READERS: Mapping[str, Callable[..., Answer]] = {
 
 
 def load_libraries() -> None:
-    """Have the libraries load what they load with the first page: later no file can be opened."""
+    """Make the libraries load their lazy files now, because no file can be opened later."""
     text = "".join(f"<p>{'A page with some words of text. ' * number}</p>" for number in range(1, 5))
     read_web_page(f"<html><body><div>{text}</div></body></html>".encode(), address="https://example.com/", charset="")
     read_web_page(b"<html><body><p>Short.</p></body></html>", address="https://example.com/", charset="")

@@ -26,7 +26,7 @@ def check_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
 
 
 def load_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load plain text in any encoding; a form feed begins a page."""
+    """Load plain text in any encoding; a form feed starts a page."""
     found = decoded(content)
     pages = tuple(
         Page(

@@ -9,7 +9,7 @@ from courlan import normalize_url
 
 #: A longer address never leads to a document.
 LONGEST_ADDRESS = 2000
-#: Addresses with these endings are never pages nor documents: they are not asked for.
+#: Addresses with these endings are never pages or documents and are not fetched.
 OTHER_ENDINGS = re.compile(
     r"\.(?:jpe?g|png|gif|svg|webp|ico|css|js|mjs|json|woff2?|ttf|eot|mp[34]|m4[av]|webm|avi|mov|wav|zip|gz|tgz|rar|7z|exe"
     r"|dmg|apk|iso|bin|ics|rss|atom)$",

@@ -33,7 +33,7 @@ class Readers:
     is_everybody: bool = False
 
     def include(self, others: Readers) -> bool:
-        """Return whether everybody else may read the item."""
+        """Whether everybody in `others` may read the item."""
         if self.is_everybody:
             return True
         return not others.is_everybody and others.groups <= self.groups
@@ -55,7 +55,7 @@ EVERYBODY = Readers(is_everybody=True)
 
 
 def require_groups(found: Readers) -> Readers:
-    """Raise `InvalidInput` where no group may read: a collection without groups would be open to everybody here."""
+    """Raise `InvalidInput` if no group has access, because a collection without groups is open to everybody here."""
     if not found.is_everybody and not found.names:
         raise InvalidInput(
             "At the source only single people may read this folder, and no group. Give a group access there, or follow "
@@ -65,7 +65,7 @@ def require_groups(found: Readers) -> Readers:
 
 
 def note_of_left_out(count: int) -> str:
-    """Say how many files were left out for their readers."""
+    """Report how many files were left out because of their readers."""
     return LEFT_OUT.format(count=f"{count:,}")
 
 
@@ -95,7 +95,7 @@ class SharedFolderSource(ABC):
         return self._readers.names
 
     def expected(self) -> int:
-        """Not known: folders and other files are in the same list."""
+        """Return 0: unknown, because folders and other files are in the same list."""
         return 0
 
     @abstractmethod
@@ -110,7 +110,7 @@ class SharedFolderSource(ABC):
         return SourceItem(
             key=str(entry["id"]),
             updated_at=moment_of(entry.get("changed")),
-            # A new name is a new title.
+            # A new name changes the title.
             hash=f"{entry['tag']} {entry['name']}",
             title=str(entry["name"]),
             load=partial(self._load, entry),
@@ -119,7 +119,7 @@ class SharedFolderSource(ABC):
     def _items_for_readers(
         self, files: Sequence[Mapping[str, Any]], readers_of: Callable[[Sequence[Mapping[str, Any]]], Iterable[Readers]]
     ) -> Iterator[SourceItem]:
-        """Yield the files that everybody may read who may read the folder, and note how many were left out."""
+        """Yield the files open to all the folder's readers, and note how many were left out."""
         if self.readers() is None or self._readers is None:
             yield from map(self._item, files)
             return

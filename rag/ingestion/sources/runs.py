@@ -33,14 +33,14 @@ from rag.storage.files import Originals
 from rag.types import Collection, Identity, Who
 
 log = logging.getLogger("rag.ingestion")
-#: Progress is written at most this often, in seconds.
+#: The shortest time between progress updates, in seconds.
 PROGRESS_SECONDS = 0.3
 TRIED_AGAIN = N_("It is tried again automatically.")
 #: The kind of source for the sample board.
 SAMPLES = "samples"
 #: The requester of scheduled runs.
 SCHEDULE = "schedule"
-#: The least and the most minutes between two syncs of a schedule: the most is a month.
+#: The fewest and the most minutes between two scheduled syncs; the most is a month.
 SCHEDULE_MINUTES = (5, 44_640)
 #: The most sentences about unreadable items stored with a run.
 MOST_PROBLEMS = 5
@@ -57,7 +57,7 @@ class SourceEvents(Protocol):
     kind: str
 
     def is_of(self, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-        """Tell whether an event belongs to the source with these settings."""
+        """Whether an event belongs to the source with these settings."""
         ...
 
     def note(
@@ -81,7 +81,7 @@ class SourceEvents(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings:
-    """A row of `collection_sources`."""
+    """A row in `collection_sources`."""
 
     collection_id: UUID
     kind: str
@@ -147,7 +147,7 @@ class Syncs:
         self._makers = makers
         self._usual = usual
 
-    # Where documents come from
+    # Sources of documents
 
     def sources(self, collection: Collection) -> list[SourceSettings]:
         """List the collection's sources, by default the profile's."""
@@ -310,7 +310,7 @@ class Syncs:
         return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
 
     def run_due(self, tenant_id: str, collection_id: UUID) -> None:
-        """Ask for the runs that are due by their schedule, and to be called again for the next. For the queue's worker.
+        """Request the scheduled runs, and schedule the next call. For the queue's worker.
 
         Raises `TenantSuspended`.
         """

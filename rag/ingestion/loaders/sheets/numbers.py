@@ -111,7 +111,7 @@ def shown_text(text: str, code: str) -> str:
 
 
 def is_date_format(code: str) -> bool:
-    """Return whether a format writes dates or times."""
+    """Whether a format writes dates or times."""
     return sections_of(code)[0].is_date
 
 
@@ -133,7 +133,7 @@ def general(value: float, language: Language = UNKNOWN) -> str:
 
 @lru_cache(maxsize=2048)
 def sections_of(code: str) -> tuple[FormatSection, ...]:
-    """Take a format apart."""
+    """Parse a format."""
     return tuple(map(_section, _split(code)))
 
 
@@ -207,7 +207,7 @@ def _section(source: str) -> FormatSection:
 
 
 def _chosen(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
-    """Return the section for a number, and whether it writes numbers below zero without their sign."""
+    """Return the section for a number, and whether it omits the sign of numbers below zero."""
     numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
     if not numeric:
         return sections[0], False
@@ -215,7 +215,7 @@ def _chosen(sections: Sequence[FormatSection], value: float) -> tuple[FormatSect
         for section in numeric:
             if section.condition is None or COMPARED[section.condition[0]](value, section.condition[1]):
                 sign, bound = section.condition or ("", 0.0)
-                # The last part is for what is left: below zero only, if the first is for the rest.
+                # The last section is for the rest: only below zero, if the first section takes the rest.
                 is_rest = section.condition is None and section is not numeric[0] and _takes_positive(numeric[0])
                 return section, (sign in ("<", "<=") and bound <= 0) or is_rest
         return numeric[-1], False
@@ -257,7 +257,7 @@ def _number(value: float, section: FormatSection, language: Language) -> str:
         if whole and whole[0] < place < whole[-1]:
             is_grouped = True
         elif digits and place > digits[0] and not any(t.text for t in tokens[_last_before(digits, place) + 1 : place]):
-            # Right behind the figures, each makes the number a thousand times smaller.
+            # Right after the figures, each comma divides the number by a thousand.
             amount /= 1000
         else:
             tokens[place] = Token("literal", ",")
@@ -476,7 +476,7 @@ def _date_part(
 
 
 def _is_minute(tokens: Sequence[Token], place: int) -> bool:
-    """Tell minutes from months: minutes follow hours, or come before seconds."""
+    """Distinguish minutes from months: minutes follow hours, or come before seconds."""
     if len(tokens[place].text) > 2:
         return False
     before = next((t for t in reversed(tokens[:place]) if t.kind in ("date", "elapsed")), None)

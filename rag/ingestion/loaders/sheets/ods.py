@@ -37,7 +37,7 @@ VALUES = re.compile(rb"<(?:\w+:)?table-cell\b[^>]*\boffice:value-type=")
 
 @dataclass(frozen=True)
 class Look:
-    """What matters of a style."""
+    """The relevant parts of a style."""
 
     is_bold: bool = False
     is_struck: bool = False
@@ -56,7 +56,7 @@ class OpenWorkbook(OpenDocument):
         self._looks: dict[str, Look] = {}
 
     def count(self) -> int:
-        """Return how many sheets there are."""
+        """Return the number of sheets."""
         return (self.bytes_of(self.main()) or b"").count(b"<table:table ")
 
     def sheets(self) -> Iterator[Sheet]:
@@ -70,7 +70,7 @@ class OpenWorkbook(OpenDocument):
                 continue
             of = element if name == "table" else next(element.iterancestors(f"{TABLE}table"), None)
             if of is None or next(of.iterancestors(f"{TABLE}table"), None) is not None:
-                continue  # a table within a cell
+                continue  # a table inside a cell
             if of is not table:
                 table, reading = of, _Reading(Sheet(of.get(f"{TABLE}name") or ""), self._looks)
             if reading is None:

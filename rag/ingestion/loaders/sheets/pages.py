@@ -135,7 +135,7 @@ class Block:
 
 
 class _Merged:
-    """Knows the text for each cell in a merged cell: the text again, or None within the cell."""
+    """Maps each position in a merged cell to its text, or to `None` if the cell to the left continues."""
 
     def __init__(self, sheet: Sheet) -> None:
         self._rows = sheet.rows
@@ -299,7 +299,7 @@ def _with_ends(cells: Sequence[str]) -> str:
 
 
 def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> tuple[int, int, int]:
-    """Return how many rows above a table are titles, how many stand above its heads in all, and how many are heads."""
+    """Return the number of title rows above a table, of all rows above its heads, and of head rows."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0

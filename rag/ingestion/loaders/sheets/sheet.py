@@ -57,7 +57,7 @@ class Sheet:
     merged: list[Span] = field(default_factory=list)
     #: Hidden rows, which do not separate tables.
     hidden_rows: set[int] = field(default_factory=set)
-    #: Rows with all cells left out: these separate no tables either.
+    #: Rows with all cells left out, which do not separate tables either.
     emptied_rows: set[int] = field(default_factory=set)
     #: Texts from hidden rows and columns which are visible in the rest of a merged cell.
     covered: dict[tuple[int, int], str] = field(default_factory=dict)

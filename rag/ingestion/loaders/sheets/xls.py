@@ -56,12 +56,12 @@ class OldWorkbook:
         self.hidden = [name for name, state in states if state != 0]
 
     def __len__(self) -> int:
-        """Return how many sheets are shown."""
+        """Return the number of visible sheets."""
         return len(self._numbers)
 
     @property
     def author(self) -> str:
-        """Return who saved the workbook last."""
+        """Return the last person who saved the workbook."""
         return str(self._book.user_name or "")
 
     def sheets(self) -> Iterator[Sheet]:
@@ -75,14 +75,14 @@ class OldWorkbook:
             yield sheet
 
     def _read_objects(self, sheet: Sheet, number: int) -> None:
-        """Read text boxes, and count charts and pictures, which `xlrd` passes over."""
+        """Read text boxes, and count charts and pictures, which `xlrd` skips."""
         if self._book.biff_version < 80:
             return
         kind, depth, awaits_text = -1, 0, False
         for record, data in self._records(number):
             depth += (record == BEGIN) - (record == END)
             if depth > 1:
-                continue  # of a chart
+                continue  # belongs to a chart
             if record == OBJECT and len(data) >= 6:
                 kind = struct.unpack_from("<H", data, 4)[0]
                 sheet.unread["charts"] += kind == CHART

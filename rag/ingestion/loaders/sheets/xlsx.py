@@ -62,7 +62,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A stored cell. `text` is None without content, or if the content is not in the file."""
+    """A stored cell. `text` is `None` without content, or if the file lacks the content."""
 
     column: int
     kind: str
@@ -94,7 +94,7 @@ class Workbook(OfficePackage):
                 self._sheets.append((name, relation.kind, relation.target))
 
     def __len__(self) -> int:
-        """Return how many sheets are shown."""
+        """Return the number of visible sheets."""
         return len(self._sheets)
 
     def sheets(self) -> Iterator[Sheet]:
@@ -109,7 +109,7 @@ class Workbook(OfficePackage):
                 self._read(sheet, part)
             yield sheet
 
-    # What sheets share
+    # Shared by the sheets
 
     def _shared_texts(self) -> Iterator[Text]:
         part = self.related_name(self._main, "sharedStrings")

@@ -10,7 +10,7 @@ from rag.ingestion.loaders.word.package import M, child, name_of
 
 #: Mathematical letters, which Word draws for ordinary letters.
 MATHEMATICAL = re.compile("[\U0001d400-\U0001d7ff]")
-#: Needs no brackets beside an operator.
+#: Text which needs no brackets beside an operator.
 SIMPLE = re.compile(r"[\w.,%°′″]*|[([{][^()\[\]{}]*[)\]}]")
 NOT_SHOWN = frozenset({"w:del", "w:moveFrom"})
 

@@ -1,4 +1,4 @@
-"""Write the numbers and bullets that Word prints before paragraphs, which are not in their text."""
+"""Write the numbers and bullets which Word prints before paragraphs, and which are not in their text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag.ingestion.loaders.word.styles import Styles, run_properties
 from rag.ingestion.loaders.word.symbols import shown
 
 BULLET = "-"
-#: Bullets that say something.
+#: Bullets with a meaning.
 TICKS = frozenset("☐☑☒✓✔✗✘□")
 #: Word has nine levels, and no label this long.
 LEVELS, LONGEST_LABEL = 9, 100

@@ -26,7 +26,7 @@ from rag.text.tables import guessed_head_rows, lines_of, rows_in_words
 TEXTS = frozenset({"w:t", "m:t"})
 #: Elements with deleted text, or with moved text, which is read at its new place.
 GONE = frozenset({"w:del", "w:moveFrom"})
-#: Elements around text without any effect.
+#: Elements around text without an effect on it.
 THROUGH = frozenset({
     "w:ins", "w:moveTo", "w:hyperlink", "w:smartTag", "w:customXml", "w:dir", "w:bdo", "w:sdtContent", "w:rubyBase",
 })  # fmt: skip
@@ -38,9 +38,9 @@ CHARACTERS = {
 PAGE_FIELDS = frozenset({"PAGE", "NUMPAGES", "SECTIONPAGES", "PAGEREF", "STYLEREF"})
 #: The rest of a header beside a page number: "Page of", "- -".
 LONGEST_PAGE_WORDS = 20
-#: Stands in a header for a page number.
+#: Represents a page number in a header.
 PAGE_NUMBER = "\ufdd2"
-#: Word has 63 columns at most.
+#: Word's limit is 63 columns.
 WIDEST = 63
 #: A longer cell over several rows is written only in its first row.
 LONGEST_REPEATED = 500
@@ -144,7 +144,7 @@ class Words:
             self._put(text)
 
     def refer(self, mark: str, text: str) -> None:
-        """Add a note of Word's."""
+        """Add one of Word's notes."""
         self._set_small()
         self._parts.append(self._notes.refer(mark, text))
 
@@ -221,7 +221,7 @@ class Story:
         self._related = related
         self._fields: list[Field] = []
         self._is_margin = False
-        #: Footnotes and endnotes by their kind and id, their formats, and how many came up.
+        #: Footnotes and endnotes by kind and id, their formats, and how many were used.
         self.notes_of: dict[tuple[str, str], Any] = {}
         self._forms = {"footnote": "decimal", "endnote": "lowerRoman"}
         self._note_counts: Counter[str] = Counter()

@@ -14,7 +14,7 @@ HEADING = re.compile(
     re.IGNORECASE,
 )
 TITLES = frozenset({"title", "제목", "titel", "titre", "título", "titolo", "tytuł"})
-#: Properties that a paragraph's and a run's style turn over when both have them (ISO 29500-1, 17.7.3).
+#: Properties which cancel out if both the paragraph's and the run's style have them (ISO 29500-1, 17.7.3).
 TOGGLES = ("vanish", "strike")
 #: The longest chain of base styles.
 DEEPEST = 30
@@ -24,7 +24,7 @@ LEAST_MOVED = 4
 
 @dataclass(frozen=True)
 class Look:
-    """How a run is shown."""
+    """The look of a run."""
 
     is_hidden: bool = False
     is_struck: bool = False
@@ -51,7 +51,7 @@ NO_STYLE = Style()
 
 
 class Styles:
-    """The styles of a document."""
+    """A document's styles."""
 
     def __init__(self, root: Any) -> None:
         self._elements: dict[str, Any] = {}
@@ -100,7 +100,7 @@ class Styles:
         return style
 
     def look(self, properties: Any, paragraph_style: str) -> Look:
-        """Return how a run with these properties is shown in a paragraph of a style."""
+        """Return the look of a run with these properties in a paragraph with a style."""
         own = run_properties(properties)
         character_style = value(child(properties, "w:rStyle")) or ""
         key = (paragraph_style, character_style, *sorted(own.items()))

@@ -35,7 +35,7 @@ def _contents(backup: BackupRun) -> str:
 
 
 def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print the stored backups; the exit status is 1 when something is wrong."""
+    """Print the stored backups; the exit status is 1 if there is a problem."""
     from rag.integrations.operations.backups.scheduled import ScheduledBackups
 
     backups = ScheduledBackups(settings)

@@ -40,9 +40,9 @@ TRIAL_DAYS = 30
 #: Packages whose errors come from the storage.
 CLIENTS = ("minio", "urllib3")
 COPIED_BYTES = 2**20
-#: A copy without growth for this long was left by a killed process.
+#: A copy which has not grown for this long was left by a killed process.
 LEFT_SECONDS = 86_400
-#: For connecting and for each wait on the network.
+#: The timeout for connecting and for each wait on the network.
 S3_TIMEOUT_SECONDS = 60.0
 #: The interval between tries after a failure.
 RETRY = timedelta(hours=1)
@@ -70,7 +70,7 @@ class BackupRun:
 
 
 class Place(Protocol):
-    """Where backups are stored."""
+    """A place to store backups."""
 
     def list(self) -> list[tuple[str, int]]:
         """Return the names of the stored files with their sizes in bytes."""
@@ -95,7 +95,7 @@ class FolderPlace:
         return [(path.name, path.stat().st_size) for path in self._folder.iterdir() if path.is_file()]
 
     def store(self, path: Path, name: str) -> None:
-        # Without locks, which not every mounted disk has.
+        # Without locks, because not every mounted disk has them.
         for left in self._folder.glob(".hr-assistant-*.part"):
             if time.time() - left.stat().st_mtime > LEFT_SECONDS:
                 left.unlink(missing_ok=True)
@@ -200,11 +200,11 @@ class ScheduledBackups:
 
     @property
     def is_on(self) -> bool:
-        """Return whether automatic backups are on."""
+        """Whether automatic backups are on."""
         return bool(self._address) and not self._settings.database_url
 
     def list(self) -> list[StoredBackup]:
-        """Return the stored backups, newest first. Raises `SettingsError` when the place cannot be read."""
+        """Return the stored backups, newest first. Raises `SettingsError` if the place is unreadable."""
         found = []
         with _said(self._address):
             for name, size in self._place().list():
@@ -249,7 +249,7 @@ class ScheduledBackups:
         return self._now("trial", self._try)
 
     def shared_erasures(self) -> Sequence[Erasure]:
-        """Return the erasures noted beside the backups. Raises `SettingsError` when they cannot be read."""
+        """Return the erasures stored beside the backups. Raises `SettingsError` if they are unreadable."""
         if not self.is_on:
             return []
         place = self._place()

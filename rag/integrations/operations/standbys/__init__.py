@@ -1,4 +1,4 @@
-"""Read at standbys: `standbys` chooses servers and measures their lag, `checks` reports to `doctor`."""
+"""Read from standbys: `standbys` chooses servers and measures their lag, `checks` reports to `doctor`."""
 
 from __future__ import annotations
 
