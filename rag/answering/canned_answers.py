@@ -91,7 +91,7 @@ NEWER_VERSION = {
     "ar": "هذا هو الإصدار {version} من «{title}». يسري إصدار أحدث اعتبارًا من {day}.",
     "tr": "Bu, “{title}” belgesinin {version}. sürümüdür. Daha yeni bir sürüm {day} tarihinden itibaren geçerlidir.",
 }
-#: Used if a question names a coming day and today's version is still valid then.
+#: Today's version, if a question names a coming day and no stored version starts by then.
 STILL_VALID = {
     "en": "This is version {version} of “{title}”. No other version kept here begins by {day}.",
     "nl": "Dit is versie {version} van “{title}”. Geen andere hier bewaarde versie begint uiterlijk op {day}.",

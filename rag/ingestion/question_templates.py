@@ -235,7 +235,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
     ),
 }  # fmt: skip
 
-#: Kinds of named things, such as plans and programmes.
+#: Kinds of things with a name, for example plans and programmes.
 DEFINITIONS = {
     "en": "What is {0}?", "nl": "Wat is {0}?", "de": "Was ist {0}?", "fr": "Qu’est-ce que {0} ?", "es": "¿Qué es {0}?",
     "it": "Che cos’è {0}?", "pt": "O que é {0}?", "pl": "Co to jest {0}?", "tr": "{0} nedir?", "ar": "ما هو {0}؟",

@@ -1,1 +1,1 @@
-"""Write workbooks from Excel and LibreOffice as pages of text."""
+"""Convert Excel and LibreOffice workbooks to text pages."""

@@ -207,7 +207,7 @@ def _section(source: str) -> FormatSection:
 
 
 def _chosen(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
-    """Return the section for a number, and whether it omits the sign of numbers below zero."""
+    """Return the section for a number, and whether negative numbers lose their sign."""
     numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
     if not numeric:
         return sections[0], False

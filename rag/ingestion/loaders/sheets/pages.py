@@ -1,4 +1,4 @@
-"""Write sheets as pages of text: each table as rows with heads, and each line's place in the sheet."""
+"""Write sheets as text pages: tables become rows with heads, and each line gets a place in the sheet."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[in
 def _table_lines(
     block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
 ) -> Iterator[Written]:
-    """Write a table's rows below its heads, in the form of `lines_of`, each with its row number."""
+    """Write a table's rows below its heads like `lines_of`, each with the row number."""
     body = grid[above:]
     if not body:
         return
@@ -299,7 +299,7 @@ def _with_ends(cells: Sequence[str]) -> str:
 
 
 def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> tuple[int, int, int]:
-    """Return the number of title rows above a table, of all rows above its heads, and of head rows."""
+    """Count the title rows above a table, all rows above its heads, and the head rows."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0

@@ -125,14 +125,14 @@ def column_number(letters: str) -> int:
 
 
 def place_of(reference: str) -> tuple[int, int]:
-    """Return row and column from a reference such as "$B$3"; 0 if missing."""
+    """Read row and column from a reference, for example "$B$3"; 0 if missing."""
     letters = "".join(filter(str.isalpha, reference))
     figures = "".join(filter(str.isdigit, reference))
     return int(figures[:9] or 0), column_number(letters[:4])
 
 
 def span_of(reference: str) -> Span | None:
-    """Return the cells in a reference such as "A1:B3", or `None` for other text."""
+    """Read a cell range, for example "A1:B3", or return `None` for other text."""
     first, _, last = reference.partition(":")
     top, left = place_of(first)
     bottom, right = place_of(last or first)

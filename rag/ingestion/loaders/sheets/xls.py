@@ -56,7 +56,7 @@ class OldWorkbook:
         self.hidden = [name for name, state in states if state != 0]
 
     def __len__(self) -> int:
-        """Return the number of visible sheets."""
+        """Count the visible sheets."""
         return len(self._numbers)
 
     @property

@@ -94,7 +94,7 @@ class Workbook(OfficePackage):
                 self._sheets.append((name, relation.kind, relation.target))
 
     def __len__(self) -> int:
-        """Return the number of visible sheets."""
+        """Count the visible sheets."""
         return len(self._sheets)
 
     def sheets(self) -> Iterator[Sheet]:
