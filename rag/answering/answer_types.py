@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag.text import currencies
+from rag.text.number_words import number_words
 
 _MONTHS = (
     r"january|february|march|april|(?-i:May|MAY)|june|july|august|september|october|november|december"
@@ -38,7 +39,13 @@ _NUMBER_WORDS = (
     r"|oito|dez|metade|dw(?:a|ie)|trzy|cztery|pięć|sześć|siedem|osiem|dziewięć|dziesięć|połow\w+"
     r"|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|yarım|yarısı"
 )
-#: Number words which are also articles, or words in another language: "on leave", "due date".
+#: From thirteen on, alone or at the end of a word: "twenty", "fünfundzwanzig".
+_LARGER_NUMBER_WORDS = "|".join(
+    rf"\w*{word}" if word.endswith(("zig", "ßig", "tig", "hundert", "honderd")) else word
+    for word, value in number_words("").items()
+    if value >= 13
+)
+#: Also articles, or different words in some languages: "on leave", "due date".
 _ARTICLES_OR_NUMBERS = (
     r"one|een|één|ein(?:e[nmrs]?)?|une?|un[ao]?|dos|due|sei|sept|sete|set|uma?|jed(?:en|na|no)|bir|on"
 )
@@ -82,7 +89,7 @@ _IN_ORDER = (
 )
 
 
-_UNITS = (
+UNITS = (
     r"(?:(?:full|working|business|calendar|hele|werk\w*|volle|ganze|jours?|días?|giorni|dias) )?"
     r"(?:minutes?|hours?|days?|weeks?|months?|years?|minuten|uu?r(?:en)?|dag(?:en)?|weken|week|maand(?:en)?|jaar|jaren|stunden?"
     r"|(?:werk|arbeits)?tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?|heures?|jours?|semaines?|mois|horas?|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
@@ -94,7 +101,7 @@ _COMPOUND_COUNT = (
     r"|mehr)(?:minütig|stündig|tägig|wöchig|wöchentlich|monatig|monatlich|jährig)\w*"
     r"|\b(?:twee|drie|vier|vijf|zes|zeven|acht|negen|tien|twaalf)(?:daags|weeks|maands|maandelijks|jarig|uurs)\w*"
 )
-_COUNT = rf"(?:\d[\d.,]*|{_NUMBER_WORDS}|{_ARTICLES_OR_NUMBERS})(?: \(\d+\))? {_UNITS}"
+_COUNT = rf"(?:\d[\d.,]*|{_NUMBER_WORDS}|{_ARTICLES_OR_NUMBERS})(?: \(\d+\))? {UNITS}"
 _COUNTED = r"\d+ ?(?:영업일|일|주일?|개월|달|시간|분|営業日|日|週間|か月|ヶ月|時間|个?工作日|天|周|个月|小时)"
 #: A time limit: "four weeks in advance" is no length of leave.
 _TIME_LIMIT = re.compile(
@@ -199,7 +206,7 @@ TYPES = (
         r"|z jakim wyprzedzeniem|ile \w+ (?:wcześniej|przed)|ne kadar önce\w*|kaç \w+ önce\w*)(?!\w)"
         r"|(?:며칠|몇 ?\w+|얼마나?) ?(?:전|미리)|何[日週か月間ヶ]+前|どれくらい前|提前(?:多久|多少|几)"
         r"|قبل كم|كم \S+ قبل",
-        rf"{_TIME_LIMIT.pattern}|{_NOTICE}|\ban? {_UNITS} (?:before|ahead|in advance|prior|beforehand)\b",
+        rf"{_TIME_LIMIT.pattern}|{_NOTICE}|\ban? {UNITS} (?:before|ahead|in advance|prior|beforehand)\b",
     ),
     AnswerType(
         "person",
@@ -277,7 +284,7 @@ TYPES = (
         r"\b(?:how (?:much|many|long|far|late|early|old|soon)|hoeveel|hoe (?:lang|ver|laat|vroeg|oud)|wie ?viele?"
         r"|wie (?:lange|weit|hoch|alt|spät|früh)|combien|cuánt[oa]s?|quant[oaie]s?|ile|jak (?:długo|daleko)|ne kadar"
         r"|kaç)\b|몇|얼마나|얼마|며칠|何(?:日|時間|人|年|月|週|歳)|どのくらい|どれくらい|多少|多长|几[天个年月小]|كم ",
-        rf"\d|\b(?:{_NUMBER_WORDS})\b|\b(?:{_ARTICLES_OR_NUMBERS}) {_UNITS}\b|{_COMPOUND_COUNT}"
+        rf"\d|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS})\b|\b(?:{_ARTICLES_OR_NUMBERS}) {UNITS}\b|{_COMPOUND_COUNT}"
         r"|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
         r"|[一二三四五六七八九十百千半两]"
         r"|واحد|اثن|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|نصف|يوم(?:ين|ان)|شهر(?:ين|ان)|سنت(?:ين|ان)",

@@ -1,8 +1,8 @@
-"""Check whether a sentence is about the people, period and letter in the question.
+"""Whether a sentence is about the people, the period, the letter and the number that a question asks about.
 
-A rule for young workers does not answer "How long is the daily rest?" if there is a rule for everybody, hours a week do
-not answer "how many a day", and the row for band A does not answer for band B. `applicability.toml` has the words, in
-all the product's languages.
+A rule for young workers does not answer "How long is the daily rest?" while there is a rule for everybody, hours a
+week do not answer "how many a day", and the row of band A does not answer for band B. `applicability.toml` has the
+words, in all languages of the product. Nor does the row of zone 12 answer for zone 2.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Literal, NamedTuple
+
+from rag.answering.answer_types import UNITS
+from rag.text import currencies
+from rag.text.analysers import STOPWORDS
 
 #: A word with a letter: "Band B", "Tarif A"; in Chinese, Japanese and Korean also letter first, "B등급".
 #: Without small letters such as "a", "i" and "y", words in some languages, and without the English "I".
@@ -21,6 +26,31 @@ LETTERED = re.compile(
 LETTER_FIRST = re.compile(r"(?<![A-Za-z\d])([A-Z]) ?([가-힣\u3040-\u30ff\u3400-\u9fff]{1,8})")
 #: Letters naming rows, inside a row and inside a column: "A — Days: 3", "Days — A: 3; B: 4".
 LETTERED_ROWS = re.compile(r"(?:^|— |; )([A-Z])(?= —|: )")
+#: A word with a number: "Level 3", "Zone 12". Not "3 days", and no number with decimals, a unit or a sign.
+NUMBERED = re.compile(
+    r"(?<![\w'’])([^\W\d_]{2,})[ \u00a0](?:(?:no\.?|nr\.?|n°|n\.º|nº|#) ?)?(\d{1,4})"
+    r"(?: ?(?:[-–]|to|bis|tot|t/m|à|a|al|do|through|thru) ?(\d{1,4}))?"
+    r"(?![\w%°€$£₩]|[.,:/–-]\d| ?[%€$£₩])",
+    re.IGNORECASE,
+)
+#: In Chinese, Japanese and Korean the number stands before or after the word: "3급", "等級3".
+NUMBER_FIRST = re.compile(
+    r"(?<![\d.,])第?(\d{1,4}) ?(급|호봉|등급|단계|층|구역|지역|級|等級|号室?|階|級地|级|号|层|区|档)"
+)
+#: Numbers naming rows, inside a row and inside a column: "3 — Pay: 2,000", "Pay — 1–3: 1,900; 4: 2,000".
+NUMBERED_ROWS = re.compile(r"(?:^|— |; )(\d{1,4})(?: ?[-–] ?(\d{1,4}))?(?= —|: )")
+#: After a number: it counts something.
+_COUNTED = re.compile(
+    rf"[ \u00a0-](?:{UNITS}|{currencies.WORDS}|per ?cent|prozent|procent|km|kg|people|employees)\b", re.IGNORECASE
+)
+#: Rules for a number and all above or below it.
+AND_BEYOND = re.compile(
+    r"\b(?:and|or|und|oder|en|of|et|ou|y|o|e|lub|i|ve|veya) (?:above|higher|up|more|over|below|lower|under|höher"
+    r"|darüber|darunter|hoger|lager|plus|más|más|più|mais|wyż\w+|niż\w+|üzeri|altı)\b|\d\+|이상|이하|以上|以下|及以",
+    re.IGNORECASE,
+)
+#: Longest range of numbers that names rows.
+LONGEST_RANGE = 100
 #: Inflected words begin alike: "Stufe", "Stufen"; "등급", "등급의".
 ALIKE_LETTERS, ALIKE_SIGNS = 4, 2
 #: Characters at the start of a rule, which name its group: "The employer makes sure that young workers …".
@@ -39,6 +69,11 @@ def _groups() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 @cache
 def _periods() -> dict[str, re.Pattern[str]]:
     return {name: re.compile(period["said"], re.IGNORECASE) for name, period in _words()["periods"].items()}
+
+
+@cache
+def _not_numbered() -> frozenset[str]:
+    return frozenset(_words()["numbers"]["not"]["words"].split())
 
 
 @cache
@@ -64,26 +99,54 @@ def _named_periods(text: str) -> frozenset[str]:
     return frozenset(name for name, said in _periods().items() if said.search(text))
 
 
+#: The letter or number that a sentence names: the one asked for, another, several with the one asked for, or none.
+Naming = Literal["asked", "another", "several", "none"]
+
+
+class Marks(NamedTuple):
+    """The letters and the number that a question asks about."""
+
+    letters: frozenset[tuple[str, str]]
+    number: tuple[str, int] | None
+
+
+def marks_asked(question: str) -> Marks:
+    return Marks(letters_asked(question), number_asked(question))
+
+
+def mark_named(text: str, above: str, asked: Marks, *, is_across: bool = False) -> Naming:
+    """Tell which letter or number a sentence names.
+
+    `above` are headings and heads. Across languages letters are compared without their words.
+    """
+    found = letter_named(text, above, asked.letters, any_word=is_across)
+    return number_named(text, above, asked.number) if found == "none" else found
+
+
 def letters_asked(question: str) -> frozenset[tuple[str, str]]:
     """Return pairs of word and letter: "Allowance of band B?" gives ("band", "B")."""
     found = {(word.casefold(), letter.upper()) for word, letter in LETTERED.findall(question)}
     return frozenset(found | {(word, letter) for letter, word in LETTER_FIRST.findall(question)})
 
 
-def has_letter(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> bool | None:
-    """Whether a sentence names the requested letter; `None` without a letter, or with several.
+def letter_named(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> Naming:
+    """Tell which letter a sentence names.
 
     `above` are headings and heads. `any_word` compares letters alone, across languages.
     """
     if not asked:
-        return None
+        return "none"
     said = {letter for word, letter in letters_asked(f"{above} {text}") if any_word or _is_asked(word, asked)}
     if any_word or any(_is_asked(word.casefold(), asked) for word in re.findall(r"[^\W\d_]{2,}", above)):
         said.update(LETTERED_ROWS.findall(text))
     wanted = {letter for _, letter in asked}
-    if not said or (said & wanted and said - wanted):
-        return None
-    return bool(said & wanted)
+    return _naming(len(said & wanted), len(said))
+
+
+def _naming(wanted: int, said: int) -> Naming:
+    if not said:
+        return "none"
+    return "another" if not wanted else "asked" if wanted == said else "several"
 
 
 def _is_asked(word: str, asked: frozenset[tuple[str, str]]) -> bool:
@@ -91,3 +154,45 @@ def _is_asked(word: str, asked: frozenset[tuple[str, str]]) -> bool:
     return any(
         word == other or (len(word) >= alike <= len(other) and word[:alike] == other[:alike]) for other, _ in asked
     )
+
+
+def number_asked(question: str) -> tuple[str, int] | None:
+    """Return the word and the number: "Pay at level 3?" gives ("level", 3). None without a pair, or with several."""
+    found = {(word, numbers[0]) for word, numbers in _numbered(question) if len(numbers) == 1}
+    return found.pop() if len(found) == 1 else None
+
+
+def number_named(text: str, above: str, asked: tuple[str, int] | None) -> Naming:
+    """Tell which number a sentence gives to the word in question.
+
+    `above` are headings and heads.
+    """
+    if asked is None or AND_BEYOND.search(text):
+        return "none"
+    word, wanted = asked
+    own = frozenset([(word, "")])
+    said = [numbers for other, numbers in _numbered(f"{above} {text}") if _is_asked(other, own)]
+    if any(_is_asked(other.casefold(), own) for other in re.findall(r"[^\W\d_]{2,}", above)):
+        said += [_range(*found) for found in NUMBERED_ROWS.findall(text)]
+    return _naming(sum(wanted in numbers for numbers in said), len(said))
+
+
+def _numbered(text: str) -> list[tuple[str, range]]:
+    found = [
+        (word.casefold(), _range(first, last))
+        for match in NUMBERED.finditer(text)
+        for word, first, last in [match.groups("")]
+        if not _is_unnumbered(word.casefold(), first) and not _COUNTED.match(text, match.end())
+    ]
+    return found + [(word, _range(number)) for number, word in NUMBER_FIRST.findall(text)]
+
+
+def _is_unnumbered(word: str, number: str) -> bool:
+    is_year = len(number) == 4 and number[:2] in ("19", "20")
+    return is_year or word in _not_numbered() or any(word in small for small in STOPWORDS.values())
+
+
+def _range(first: str, last: str = "") -> range:
+    low = int(first)
+    high = int(last) if last and low < int(last) <= low + LONGEST_RANGE else low
+    return range(low, high + 1)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.answer_types import asked_type, counts_in
-from rag.answering.applicability import has_letter, is_for_another_group, is_for_another_period, letters_asked
+from rag.answering.applicability import Naming, is_for_another_group, is_for_another_period, mark_named, marks_asked
 from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.quotations import (
     EXCEPTION,
@@ -165,8 +165,8 @@ ITEM_VALUE = 0.97
 AFTER_RULE_VALUE = 0.85
 #: Factors for a rule about a different group and for a different period than the question's.
 OTHER_GROUP_VALUE, OTHER_PERIOD_VALUE = 0.75, 0.75
-#: Factors for rows with the right letter ("Band B"), without a letter, and with a wrong letter.
-LETTER_VALUES = {True: 1.5, None: 1.0, False: 0.3}
+#: Factors for rows with the right letter or number ("Band B", "Zone 2"), without any, and with a wrong one.
+MARK_VALUES: Mapping[Naming, float] = {"asked": 1.5, "another": 0.3, "several": 1.0, "none": 1.0}
 #: In languages with compounds, words from this length on are also searched inside longer words. A compound split into
 #: parts must be found to this share.
 LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
@@ -513,8 +513,7 @@ def _signals(
     said = first.heading.union(*near)
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
     share = _weight(weights, said) / (sum(weights.values()) or 1.0)
-    if first.has_letter is False:
-        share *= LETTER_VALUES[False]  # the question asks for band D, and the table has A, B and C
+    marks = {candidate.mark for candidate in everything}
     is_across = _spoken(citations[first.passage], language) != language
     return ReplySignals(
         words=len(asked_words(question, language, analyser_code(language))),
@@ -524,6 +523,8 @@ def _signals(
         likeness=likeness or None,
         is_across=is_across,
         is_exact=share >= ALL_SAID and not is_across and asked_type(question) is not None and first.is_of_type,
+        # The question asks for band D, and the table has A, B and C.
+        names_another="another" in marks and marks.isdisjoint(("asked", "several")),
     )
 
 
@@ -838,8 +839,8 @@ def _candidates(
     kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
     in_range = [holds(unit.text, asked_figures) if unit.kind == "row" else None for unit in units]
-    letters = letters_asked(question)
-    tables = tables_in(citation.passage) if letters else ()
+    marks = marks_asked(question)
+    tables = tables_in(citation.passage) if any(marks) else ()
     heads_of_rows = " ".join(cell for table in tables if table.heads for cell in table.heads.cells)
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
@@ -880,8 +881,8 @@ def _candidates(
             or (OF_ANOTHER_PARAGRAPH.search(unit.text) and not OF_ANOTHER_PARAGRAPH.search(question))
         ):
             value *= AFTER_RULE_VALUE
-        letter = has_letter(unit.text, f"{heads_of_rows} {heading}", letters, any_word=spoken != language)
-        value *= LETTER_VALUES[letter]
+        mark = mark_named(unit.text, f"{heads_of_rows} {heading}", marks, is_across=spoken != language)
+        value *= MARK_VALUES[mark]
         if is_for_another_group(unit.text, heading, question):
             value *= OTHER_GROUP_VALUE
         if is_for_another_period(unit.text, question):
@@ -921,7 +922,7 @@ def _candidates(
                 folder,
                 is_headed,
                 unit.step,
-                letter,
+                mark,
             )
         )
     return found

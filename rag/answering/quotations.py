@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from itertools import combinations, pairwise, starmap
 from uuid import UUID
 
+from rag.answering.applicability import Naming
 from rag.answering.groundedness import is_negated
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import POINTS_BACK, Kind, ends
@@ -130,8 +131,8 @@ class CandidateSentence:
     is_headed: bool = False
     #: The number in a list of steps, or 0.
     step: int = 0
-    #: Whether the sentence names the requested letter, "band B"; `None` without a letter, or with several letters.
-    has_letter: bool | None = None
+    #: The letter or number named, if the question asks for one.
+    mark: Naming = "none"
 
     @property
     def compared(self) -> str:

@@ -45,6 +45,8 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     quotations without the requested kind of fact, or without the company or country, are "perhaps".
     """
     signals = signals_of(quotes, context)
+    if signals is not None and signals.names_another:
+        return "none"
     is_reranked = any(result.rerank_score is not None for result in context.results)
     if signals is None or is_reranked or context.probability is None:
         return context.evidence if quotes.answers else "perhaps"

@@ -44,6 +44,8 @@ class ReplySignals:
     #: Whether the quotation is in the question's language, with all words and the requested kind of fact. Not used in
     #: the odds.
     is_exact: bool = False
+    #: Whether the sentences name other letters or numbers than the question: zone 2, not zone 5. Not in the odds.
+    names_another: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,6 +63,12 @@ def names_in(question: str, language: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def forms_of(name: str) -> list[str]:
+    """Return the forms of a name in documents; lists of people have the family name first, or in its own column."""
+    first, _, last = name.rpartition(" ")
+    return [name, f"{last}, {first}", f"{last} {first}", f"{last} | {first}", f"{first} | {last}"] if first else [name]
+
+
 def without(question: str, names: Iterable[str], language: str) -> str:
     """Remove names from a question; unchanged if no words would remain."""
     text = question

@@ -47,7 +47,7 @@ from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.known_by import asked_countries, country_names, country_words, of_countries
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
-from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, names_in, without
+from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, forms_of, names_in, without
 from rag.retrieval.own_place import PlaceFacts, documents_of, names_a_place, own_first, places_of
 from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
@@ -489,8 +489,11 @@ class Retriever:
         documents = list(dict.fromkeys(result.document_id for result in hits.results))
         own = f"{trace.question.collection.name}\n{trace.profile.answer.own_name}".casefold()
 
+        forms = [(form, name) for name in asked for form in forms_of(name)]
+
         def read(pipeline: Pipeline) -> list[tuple[UUID, int, int]]:
-            found = pipeline.execute(queries["documents_saying"], {"names": asked, "document_ids": documents})
+            names = [form for form, _ in forms]
+            found = pipeline.execute(queries["documents_saying"], {"names": names, "document_ids": documents})
             pipeline.finish()
             return found.fetchall()
 
@@ -499,8 +502,9 @@ class Retriever:
             saying = {name: set(documents) if name.casefold() in own else set[UUID]() for name in asked}
             chunks = Counter[str]()
             for document_id, place, count in self._database.read(trace.question.identity, read):
-                saying[asked[place - 1]].add(document_id)
-                chunks[asked[place - 1]] += count
+                name = forms[place - 1][1]
+                saying[name].add(document_id)
+                chunks[name] += count
             if trace.language == "de":
                 # "Bei Krankheit": German capitalises every noun, so words found in German documents are not names.
                 german = {document for document in documents if hits.languages[document].startswith("de")}

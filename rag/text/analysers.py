@@ -91,6 +91,15 @@ _ARABIC_SUFFIXES = ("هما", "كما", "ات", "ون", "ين", "ان", "ها", 
 _thread = threading.local()
 
 
+#: Short and frequent Turkish nouns with their inflections: Snowball cuts "günü" to "g" and keeps "izni".
+_TURKISH_ROOTS = {"izn": "izin", "hakk": "hak"}
+_TURKISH = re.compile(
+    r"(?!aynı|hakkında)(gün|izin|izn|ay|saat|hafta|hakk?|para|mola|kaza)"
+    r"(?:l[ae]r)?(?:[ıiuü]m(?:[ıiuü]z)?|[ıiuü]n(?:[ıiuü]z)?|s?[ıiuü]|n[ıiuü]z|m)?"
+    r"(?:n?[dt][ae]n?|y?[ıiuüae]|n?[ıiuü]n|n[ae]|n[ıiuü]|yl[ae])?(?:[dt][ıiuü]r)?(?:l[ıiuü])?"
+)
+
+
 def analyse(text: str, language: str) -> list[str]:
     """Split a text into index terms, in order, including repetitions.
 
@@ -108,7 +117,7 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
     if is_plain(language):
         return [(word, (word,)) for word in _PLAIN_BREAK.sub(" ", text).split() if len(word) > 1]
     found: list[tuple[str, tuple[str, ...]]] = []
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
+    for word in _WORD.findall(_lowered(text)):
         if is_unspaced(word):
             found += [(term, (term,)) for term in _bigrams(word, language)]
         else:
@@ -162,9 +171,16 @@ def _word(word: str, language: str) -> tuple[str, ...]:
         return ()
     if not latin:
         return (fold(word),)
+    if latin == "tr" and (inflected := _TURKISH.fullmatch(word)):
+        return (fold(_TURKISH_ROOTS.get(inflected[1], inflected[1])),)
     stem = fold(_stemmer(STEMMERS[latin]).stemWord(word))
     # Snowball's Dutch lengthens the vowel in a plural: "dagen" becomes "daag", but "dag" stays "dag".
     return (_DOUBLE_VOWEL.sub(r"\1", stem) if latin == "nl" else stem,)
+
+
+def _lowered(text: str) -> str:
+    """Return the text in lower case. Python's "İ".lower() is "i" and a combining dot, which would break the word."""
+    return unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
 
 
 def fold(word: str) -> str:

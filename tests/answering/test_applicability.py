@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rag.answering.applicability import has_letter, is_for_another_group, is_for_another_period, letters_asked
+from rag.answering.applicability import (
+    is_for_another_group,
+    is_for_another_period,
+    letter_named,
+    letters_asked,
+    number_asked,
+    number_named,
+)
 
 ANY_GROUP = "How long is the daily rest?"
 
@@ -87,33 +94,70 @@ def test_a_date_is_no_period() -> None:
 @pytest.mark.parametrize(
     ("question", "above", "text", "about"),
     [
-        ("What is the allowance of band B?", "", "Band B — Allowance: 1,900", True),
-        ("What is the allowance of band B?", "", "Band A — Allowance: 1,100", False),
-        ("allowance of band b", "", "Band A — Allowance: 1,100", False),
-        ("What is the allowance of band B?", "", "Allowance — Band A: 1,100; Band B: 1,900", None),
-        ("What is the allowance of band B?", "Band Allowance", "A — Allowance: 1,100", False),
-        ("What is the allowance of band B?", "Band Allowance", "B — Allowance: 1,900", True),
-        ("What is the allowance of band D?", "Band Allowance", "Allowance — A: 1,100; B: 1,900", False),
-        ("What is the allowance of band B?", "", "Allowances are paid in May.", None),
-        ("Does plan C cover glasses?", "Plan A", "It covers glasses.", False),
-        ("What is plan A's price?", "", "Plan A costs £10.", True),
-        ("Wie hoch ist die Zulage in Stufe B?", "", "Stufen A: 100 Euro.", False),
-        ("B 등급의 수당은 얼마인가요?", "", "A등급: 1,100원", False),
-        ("B 등급의 수당은 얼마인가요?", "", "B등급: 1,900원", True),
-        ("プランBの料金は？", "", "プランAは無料です。", False),
-        ("Can I get a plan?", "", "Plan A costs £10.", None),
-        ("Do C++ developers get a licence?", "", "Schedule A applies to drivers.", None),
-        ("Who am I?", "", "Am A.", None),
+        ("What is the allowance of band B?", "", "Band B — Allowance: 1,900", "asked"),
+        ("What is the allowance of band B?", "", "Band A — Allowance: 1,100", "another"),
+        ("allowance of band b", "", "Band A — Allowance: 1,100", "another"),
+        ("What is the allowance of band B?", "", "Allowance — Band A: 1,100; Band B: 1,900", "several"),
+        ("What is the allowance of band B?", "Band Allowance", "A — Allowance: 1,100", "another"),
+        ("What is the allowance of band B?", "Band Allowance", "B — Allowance: 1,900", "asked"),
+        ("What is the allowance of band D?", "Band Allowance", "Allowance — A: 1,100; B: 1,900", "another"),
+        ("What is the allowance of band B?", "", "Allowances are paid in May.", "none"),
+        ("Does plan C cover glasses?", "Plan A", "It covers glasses.", "another"),
+        ("What is plan A's price?", "", "Plan A costs £10.", "asked"),
+        ("Wie hoch ist die Zulage in Stufe B?", "", "Stufen A: 100 Euro.", "another"),
+        ("B 등급의 수당은 얼마인가요?", "", "A등급: 1,100원", "another"),
+        ("B 등급의 수당은 얼마인가요?", "", "B등급: 1,900원", "asked"),
+        ("プランBの料金は？", "", "プランAは無料です。", "another"),
+        ("Can I get a plan?", "", "Plan A costs £10.", "none"),
+        ("Do C++ developers get a licence?", "", "Schedule A applies to drivers.", "none"),
+        ("Who am I?", "", "Am A.", "none"),
     ],
 )
 def test_of_names_that_differ_in_a_letter_only_the_one_asked_for_is_told(
-    question: str, above: str, text: str, about: bool | None
+    question: str, above: str, text: str, about: str
 ) -> None:
-    assert has_letter(text, above, letters_asked(question)) is about
+    assert letter_named(text, above, letters_asked(question)) == about
 
 
 def test_in_another_language_letters_alone_are_compared() -> None:
     asked = letters_asked("Quelle est l'indemnité de la tranche B ?")
-    assert has_letter("Band B — Allowance: 1,900", "", asked) is None
-    assert has_letter("Band B — Allowance: 1,900", "", asked, any_word=True) is True
-    assert has_letter("A — Allowance: 1,100", "", asked, any_word=True) is False
+    assert letter_named("Band B — Allowance: 1,900", "", asked) == "none"
+    assert letter_named("Band B — Allowance: 1,900", "", asked, any_word=True) == "asked"
+    assert letter_named("A — Allowance: 1,100", "", asked, any_word=True) == "another"
+
+
+@pytest.mark.parametrize(
+    ("question", "above", "text", "about"),
+    [
+        ("What is the rent in Town 23?", "", "Town 23 — Rent: 123", "asked"),
+        ("What is the rent in Town 23?", "", "Town 3 — Rent: 103", "another"),
+        ("rent town 3", "", "Town 23 — Rent: 123", "another"),
+        ("What does zone 5 cost?", "", "Zone 2 covers the suburbs.", "another"),
+        ("What does zone 5 cost?", "", "The ticket costs 45 euro.", "none"),
+        ("What does zone 5 cost?", "", "Zones 4 to 6 cost 60 euro.", "asked"),
+        ("What does zone 5 cost?", "", "Zone 4 and above cost 60 euro.", "none"),
+        ("What does zone 5 cost?", "", "Price — Zone 4: 50; Zone 5: 60", "several"),
+        ("What is the pay at level 15?", "Level Pay", "1 — Pay: 2150", "another"),
+        ("What is the pay at level 15?", "Level Pay", "15 — Pay: 2150", "asked"),
+        ("What is the pay at level 15?", "Level Pay", "12–18 — Pay: 2150", "asked"),
+        ("What is the pay at level 15?", "Level Pay", "Pay — 1: 2150; 2: 2250", "another"),
+        ("Wie hoch ist der Lohn in Stufe 4?", "", "Stufe 5: 3.100 Euro", "another"),
+        ("Wie hoch ist der Lohn in Stufe 4?", "", "Die Stufen 3 bis 5 erhalten 3.100 Euro.", "asked"),
+        ("3급의 수당은 얼마인가요?", "", "4급: 1,100원", "another"),
+        ("3급의 수당은 얼마인가요?", "", "3급: 1,900원", "asked"),
+        ("等級3の手当は？", "", "4級：1万円", "none"),
+        ("5級の手当は？", "", "4級：1万円", "another"),
+        # Quantities, dates, ages and places in a text are no names.
+        ("Do I get leave after 2 years?", "", "After 5 years you get 30 days.", "none"),
+        ("Is there a bonus of 500 euro?", "", "A bonus of 300 euro is paid.", "none"),
+        ("What is paid on day 3?", "", "From day 4 on, sick pay is paid.", "none"),
+        ("What changed in May 2026?", "", "In May 2025 nothing changed.", "none"),
+        ("May I retire at age 60?", "", "At age 67 you retire.", "none"),
+        ("What does article 7 say?", "", "Article 8 is void.", "none"),
+        ("Do level 3 and zone 4 pay?", "", "Zone 5 pays.", "none"),
+    ],
+)
+def test_of_names_that_differ_in_a_number_only_the_one_asked_for_is_told(
+    question: str, above: str, text: str, about: str
+) -> None:
+    assert number_named(text, above, number_asked(question)) == about

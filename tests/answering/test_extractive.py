@@ -1733,3 +1733,39 @@ def test_the_rule_itself_comes_before_examples_and_what_refers_to_it(
     quotes = best_quotes(question, [passage(1, beside), passage(2, rule)], language=language)
     assert quotes is not None
     assert quotes.best[1] == rule
+
+
+LEVELS = "| Level | Monthly pay |\n|---|---|\n" + "\n".join(
+    f"| Level {n} | {2000 + 150 * n} |" for n in (1, 2, 3, 11, 12)
+)
+ZONES = "Zone 1 covers the city. The ticket costs 30 euro. Zone 2 covers the suburbs. The ticket costs 45 euro."
+BANDS = "| Band | Allowance |\n|---|---|\n| A | 1,100 |\n| B | 1,900 |"
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "is_another"),
+    [
+        (LEVELS, "What is the monthly pay at level 11?", False),
+        (LEVELS, "What is the monthly pay at level 15?", True),
+        (LEVELS, "What is the monthly pay?", False),
+        (ZONES, "What does the ticket cost in zone 2?", False),
+        (ZONES, "What does the ticket cost in zone 12?", True),
+        (ZONES, "What does a ticket cost after 3 years?", False),
+        (BANDS, "What is the allowance of band B?", False),
+        (BANDS, "What is the allowance of band D?", True),
+    ],
+)
+def test_a_row_of_another_number_or_letter_does_not_answer(text: str, question: str, is_another: bool) -> None:
+    quotes = best_quotes(question, [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert quotes.signals is not None
+    assert quotes.signals.names_another is is_another
+
+
+def test_of_rows_that_differ_in_a_number_the_one_asked_for_is_quoted() -> None:
+    quotes = best_quotes(
+        "What is the monthly pay at level 1?", [replace(passage(1, LEVELS), section="")], language="en"
+    )
+    assert quotes is not None
+    assert "Level 1 — Monthly pay: 2150" in quotes.text
+    assert "Level 11" not in quotes.text

@@ -111,6 +111,12 @@ def test_the_probability_of_the_reply_decides_where_meaning_was_compared() -> No
     assert evidence_of(replace(quotes, signals=replace(SURE, meaning=None)), context(0.9)) == "answered"
 
 
+def test_sentences_about_another_number_do_not_answer_however_alike_they_are() -> None:
+    quotes = Quotes("“Zone 2 costs 45 euro.” [1]", (1,), signals=replace(SURE, meaning=None, names_another=True))
+    assert evidence_of(quotes, context(0.9)) == "none"
+    assert evidence_of(quotes, context(None)) == "none"
+
+
 def test_what_the_search_knows_of_the_passage_is_a_signal() -> None:
     quotes = Quotes("“Soup is served at noon.” [1]", (1,), signals=replace(NEAR, meaning=None))
     signals = signals_of(quotes, context(0.9))

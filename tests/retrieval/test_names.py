@@ -114,3 +114,15 @@ def test_a_name_in_many_passages_of_one_document_is_an_owner_too(
     found = found_by("Does Ottermere pay for yoga classes?", database, shelf, asker)
     steps = {step.name: step.detail for step in found.response.rag_details.steps or []}
     assert steps["whose rules"] == "Ottermere: 2 of 2 documents"
+
+
+@pytest.mark.parametrize(
+    "row", ["Berg, Jan | 2.011,40", "Berg Jan: 2.011,40", "| Berg | Jan | 2.011,40 |", "Jan Berg: 2.011,40"]
+)
+def test_a_person_is_named_with_the_family_name_first_too(
+    database: Database, shelf: Shelf, asker: Identity, row: str
+) -> None:
+    shelf.add("Payroll", [f"Net pay in May. {row}"])
+    found = found_by("What is the net pay of Jan Berg?", database, shelf, asker)
+    assert found.response.evidence == "answered"
+    assert not found.response.unnamed
