@@ -66,114 +66,133 @@ from rag.types import Citation, ContextResponse
 #: list per question with a value per sentence.
 Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 
-MAXIMUM_QUOTES = 3
-MAXIMUM_CHARACTERS = 900
-#: Lowest score for a further sentence, relative to the best.
-LEAST_OF_BEST = 0.6
-LEAST_OF_BEST_ROW = 0.85
-#: The same for a sentence from a different passage if the best sentence holds the whole question.
-LEAST_BESIDE_WHOLE = 0.8
-#: The same for sentences right beside the best: they continue its thought in different words and need less.
-LEAST_BESIDE = 0.4
-#: Share of the question's words a further sentence must hold itself, relative to the best. Under a heading naming
-#: the subject, every sentence would otherwise count.
-LEAST_OWN = 0.5
-#: A sentence answers a part of the question from this share of the part's words on.
-LEAST_OF_PART = 0.4
-HEADING_WEIGHT = 0.5
-#: Weight of a single word from an expression: "second" from "second job".
-PART_OF_EXPRESSION = 0.5
-#: Gain for the first sentences below a heading which holds the whole question.
-BELOW_HEADING = (0.5, 0.25)
-#: Factor for a sentence with all question words missing in its headings: "They never expire", below "Credit hours".
-WHOLE_VALUE = 1.15
-#: Factor for a row beside a section with the question in the heading.
-OVERVIEW_VALUE = 0.4
-#: A text at least this long which starts another text is a cut copy.
-LEAST_CUT = 40
-#: Factor for a sentence cut by the edge of its passage, because it reads badly.
-FRAGMENT_VALUE = 0.5
-#: Factor for a sentence from a different document than the question names, such as the second health plan.
-OTHER_DOCUMENT_VALUE = 0.5
-#: Questions about rules and plans mostly ask for an amount, a date or a time limit.
-FIGURE_VALUE = 1.25
-TYPE_VALUE = 1.6
-#: Factor for the right kind of fact below a matching heading, "Number of days".
-HEADED_VALUE = 1.15
-#: Factor for a sentence without the kind of fact the question asks for.
-OTHER_TYPE_VALUE = 0.8
-#: Factor for a different language than the named country's, because the rule belongs to a different branch.
-OTHER_BRANCH_VALUE = 0.6
-#: Factor for a passage which never names the question's subject while a different passage does. From 0.3 to 0.6 the
-#: same quotations come first.
-OTHER_SUBJECT_VALUE = 0.6
-#: Gain for a sentence with all words from a follow-up; factor for a sentence with names foreign to the conversation;
-#: share of the best sentence's words required from further quotations.
-FOCUS_VALUE, OTHER_NAME_VALUE, LEAST_OF_FOLLOW_UP = 0.6, 0.85, 0.7
-#: Factor for a document withdrawn according to its title.
-WITHDRAWN_VALUE = 0.5
+
+@dataclass(frozen=True, kw_only=True)
+class QuoteRule:
+    """Factors of a sentence's score and limits of a reply, from known questions (docs/measurements/answering.md)."""
+
+    maximum_quotes: int = 3
+    maximum_characters: int = 900
+    #: Lowest score for a further sentence, relative to the best.
+    least_of_best: float = 0.6
+    least_of_best_row: float = 0.85
+    #: The same for a sentence from a different passage if the best sentence holds the whole question.
+    least_beside_whole: float = 0.8
+    #: The same for sentences right beside the best: they continue its thought in different words and need less.
+    least_beside: float = 0.4
+    #: Share of the question's words a further sentence must hold itself, relative to the best. Under a heading naming
+    #: the subject, every sentence would otherwise count.
+    least_own: float = 0.5
+    #: A sentence answers a part of the question from this share of the part's words on.
+    least_of_part: float = 0.4
+    heading_weight: float = 0.5
+    #: Weight of a single word from an expression: "second" from "second job".
+    part_of_expression: float = 0.5
+    #: Gain for the first sentences below a heading which holds the whole question.
+    below_heading: tuple[float, float] = (0.5, 0.25)
+    #: Factor for a sentence with all question words missing in its headings: "They never expire", below "Credit hours".
+    whole_value: float = 1.15
+    #: Factor for a row beside a section with the question in the heading.
+    overview_value: float = 0.4
+    #: A text at least this long which starts another text is a cut copy.
+    least_cut: int = 40
+    #: Factor for a sentence cut by the edge of its passage, because it reads badly.
+    fragment_value: float = 0.5
+    #: Factor for a sentence from a different document than the question names, such as the second health plan.
+    other_document_value: float = 0.5
+    #: Questions about rules and plans mostly ask for an amount, a date or a time limit.
+    figure_value: float = 1.25
+    type_value: float = 1.6
+    #: Factor for the right kind of fact below a matching heading, "Number of days".
+    headed_value: float = 1.15
+    #: Factor for a sentence without the kind of fact the question asks for.
+    other_type_value: float = 0.8
+    #: Factor for a different language than the named country's, because the rule belongs to a different branch.
+    other_branch_value: float = 0.6
+    #: The passage nowhere names the question's subject, and a different passage does. From 0.3 to 0.6 the same
+    #: quotations come first.
+    other_subject_value: float = 0.6
+    #: Gain for a sentence with all words from a follow-up; factor for a sentence with names foreign to the
+    #: conversation; share of the best sentence's words required from further quotations.
+    focus_value: float = 0.6
+    other_name_value: float = 0.85
+    least_of_follow_up: float = 0.7
+    #: Factor for a document withdrawn according to its title.
+    withdrawn_value: float = 0.5
+    #: The question's figure is inside a row's range, or outside: "up to 2 years" for somebody with six.
+    inside_value: float = 2.5
+    outside_value: float = 0.5
+    #: Factor for a sentence which only says where to find the answer.
+    pointer_value: float = 0.4
+    longest_pointer: int = 240
+    heading_characters: int = 60
+    #: Factor from a passage to the next in the list.
+    next_passage: float = 0.92
+    #: Sentences compared by meaning; each takes a model about ten milliseconds.
+    most_compared: int = 16
+    #: Further sentences compared for each part of a question.
+    more_compared: int = 6
+    #: A quotation from a further document may have this much less cosine by meaning than the first. Branches' rules on
+    #: the same thing in three languages have up to 0.046 less, sentences on something else in their documents from
+    #: 0.086.
+    less_alike: float = 0.06
+    #: Lowest score, relative to the anchor, without a model of meaning: for a sentence from the asker's place to come
+    #: first, and for sentences from different places to be named.
+    least_of_another_place: float = 0.7
+    #: A foreign-language sentence must score this much higher than the place's next sentence.
+    stands_out: float = 1.2
+    #: Sentences from the asker's place to compare with the best.
+    most_of_own_place: int = 8
+    #: The largest gain by meaning; all words of the question together count 1.
+    meaning_weight: float = 0.8
+    #: The largest gain from the part of the passage around a sentence; the part's similarity is already known.
+    part_weight: float = 0.8
+    #: Below this share, the question's words do not tell which sentence answers.
+    least_in_words: float = 0.12
+    #: From this share on, words alone decide and meaning is not compared.
+    all_in_words: float = 0.9
+    #: From this share on, the sentence covers the whole question.
+    all_said: float = 0.99
+    #: From this share on, words are enough. Below, further sentences from the best passage need only the second value.
+    sure_in_words: float = 0.5
+    least_of_unsure: float = 0.2
+    #: Sentences quoted from the start of the best passage when no words decide.
+    first_sentences: int = 3
+    #: Neighbours of the best sentence: their offsets in the order tried, and the most characters in total.
+    neighbours: tuple[int, int, int, int] = (-1, 1, 2, -2)
+    longest_neighbourhood: int = 560
+    #: Factor for a bare label, such as an entry in a table of contents, and its most words. `example_value` is the
+    #: factor for a sentence with an example.
+    label_value: float = 0.3
+    label_words: int = 6
+    example_value: float = 0.7
+    #: Factor for a list item: with equal scores a sentence wins, because it can be understood alone.
+    item_value: float = 0.97
+    #: Factor for a sentence limiting the sentence before: the rule comes before its exception.
+    after_rule_value: float = 0.85
+    #: Factors for a rule about a different group and for a different period than the question's.
+    other_group_value: float = 0.75
+    other_period_value: float = 0.75
+    #: In languages with compounds, words from this length on are also searched inside longer words. A compound split
+    #: into parts must be found to this share.
+    least_compounded: int = 5
+    enough_of_compound: float = 0.7
+    #: Terms allowed between the terms of an expression: "work from the home office" matches "work from home".
+    within_expression: int = 1
+    #: Characters used to detect a passage's language.
+    language_characters: int = 400
+
+
+RULE = QuoteRule()
+
 WITHDRAWN = re.compile(
     r"\b(?:withdrawn|superseded|repealed|obsolete|expired|no longer valid|vervallen|ingetrokken|aufgehoben|außer kraft"
     r"|abrogée?s?|abrogad[oa]s?|derogad[oa]s?|abrogat[oaie]|revogad[oa]s?|uchylon[yae]|nieaktualn[yae]"
     r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
     re.IGNORECASE,
 )
-#: Factors for a row whose range includes or excludes the question's figure: "up to 2 years" for somebody with six.
-INSIDE_VALUE, OUTSIDE_VALUE = 2.5, 0.5
-#: Factor for a sentence which only says where to find the answer.
-POINTER_VALUE, LONGEST_POINTER = 0.4, 240
-HEADING_CHARACTERS = 60
-#: Factor from a passage to the next in the list.
-NEXT_PASSAGE = 0.92
-#: Sentences compared by meaning; each takes a model about ten milliseconds.
-MOST_COMPARED = 16
-#: Further sentences compared for each part of a question.
-MORE_COMPARED = 6
-#: How much lower a further document's cosine may be than the first quotation's. Branches' rules on the same subject in
-#: three languages are up to 0.046 lower, sentences on other subjects in their documents at least 0.086.
-LESS_ALIKE = 0.06
-#: Lowest score, relative to the anchor, without a model of meaning: for a sentence from the asker's place to come
-#: first, and for sentences from different places to be named.
-LEAST_OF_ANOTHER_PLACE = 0.7
-#: A foreign-language sentence must score this many times as much as the place's next sentence.
-STANDS_OUT = 1.2
-#: Sentences from the asker's place to compare with the best.
-MOST_OF_OWN_PLACE = 8
-#: The largest gain by meaning; all words of the question together count 1.
-MEANING_WEIGHT = 0.8
-#: The largest gain from the part of the passage around a sentence; the part's similarity is already known.
-PART_WEIGHT = 0.8
-#: Below this share, the question's words do not tell which sentence answers.
-LEAST_IN_WORDS = 0.12
-#: From this share on, words alone decide and meaning is not compared.
-ALL_IN_WORDS = 0.9
-#: From this share on, the sentence covers the whole question.
-ALL_SAID = 0.99
-#: From this share on, words are enough. Below, further sentences from the best passage need only the second value.
-SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
-#: Sentences quoted from the start of the best passage when no words decide.
-FIRST_SENTENCES = 3
-#: Neighbours of the best sentence: their offsets in the order tried, and the most characters in total.
-NEIGHBOURS, LONGEST_NEIGHBOURHOOD = (-1, 1, 2, -2), 560
-#: Factor for a bare label, such as an entry in a table of contents, and its most words. `EXAMPLE_VALUE` is the factor
-#: for a sentence with an example.
-LABEL_VALUE, LABEL_WORDS = 0.3, 6
-EXAMPLE_VALUE = 0.7
-#: Factor for a list item: with equal scores a sentence wins, because it can be understood alone.
-ITEM_VALUE = 0.97
-#: Factor for a sentence limiting the sentence before: the rule comes before its exception.
-AFTER_RULE_VALUE = 0.85
-#: Factors for a rule about a different group and for a different period than the question's.
-OTHER_GROUP_VALUE, OTHER_PERIOD_VALUE = 0.75, 0.75
 #: Factors for rows with the right letter or number ("Band B", "Zone 2"), without any, and with a wrong one.
 MARK_VALUES: Mapping[Naming, float] = {"asked": 1.5, "another": 0.3, "several": 1.0, "none": 1.0}
-#: In languages with compounds, words from this length on are also searched inside longer words. A compound split into
-#: parts must be found to this share.
-LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
-#: Terms allowed between the terms of an expression: "work from the home office" matches "work from home".
-WITHIN_EXPRESSION = 1
-#: Characters used to detect a passage's language.
-LANGUAGE_CHARACTERS = 400
 
 #: Text written for a model, not for employees.
 TO_A_MODEL = re.compile(
@@ -293,15 +312,17 @@ def best_quotes(
     below = _first_below(everything, weights, known)
     likely = {c: about[c.passage] * (in_words[c] + by_part.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
     # Comparing takes about 20 ms a sentence, so a full match in words decides alone.
-    is_compared = bool(parts) or max(in_words.values()) < ALL_IN_WORDS
+    is_compared = bool(parts) or max(in_words.values()) < RULE.all_in_words
     meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
     if kind is None and below:
         # Beside a section about the question, a row in an overview only names the subject.
-        likely = {c: v * (OVERVIEW_VALUE if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()}
+        likely = {
+            c: v * (RULE.overview_value if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()
+        }
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
     if kind is None:
-        scores.update({c: WHOLE_VALUE * scores[c] for c in candidates if _says_the_rest(c, weights)})
+        scores.update({c: RULE.whole_value * scores[c] for c in candidates if _says_the_rest(c, weights)})
     followed, names, replaced = (
         frozenset(tokenize(words, language)) for words in (carried.focus, carried.names, carried.replaced)
     )
@@ -309,15 +330,15 @@ def best_quotes(
     scores = _focused(scores, {t: weights[t] for t in followed}, names, replaced)
     best = max(in_words[c] + meaning.get(c, 0.0) for c in candidates)
     own: _OwnPlace | None = None
-    if not meaning and best < LEAST_IN_WORDS:
+    if not meaning and best < RULE.least_in_words:
         chosen = _beginning(candidates)
     else:
-        if not meaning and best < SURE_IN_WORDS:
+        if not meaning and best < RULE.sure_in_words:
             # Few of the question's words occur anywhere, so the order of the passages tells more than a chance word.
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(
             candidates,
-            key=lambda c: (-scores[c] * (ITEM_VALUE if c.kind == "item" else 1.0), c.passage, c.position),
+            key=lambda c: (-scores[c] * (RULE.item_value if c.kind == "item" else 1.0), c.passage, c.position),
         )
         if own_documents:
             own = _of_own_place(ranked, scores, own_documents, reading, citations, language, similarities)
@@ -333,7 +354,7 @@ def best_quotes(
             _Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
             for place, part in enumerate(parts, start=1)
         ]
-        is_sure = bool(meaning) or best >= SURE_IN_WORDS
+        is_sure = bool(meaning) or best >= RULE.sure_in_words
         subject = frozenset().union(*subjects)
         documents = [citation.document_id for citation in citations]
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, documents, is_sure=is_sure)
@@ -347,7 +368,7 @@ def best_quotes(
         elsewhere = _elsewhere(chosen, ordered, scores, reading, citations, language, similarities)
     is_across = _spoken(citations[chosen[0].passage], language) != language
     quotable = [c for c in elsewhere if is_across or (own is None and c.folder != chosen[0].folder)]
-    quotable = quotable[: max(0, MAXIMUM_QUOTES - len(chosen))]
+    quotable = quotable[: max(0, RULE.maximum_quotes - len(chosen))]
     also = [c for c in elsewhere if c not in quotable]
     chosen = [*chosen, *quotable]
     of_own = own.passages if own else ()
@@ -405,7 +426,7 @@ def _of_own_place(
             and bool(c.figures) >= bool(best.figures)
             and (subject <= _said_near(c) or not subject <= _said_near(best))
         ]
-        own = _as_near(fitting[:MOST_OF_OWN_PLACE], best, scores, reading.question, similarities)
+        own = _as_near(fitting[: RULE.most_of_own_place], best, scores, reading.question, similarities)
         if own and _spoken(citations[own[0].passage], language) != language:
             own = _standing_out(own, [c for c in ranked if c.passage in passages], scores, reading, similarities)
     if not own:
@@ -430,7 +451,7 @@ def _standing_out(
         likeness = similarities([reading.question], [c.compared for c in own])[0]
         return [max(zip(own, likeness, strict=True), key=lambda pair: pair[1])[0]]
     next_best = max((scores[c] for c in ranked if c != own[0]), default=0.0)
-    return own[:1] if scores[own[0]] >= STANDS_OUT * next_best else []
+    return own[:1] if scores[own[0]] >= RULE.stands_out * next_best else []
 
 
 def _as_near(
@@ -444,9 +465,9 @@ def _as_near(
     if not further:
         return []
     if similarities is None:
-        return [c for c in further if scores[c] >= LEAST_OF_ANOTHER_PLACE * scores[anchor]]
+        return [c for c in further if scores[c] >= RULE.least_of_another_place * scores[anchor]]
     least, *likeness = similarities([question], [c.compared for c in (anchor, *further)])[0]
-    return [c for c, alike in zip(further, likeness, strict=True) if alike >= least - LESS_ALIKE]
+    return [c for c, alike in zip(further, likeness, strict=True) if alike >= least - RULE.less_alike]
 
 
 def _elsewhere(
@@ -522,7 +543,7 @@ def _signals(
         # Without an answer from the model there is no similarity.
         likeness=likeness or None,
         is_across=is_across,
-        is_exact=share >= ALL_SAID and not is_across and asked_type(question) is not None and first.is_of_type,
+        is_exact=share >= RULE.all_said and not is_across and asked_type(question) is not None and first.is_of_type,
         # The question asks for band D, and the table has A, B and C.
         names_another="another" in marks and marks.isdisjoint(("asked", "several")),
     )
@@ -554,7 +575,7 @@ def _subject_values(words: Sequence[frozenset[str]], said: Sequence[int], asked:
     if not most:
         return [1.0] * len(said)
     return [
-        OTHER_SUBJECT_VALUE + (1 - OTHER_SUBJECT_VALUE) * number / most if own & asked else 0.0
+        RULE.other_subject_value + (1 - RULE.other_subject_value) * number / most if own & asked else 0.0
         for own, number in zip(words, said, strict=True)
     ]
 
@@ -575,7 +596,7 @@ def _of_one_branch(
     Documents in other languages belong to other branches: the answer is "27 days" in Ottermere and 28 in Utrecht.
     """
     best = ranked[0]
-    if best.value < 1 or in_words[best] < ALL_IN_WORDS * best.value or named_languages(question):
+    if best.value < 1 or in_words[best] < RULE.all_in_words * best.value or named_languages(question):
         return ranked
     own = {place for place, citation in enumerate(citations) if _spoken(citation, language) == language}
     return [c for c in ranked if c.passage in own] if best.passage in own else ranked
@@ -630,8 +651,8 @@ def _focused(
     is_named = any(names <= _said_near(c) for c in scores) if names else False
     return {
         c: score
-        * (1 + FOCUS_VALUE * sum(focus[t] for t in focus.keys() & _said_near(c)) / total if total else 1.0)
-        * (OTHER_NAME_VALUE if (is_named and not names <= _said_near(c)) or replaced & c.terms else 1.0)
+        * (1 + RULE.focus_value * sum(focus[t] for t in focus.keys() & _said_near(c)) / total if total else 1.0)
+        * (RULE.other_name_value if (is_named and not names <= _said_near(c)) or replaced & c.terms else 1.0)
         for c, score in scores.items()
     }
 
@@ -644,7 +665,7 @@ def _of_the_follow_up(
     ranked = [c for c in ranked if c == ranked[0] or not replaced & c.terms]
     if not focus & said:
         return ranked
-    least = LEAST_OF_FOLLOW_UP * _weight(weights, said)
+    least = RULE.least_of_follow_up * _weight(weights, said)
     return [c for c in ranked if focus & said <= _said_near(c) and _weight(weights, _said_near(c)) >= least]
 
 
@@ -669,7 +690,7 @@ def _pointed_to(
     if best is None:
         return None
     others = max((scores[c] for c in candidates if c not in leading), default=0.0)
-    if scores[best] / POINTER_VALUE < others:
+    if scores[best] / RULE.pointer_value < others:
         return None
     return citations[best.passage].number, leading[best]
 
@@ -731,7 +752,7 @@ def _by_part(
     citations: Sequence[Citation],
     parts_by_number: Mapping[int, Sequence[MeantPart]],
 ) -> dict[CandidateSentence, float]:
-    """Score each sentence by its part of the passage: 0 for the least similar part, `PART_WEIGHT` for the most."""
+    """Score each sentence by its part of the passage: 0 for the least similar part, `part_weight` for the most."""
     known = [part.cosine for parts in parts_by_number.values() for part in parts]
     if not known or max(known) <= min(known):
         return {}
@@ -743,7 +764,7 @@ def _by_part(
         said = frozenset(candidate.text.split())
         cosine = max(parts, key=lambda part: len(part[0] & said), default=(said, min(known)))[1]
         nearness = (cosine - min(known)) / (max(known) - min(known))
-        found[candidate] = PART_WEIGHT * nearness * candidate.value
+        found[candidate] = RULE.part_weight * nearness * candidate.value
     return found
 
 
@@ -761,10 +782,10 @@ def _first_below(
         if found and candidate.passage != next(iter(found)).passage:
             break
         own = candidate.under - candidate.title
-        if candidate.kind == "heading" or not own or not total or _weight(weights, own) < ALL_IN_WORDS * total:
+        if candidate.kind == "heading" or not own or not total or _weight(weights, own) < RULE.all_in_words * total:
             continue
-        if len(found) < len(BELOW_HEADING):
-            found[candidate] = BELOW_HEADING[len(found)] * candidate.value
+        if len(found) < len(RULE.below_heading):
+            found[candidate] = RULE.below_heading[len(found)] * candidate.value
     return found
 
 
@@ -812,7 +833,7 @@ def _between(language: str) -> re.Pattern[str]:
 
 
 def _spoken(citation: Citation, language: str) -> str:
-    return detect_language(citation.passage[:LANGUAGE_CHARACTERS], [language])
+    return detect_language(citation.passage[: RULE.language_characters], [language])
 
 
 def _candidates(
@@ -827,10 +848,10 @@ def _candidates(
     folder = title - terms_in(citation.title)
     # A question with a country is about the documents in the country's folder or language.
     named = named_languages(question)
-    branch_value = OTHER_BRANCH_VALUE if named and spoken not in named and not folder & asked else 1.0
+    branch_value = RULE.other_branch_value if named and spoken not in named and not folder & asked else 1.0
     if WITHDRAWN.search(name) and not WITHDRAWN.search(question):
         # A question with a figure from the title, such as the year, means this document.
-        branch_value *= 1.0 if _figures(question) & _figures(name) else WITHDRAWN_VALUE
+        branch_value *= 1.0 if _figures(question) & _figures(name) else RULE.withdrawn_value
     section = title | terms_in(citation.section)
     heading = citation.section.rpartition(PATH_SEPARATOR)[2]
     last = terms_in(heading)
@@ -863,47 +884,47 @@ def _candidates(
         is_headed = kind is not None and kind.name == "amount" and counts_in(heading, question)
         is_of_type = kind is None or is_headed or kind.is_in(unit.text, question)
         if kind is not None:
-            value *= TYPE_VALUE if is_of_type else OTHER_TYPE_VALUE
+            value *= RULE.type_value if is_of_type else RULE.other_type_value
             if is_of_type and spoken == language and kind.headed is not None and kind.headed.search(heading):
-                value *= HEADED_VALUE
+                value *= RULE.headed_value
         if unit.kind == "column" and any(in_range):
-            value *= OUTSIDE_VALUE
+            value *= RULE.outside_value
         if unit.kind == "row" and (is_inside := in_range[position]) is not None:
-            value *= INSIDE_VALUE if is_inside else OUTSIDE_VALUE
+            value *= RULE.inside_value if is_inside else RULE.outside_value
         # An example continues to the end of its paragraph.
         if EXAMPLE.match(unit.text):
             example_block = unit.block
         if unit.block == example_block and unit.kind not in ("row", "column", "heading"):
-            value *= EXAMPLE_VALUE
+            value *= RULE.example_value
         if (
             EXCEPTION.match(unit.text)
             or IN_THIS_CASE.match(unit.text)
             or (OF_ANOTHER_PARAGRAPH.search(unit.text) and not OF_ANOTHER_PARAGRAPH.search(question))
         ):
-            value *= AFTER_RULE_VALUE
+            value *= RULE.after_rule_value
         mark = mark_named(unit.text, f"{heads_of_rows} {heading}", marks, is_across=spoken != language)
         value *= MARK_VALUES[mark]
         if is_for_another_group(unit.text, heading, question):
-            value *= OTHER_GROUP_VALUE
+            value *= RULE.other_group_value
         if is_for_another_period(unit.text, question):
-            value *= OTHER_PERIOD_VALUE
+            value *= RULE.other_period_value
         if (
             unit.kind in ("item", "sentence")
             and not ends(unit.text)
-            and len(unit.text.split()) <= LABEL_WORDS
+            and len(unit.text.split()) <= RULE.label_words
             and not any(map(str.isdigit, unit.text))
             and not is_listed
         ):
-            value *= LABEL_VALUE
-        if len(unit.text) <= LONGEST_POINTER and (POINTER.search(unit.text) or section_pointed_to(unit.text)):
-            value *= POINTER_VALUE
+            value *= RULE.label_value
+        if len(unit.text) <= RULE.longest_pointer and (POINTER.search(unit.text) or section_pointed_to(unit.text)):
+            value *= RULE.pointer_value
         if LINK_ALONE.fullmatch(unit.text) and not ASKS_WHERE.search(question):
-            value *= POINTER_VALUE
+            value *= RULE.pointer_value
         # The announced text is in a different passage.
         if unit.text.endswith((":", "：")) and all(
             following.kind == "heading" for following in units[position + 1 :][:1]
         ):
-            value *= LABEL_VALUE
+            value *= RULE.label_value
         found.append(
             CandidateSentence(
                 unit.text,
@@ -968,7 +989,7 @@ def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
     """Whether an expression's terms are close together in a text: "pay" and "working days" are no "pay day"."""
     if not wanted <= frozenset(terms):
         return False
-    width = len(wanted) + WITHIN_EXPRESSION
+    width = len(wanted) + RULE.within_expression
     return any(wanted <= frozenset(terms[start : start + width]) for start in range(max(1, len(terms) - width + 1)))
 
 
@@ -980,10 +1001,10 @@ def _in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str
     return frozenset(
         own
         for own in asked - terms
-        if len(own) >= LEAST_COMPOUNDED
+        if len(own) >= RULE.least_compounded
         and (
             any(own != term and (term.startswith(own) or term.endswith(own)) for term in terms)
-            or compound_share(own, terms) >= ENOUGH_OF_COMPOUND
+            or compound_share(own, terms) >= RULE.enough_of_compound
         )
     )
 
@@ -993,7 +1014,7 @@ def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)]
     # A sentence or row cut by the edge of its passage is complete in the next passage.
     texts = sorted({c.text for c in told})
-    cut = {text for text, following in pairwise(texts) if len(text) >= LEAST_CUT and following.startswith(text)}
+    cut = {text for text, following in pairwise(texts) if len(text) >= RULE.least_cut and following.startswith(text)}
     told = [c for c in told if c.text not in cut]
     return told or [c for c in everything if c.kind != "heading"]
 
@@ -1011,10 +1032,10 @@ def _figures(text: str) -> frozenset[str]:
 def _value(text: str, kind: Kind, *, is_first: bool, is_last: bool) -> float:
     if kind in ("row", "column"):
         return 1.0
-    is_cut = is_last and not ends(text) and len(text) > HEADING_CHARACTERS
+    is_cut = is_last and not ends(text) and len(text) > RULE.heading_characters
     # List items may start in lower case.
     begins_within = is_first and kind == "sentence" and text[:1].islower()
-    return FRAGMENT_VALUE if is_cut or begins_within else 1.0
+    return RULE.fragment_value if is_cut or begins_within else 1.0
 
 
 def _rarity(asked: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
@@ -1060,17 +1081,17 @@ def _score(
     said = candidate.terms | candidate.heading
     torn = frozenset().union(*(expression for expression in subjects if not expression <= said))
     own = _weight(weights, _own(candidate, weights))
-    own -= (1 - PART_OF_EXPRESSION) * _weight(weights, _own(candidate, weights) & torn)
+    own -= (1 - RULE.part_of_expression) * _weight(weights, _own(candidate, weights) & torn)
     if not own or len(candidate.text) > 2 * LONGEST_SENTENCE:
         return 0.0
     above = _weight(weights, candidate.heading - _own(candidate, weights))
     # A very short unit says nothing; a very long unit is mostly about something else.
     length = len(candidate.text.split()) if candidate.kind in ("row", "column") else len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
-    value = candidate.value * (FIGURE_VALUE if candidate.figures else 1.0)
+    value = candidate.value * (RULE.figure_value if candidate.figures else 1.0)
     if named - candidate.title - candidate.terms:
-        value *= OTHER_DOCUMENT_VALUE
-    return (own + HEADING_WEIGHT * above) * brevity * value * (NEXT_PASSAGE**candidate.passage)
+        value *= RULE.other_document_value
+    return (own + RULE.heading_weight * above) * brevity * value * (RULE.next_passage**candidate.passage)
 
 
 def _says_the_rest(candidate: CandidateSentence, weights: dict[str, float]) -> bool:
@@ -1085,21 +1106,21 @@ def _meanings(
     likely: dict[CandidateSentence, float],
     similarities: Similarities | None,
 ) -> list[dict[CandidateSentence, float]]:
-    """Score each sentence by meaning for each question: 0 for the least similar, `MEANING_WEIGHT` for the most similar.
+    """Score each sentence by meaning for each question: 0 for the least similar, `meaning_weight` for the most similar.
 
     The list is empty if meaning cannot be compared.
     """
     if similarities is None:
         return []
-    ordered = sorted(candidates, key=lambda c: (-likely[c] - NEXT_PASSAGE**c.passage, c.passage, c.position))
-    compared = ordered[: MOST_COMPARED + MORE_COMPARED * (len(questions) - 1)]
+    ordered = sorted(candidates, key=lambda c: (-likely[c] - RULE.next_passage**c.passage, c.passage, c.position))
+    compared = ordered[: RULE.most_compared + RULE.more_compared * (len(questions) - 1)]
     found = []
     for values in similarities(questions, [c.compared for c in compared]):
         least, most = min(values), max(values)
         spread = (most - least) or 1.0
         found.append(
             {
-                c: MEANING_WEIGHT * (float(value) - least) / spread * c.value * NEXT_PASSAGE**c.passage
+                c: RULE.meaning_weight * (float(value) - least) / spread * c.value * RULE.next_passage**c.passage
                 for c, value in zip(compared, values, strict=True)
             }
         )
@@ -1112,7 +1133,7 @@ def _beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentenc
     chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
         room = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
-        if len(chosen) == FIRST_SENTENCES or (chosen and len(candidate.text) > room):
+        if len(chosen) == RULE.first_sentences or (chosen and len(candidate.text) > room):
             break
         chosen.append(candidate)
     return chosen
@@ -1154,36 +1175,36 @@ def _choose(
             chosen.append(best)
     best_own = _weight(weights, _own(ranked[0], weights))
     said = _weight(weights, ranked[0].terms | ranked[0].heading)
-    is_whole = bool(weights.keys() & ranked[0].terms) and said >= ALL_IN_WORDS * sum(weights.values())
+    is_whole = bool(weights.keys() & ranked[0].terms) and said >= RULE.all_in_words * sum(weights.values())
     about = subject & (ranked[0].terms | ranked[0].heading)
     characters = sum(len(c.text) for c in chosen)
     for candidate in _beside(ranked[0], ranked):
         # Sentences beside the best continue the thought in other words.
         if (
-            characters + len(candidate.text) <= MAXIMUM_CHARACTERS
-            and scores[candidate] >= LEAST_BESIDE * scores[ranked[0]]
+            characters + len(candidate.text) <= RULE.maximum_characters
+            and scores[candidate] >= RULE.least_beside * scores[ranked[0]]
         ):
             chosen.append(candidate)
             characters += len(candidate.text)
     for candidate in ranked[1:]:
-        least = LEAST_OF_BEST if is_sure else LEAST_OF_UNSURE
+        least = RULE.least_of_best if is_sure else RULE.least_of_unsure
         # After a sentence about the dentist, a sentence about glasses is no answer.
         if about - candidate.terms - candidate.heading:
             continue
         # If the best sentence has the requested amount, a different passage without an amount is no answer.
         if candidate.is_of_type < ranked[0].is_of_type and candidate.passage != ranked[0].passage:
             continue
-        if len(chosen) >= MAXIMUM_QUOTES or scores[candidate] < max(least * scores[ranked[0]], 1e-9):
+        if len(chosen) >= RULE.maximum_quotes or scores[candidate] < max(least * scores[ranked[0]], 1e-9):
             break
         is_elsewhere = candidate.passage != ranked[0].passage
-        if is_whole and is_elsewhere and scores[candidate] < LEAST_BESIDE_WHOLE * scores[ranked[0]]:
+        if is_whole and is_elsewhere and scores[candidate] < RULE.least_beside_whole * scores[ranked[0]]:
             continue
-        is_near = meaning.get(candidate, 0.0) > 0.8 * MEANING_WEIGHT
-        if _weight(weights, _own(candidate, weights)) < LEAST_OWN * best_own and is_sure and not is_near:
+        is_near = meaning.get(candidate, 0.0) > 0.8 * RULE.meaning_weight
+        if _weight(weights, _own(candidate, weights)) < RULE.least_own * best_own and is_sure and not is_near:
             continue
         if any(_say_the_same(candidate, other) or _crowds(candidate, other, scores) for other in chosen):
             continue
-        if characters + len(candidate.text) > MAXIMUM_CHARACTERS:
+        if characters + len(candidate.text) > RULE.maximum_characters:
             continue
         chosen.append(candidate)
         characters += len(candidate.text)
@@ -1197,8 +1218,8 @@ def _around(best: CandidateSentence, everything: Sequence[CandidateSentence]) ->
     same = {c.position: c for c in everything if c.passage == best.passage}
     found: list[CandidateSentence] = []
     said = {best.text}
-    room = LONGEST_NEIGHBOURHOOD - len(best.text)
-    for step in NEIGHBOURS:
+    room = RULE.longest_neighbourhood - len(best.text)
+    for step in RULE.neighbours:
         beside = same.get(best.position + step)
         is_next = best.position + step - (1 if step > 0 else -1) in {best.position, *(c.position for c in found)}
         if beside is None or beside.kind != "sentence" or not is_next:
@@ -1234,9 +1255,9 @@ def _best_of_part(
         return None
 
     def in_words(candidate: CandidateSentence) -> float:
-        return (_weight(own, candidate.terms) + HEADING_WEIGHT * _weight(own, candidate.heading)) / total
+        return (_weight(own, candidate.terms) + RULE.heading_weight * _weight(own, candidate.heading)) / total
 
-    fitting = [c for c in ranked if in_words(c) > LEAST_OF_PART and (scores[c] > 0 or part.meaning.get(c))]
+    fitting = [c for c in ranked if in_words(c) > RULE.least_of_part and (scores[c] > 0 or part.meaning.get(c))]
     if not part.meaning:
         return max(fitting, key=lambda c: (_weight(own, c.terms - c.title), scores[c]), default=None)
     return max(fitting, key=lambda c: (in_words(c) * c.value + part.meaning.get(c, 0.0), scores[c]), default=None)
@@ -1247,7 +1268,7 @@ def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
         return False
-    return candidate.kind != other.kind or scores[candidate] < LEAST_OF_BEST_ROW * scores[other]
+    return candidate.kind != other.kind or scores[candidate] < RULE.least_of_best_row * scores[other]
 
 
 def _say_the_same(one: CandidateSentence, other: CandidateSentence) -> bool:
