@@ -10,20 +10,17 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from uuid import UUID
 
+from benchmarks.database import temporary_database
 from benchmarks.retrieval_overhead import TENANT, WORDS, fill
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.retrieval.retriever import Retriever, groups_of
 from rag.settings import Settings
-from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import start_server
-from rag.storage.migrations import migrate
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role
 
 #: A question to all collections takes at most so many times as long as one to a single collection.
@@ -38,18 +35,8 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=2000, help="in each of them")
     parser.add_argument("--questions", type=int, default=60)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="all-collections-") as folder:
-        server = start_server(Path(folder))
-        try:
-            migrate(server.owner)
-            database = Database(server.application, sealing_key(server.owner))
-            database.open()
-            try:
-                measure(database, options)
-            finally:
-                database.close()
-        finally:
-            server.stop()
+    with temporary_database("all-collections") as database:
+        measure(database, options)
 
 
 def measure(database: Database, options: argparse.Namespace) -> None:

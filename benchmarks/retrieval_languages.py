@@ -36,6 +36,7 @@ import bm25s
 import numpy as np
 from pgvector import HalfVector
 
+from benchmarks.database import temporary_database
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
@@ -47,9 +48,7 @@ from rag.retrieval.retriever import Retriever
 from rag.retrieval.search_query import question_words
 from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
-from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import start_server
-from rag.storage.migrations import migrate
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role, Scope
 from tests.standins.providers import ProviderStandin
 
@@ -72,20 +71,10 @@ def main() -> None:
     parser.add_argument("--meaning", action="store_true", help="the product without and with vectors of meaning")
     parser.add_argument("--across", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="retrieval-languages-") as folder:
-        server = start_server(Path(folder))
-        try:
-            migrate(server.owner)
-            database = Database(server.application, sealing_key(server.owner))
-            database.open()
-            try:
-                with database.transaction(TENANT) as connection:
-                    connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Languages')", (TENANT,))
-                (across if options.across else by_meaning if options.meaning else each_language)(database, options)
-            finally:
-                database.close()
-        finally:
-            server.stop()
+    with temporary_database("retrieval-languages") as database:
+        with database.transaction(TENANT) as connection:
+            connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Languages')", (TENANT,))
+        (across if options.across else by_meaning if options.meaning else each_language)(database, options)
 
 
 def each_language(database: Database, options: argparse.Namespace) -> None:

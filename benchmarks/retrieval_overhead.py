@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import tempfile
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID
 
 from pgvector import HalfVector
 
+from benchmarks.database import temporary_database
 from rag.profiles import PROFILES
 from rag.profiles.profile import Profile
 from rag.providers.builtin_embedders import LexicalEmbedder
@@ -25,9 +24,7 @@ from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import index_document
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
-from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import start_server
-from rag.storage.migrations import migrate
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role
 
 TENANT = "overhead"
@@ -44,18 +41,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--passages", type=int, default=2000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="retrieval-overhead-") as folder:
-        server = start_server(Path(folder))
-        try:
-            migrate(server.owner)
-            database = Database(server.application, sealing_key(server.owner))
-            database.open()
-            try:
-                measure(database, options)
-            finally:
-                database.close()
-        finally:
-            server.stop()
+    with temporary_database("retrieval-overhead") as database:
+        measure(database, options)
 
 
 def measure(database: Database, options: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ from uuid import UUID
 
 from pgvector import HalfVector
 
+from benchmarks.database import temporary_database
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, title_from_file_name, title_from_metadata
@@ -37,9 +38,7 @@ from rag.retrieval.bm25.index import contextual_text, index_document
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
-from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import start_server
-from rag.storage.migrations import migrate
+from rag.storage.database import Database
 from rag.text.language_detection import detect_language
 from rag.types import Citation, Collection, Identity, Question, Role, Scope, SearchResult
 
@@ -56,18 +55,8 @@ def main() -> None:
     parser.add_argument("--meaning", action="store_true", help="ask the product with vectors of meaning as well")
     parser.add_argument("--show", action="store_true", help="print what was found for each question")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="retrieval-quality-") as folder:
-        server = start_server(Path(folder))
-        try:
-            migrate(server.owner)
-            database = Database(server.application, sealing_key(server.owner))
-            database.open()
-            try:
-                measure(database, options)
-            finally:
-                database.close()
-        finally:
-            server.stop()
+    with temporary_database("retrieval-quality") as database:
+        measure(database, options)
 
 
 def measure(database: Database, options: argparse.Namespace) -> None:

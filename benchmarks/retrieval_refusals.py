@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -26,6 +25,7 @@ from pathlib import Path
 from uuid import UUID
 
 from benchmarks import retrieval_quality
+from benchmarks.database import temporary_database
 from benchmarks.retrieval_languages import EMBEDDER, TENANT, fill, read
 from rag.profiles import HR
 from rag.providers.registry import Providers
@@ -33,9 +33,7 @@ from rag.retrieval.evidence import RULE
 from rag.retrieval.retriever import Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
-from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import start_server
-from rag.storage.migrations import migrate
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role
 from tests.retrieval.shelf import Shelf
 from tests.retrieval.test_samples import BENEFITS, HANDBOOK, KOREAN, VERLOF
@@ -97,21 +95,11 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=400, help="questions of each set")
     parser.add_argument("--choose", action="store_true", help="choose the weights again")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="retrieval-refusals-") as folder:
-        server = start_server(Path(folder))
-        try:
-            migrate(server.owner)
-            database = Database(server.application, sealing_key(server.owner))
-            database.open()
-            try:
-                with database.transaction(TENANT) as connection:
-                    connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Languages')", (TENANT,))
-                asker = Asker(Retriever(database, Providers(Settings())))
-                ask_all(asker, database, options)
-            finally:
-                database.close()
-        finally:
-            server.stop()
+    with temporary_database("retrieval-refusals") as database:
+        with database.transaction(TENANT) as connection:
+            connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Languages')", (TENANT,))
+        asker = Asker(Retriever(database, Providers(Settings())))
+        ask_all(asker, database, options)
     report(asker.asked)
     if options.choose:
         choose([asked for asked in asker.asked if asked.set_name != SHARED_ARTICLES and "_" in asked.set_name])

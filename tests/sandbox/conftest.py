@@ -1,22 +1,7 @@
-"""Confined processes are tried with the parts that take documents in."""
+"""Confined processes are tried with the readers of files."""
 
 from __future__ import annotations
 
-from tests.ingestion.conftest import (
-    admin,
-    connected,
-    employee,
-    files,
-    library,
-    pipeline,
-    queue,
-    quick_polling,
-    sandbox,
-    stranger,
-    work,
-)
+from tests.ingestion.conftest import sandbox
 
-__all__ = [
-    "admin", "connected", "employee", "files", "library", "pipeline", "queue", "quick_polling", "sandbox", "stranger",
-    "work",
-]  # fmt: skip
+__all__ = ["sandbox"]
