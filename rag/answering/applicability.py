@@ -99,12 +99,12 @@ def _named_periods(text: str) -> frozenset[str]:
     return frozenset(name for name, said in _periods().items() if said.search(text))
 
 
-#: The letter or number that a sentence names: the one asked for, another, several with the one asked for, or none.
+#: The letter or number in a sentence: the requested one, another, several with the requested one, or none.
 Naming = Literal["asked", "another", "several", "none"]
 
 
 class Marks(NamedTuple):
-    """The letters and the number that a question asks about."""
+    """The letters and the number in a question."""
 
     letters: frozenset[tuple[str, str]]
     number: tuple[str, int] | None
