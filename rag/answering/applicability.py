@@ -1,8 +1,8 @@
-"""Whether a sentence is about the people, the period, the letter and the number that a question asks about.
+"""Check whether a sentence is about the people, the period, the letter and the number in the question.
 
-A rule for young workers does not answer "How long is the daily rest?" while there is a rule for everybody, hours a
-week do not answer "how many a day", and the row of band A does not answer for band B. `applicability.toml` has the
-words, in all languages of the product. Nor does the row of zone 12 answer for zone 2.
+A rule for young workers does not answer "How long is the daily rest?" while there is a rule for everybody, hours a week
+do not answer "how many a day", the row of band A does not answer for band B, and zone 12 does not answer for zone 2.
+`applicability.toml` has the words in the product's languages.
 """
 
 from __future__ import annotations
