@@ -24,7 +24,7 @@ def serve(files: Originals | None = None) -> None:
     tasks = sys.stdin.buffer
     try:
         task: DocumentTask = pickle.load(tasks)  # noqa: S301 - from the process that started this one
-    except EOFError:  # the process is already gone
+    except EOFError:  # the parent process is already gone
         return
     threading.Thread(target=end_with, args=(tasks,), daemon=True).start()
     error: BaseException | None = None
