@@ -1,7 +1,7 @@
 """Apply migrations: each file in `supabase/migrations` once, in order, all in one transaction.
 
-An applied file is never edited; its hash is stored and compared. The first five files are the baseline, which replaced
-thirty earlier migrations: in a database made by those thirty, the baseline counts as applied.
+An applied file is never edited; its hash is stored and compared. The files up to `LAST_OF_BASELINE` are the baseline,
+which replaced earlier migrations: in a database made by all of those, the baseline counts as applied.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ MIGRATIONS = Path(__file__).resolve().parents[2] / "supabase" / "migrations"
 LOCK = 7_201_121
 #: The first version able to set a single column in a reference to null.
 OLDEST_POSTGRES = 15
-#: The migrations replaced by the baseline: their number, the last, and the baseline's last part.
-REPLACED, LAST_REPLACED, LAST_OF_BASELINE = 30, "20261122116000", "20261122119999"
+#: The migrations replaced by the baseline: their number, the first and the last; and the baseline's last part.
+REPLACED, FIRST_REPLACED, LAST_REPLACED = 75, "20261122119000", "20261129020000"
+LAST_OF_BASELINE = "20261129101500"
 #: The commit which upgrades a database to the last replaced migration.
-BEFORE_BASELINE = "e3c76f5"
+BEFORE_BASELINE = "5fce737"
 
 
 def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
@@ -128,7 +129,7 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
 
 
 def _require_all_replaced(replaced: set[str]) -> None:
-    if len(replaced) < REPLACED or LAST_REPLACED not in replaced:
+    if sum(version >= FIRST_REPLACED for version in replaced) < REPLACED:
         raise DatabaseUnavailable(
             f"This database was made by a version from before {LAST_REPLACED[:4]}-{LAST_REPLACED[4:6]}-"
             f"{LAST_REPLACED[6:8]} and lacks its last changes. Nothing was changed. Start commit {BEFORE_BASELINE} of "

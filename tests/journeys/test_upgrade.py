@@ -1,50 +1,42 @@
-"""A database of the first version is brought up to date: nothing of it is lost, and documents answer as new ones do."""
+"""A database of the version before the baseline goes on: nothing of it is lost, and its documents answer as before."""
 
 from __future__ import annotations
 
+import re
 import secrets
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 from argon2 import PasswordHasher
-from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.access.api_keys import PREFIX
 from rag.access.sessions import token_hash
 from rag.api.health import check_rag_health
-from rag.ingestion.meaning import meaning_progress
 from rag.profiles import HR
-from rag.retrieval.bm25.index import contextual_text, tokenize
 from rag.samples import SAMPLES
 from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.embedded_postgres import BINARIES, DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.types import Account, Collection, Identity, Message
-from tests.earlier_database import EARLIER_MIGRATIONS, copy_migrations, earlier_database, index_as_before, upgrade
+from tests.earlier_database import EARLIER_MIGRATIONS, as_superuser, earlier_database
 from tests.standins.plain_server import PlainServer
 
-FIRST_VERSION = "20261121000300"
-#: The last whose transactions named a tenant without a proof.
-VERSION_BEFORE = "20261122101100"
 PASSWORD = "a long enough password 7"
 QUESTIONS = [
     "How many days of annual leave do full-time employees have?",
     "May annual leave be carried over into the next year?",
     "What is the price of a train ticket to the moon?",
 ]
-#: What that version wrote, in the order of their references.
-TABLES = ["accounts", "collections", "documents", "document_pages", "document_chunks", "conversations", "chat_logs"]
-TABLES += ["messages", "feedback", "cost_ledger"]
 
 
 def identity_of(account: Account) -> Identity:
@@ -82,75 +74,65 @@ def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[
 
 @pytest.fixture
 def upgraded(
-    server: PlainServer, filled: Services, settings: Settings, superuser_conninfo: str, tmp_path: Path
+    server: PlainServer, filled: Services, settings: Settings, superuser_conninfo: str
 ) -> Iterator[tuple[Services, dict[str, int]]]:
-    """The product on a database that the first version filled with the same; and how many rows that wrote."""
-    folder = tmp_path / "migrations"
-    folder.mkdir()
-    with earlier_database(server, FIRST_VERSION, folder) as owner:
-        name = str(conninfo_to_dict(owner)["dbname"])
-        rows = write_as_first_version(superuser_conninfo, make_conninfo(server.superuser, dbname=name))
-        applied = upgrade(owner)
-        assert applied[0][:14] > FIRST_VERSION
+    """The product on a database of the version before with the same rows; and how many rows that had, by table."""
+    with earlier_database(server) as owner:
+        earlier = as_superuser(server, owner)
+        copy_rows(superuser_conninfo, earlier)
+        rows = count_rows(earlier)
+        assert migrate(owner)
         assert migrate(owner) == []
-        database = Database(make_conninfo(server.application, dbname=name), sealing_key(owner))
+        database = Database(
+            make_conninfo(server.application, dbname=conninfo_to_dict(owner)["dbname"]), sealing_key(owner)
+        )
         database.open()
         parts = assemble(replace(settings, data_dir=settings.data_dir), database)
         yield parts, rows
         parts.close()
 
 
-def write_as_first_version(present: str, earlier: str) -> dict[str, int]:
-    """Copy what the first version had columns for, and index passages as it did; the rows by table."""
-    written = {}
-    path = "-c search_path=public,extensions"
-    with psycopg.connect(present, options=path) as source, psycopg.connect(earlier, options=path) as target:
-        register_vector(target)
-        target.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo')")
-        for table in TABLES:
-            known = sql.SQL(", ").join(map(sql.Identifier, columns_of(target, table)))
-            rows = source.execute(
-                sql.SQL("SELECT to_jsonb(t)::text FROM {} t").format(sql.Identifier(table))
-            ).fetchall()
-            for row in rows:
-                statement = sql.SQL(
-                    "INSERT INTO {table} ({known}) SELECT {known} FROM jsonb_populate_record(NULL::{table}, %s::jsonb)"
-                )
-                target.execute(statement.format(table=sql.Identifier(table), known=known), row)
-            written[table] = len(rows)
-        # That version stored a hash as it is.
-        target.execute("UPDATE accounts SET password_hash = %s", (PasswordHasher().hash(PASSWORD),))
-        passages = target.execute(
-            "SELECT c.id, c.tenant_id, c.collection_id, c.document_id, d.title, c.section, c.content "
-            "FROM document_chunks c JOIN documents d ON d.id = c.document_id ORDER BY c.chunk_index"
+def copy_rows(source: str, target: str) -> None:
+    command = [
+        str(BINARIES / "pg_dump"),
+        "--data-only",
+        "--inserts",
+        "--exclude-table=rag_migrations",
+        "--dbname",
+        source,
+    ]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    statements = "\n".join(line for line in text.splitlines() if not re.match(r"\\(un)?restrict ", line))
+    with psycopg.connect(target, options="-c session_replication_role=replica") as connection:
+        connection.execute("TRUNCATE rag_private.sealing_key")
+        connection.execute(statements.encode())
+
+
+def count_rows(superuser: str) -> dict[str, int]:
+    count = "SELECT count(*) FROM {}"
+    with psycopg.connect(superuser) as connection:
+        tables = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') "
+            "AND relname <> 'rag_migrations'"
         ).fetchall()
-        terms = [tokenize(contextual_text(*row[4:]), "en") for row in passages]
-        average = sum(map(len, terms)) / len(terms)
-        for row, of_passage in zip(passages, terms, strict=True):
-            index_as_before(target, row[:4], of_passage, average)
-    return written
+        return {
+            name: connection.execute(sql.SQL(count).format(sql.Identifier("public", name))).fetchall()[0][0]
+            for (name,) in tables
+        }
 
 
 def messages_of(parts: Services, account: Account, conversation_id: UUID) -> list[Message]:
     return parts.conversations.messages(identity_of(account), conversation_id)
 
 
-def columns_of(connection: psycopg.Connection[Any], table: str) -> list[str]:
-    found = connection.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped", (table,)
-    )
-    return [row[0] for row in found]
-
-
 def test_nothing_is_lost_and_documents_answer_the_same(
-    filled: Services, upgraded: tuple[Services, dict[str, int]], superuser_conninfo: str
+    filled: Services, upgraded: tuple[Services, dict[str, int]], server: PlainServer
 ) -> None:
     parts, written = upgraded
     assert all(written[table] for table in ("accounts", "documents", "document_chunks", "messages", "chat_logs"))
-    with parts.database.transaction("demo") as connection:
-        for table, count in written.items():
-            found = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
-            assert found == (count,), table
+    database = str(conninfo_to_dict(parts.database.conninfo)["dbname"])
+    found = count_rows(make_conninfo(server.superuser, dbname=database))
+    assert {table: found[table] for table in written} == written
     before, after = (p.accounts.sign_in("admin@demo.example", PASSWORD) for p in (filled, parts))
     assert (before.id, before.role) == (after.id, after.role)
     assert ask(filled, identity_of(before), QUESTIONS[0])[1]
@@ -172,27 +154,12 @@ def test_what_was_there_can_be_worked_with(upgraded: tuple[Services, dict[str, i
     assert ask(parts, identity, QUESTIONS[0])[1] == ()
 
 
-def test_passages_from_before_wait_for_their_vectors_of_meaning(upgraded: tuple[Services, dict[str, int]]) -> None:
-    parts, _ = upgraded
-    [collection] = parts.documents.collections("demo")
-    with parts.database.transaction("demo") as connection:
-        waiting = connection.execute(
-            "SELECT args ->> 'collection_id' FROM procrastinate_jobs WHERE queue_name = 'meaning' AND status = 'todo'"
-        ).fetchall()
-    assert waiting == [(str(collection.id),)]
-    [progress] = meaning_progress(parts.database, "demo")
-    assert 0 == progress.done < progress.passages
-
-
-def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: Settings) -> None:
+def test_a_data_folder_of_the_version_before_goes_on(settings: Settings) -> None:
     """Its people sign in, their sessions and keys work, and the role that the application works as is bound."""
-    earlier = tmp_path / "migrations"
-    earlier.mkdir()
-    copy_migrations(VERSION_BEFORE, earlier)
     server = start_server(settings.data_dir)
     session, secret = secrets.token_urlsafe(32), PREFIX + secrets.token_urlsafe(32)
     try:
-        migrate(server.owner, earlier)
+        migrate(server.owner, EARLIER_MIGRATIONS)
         with psycopg.connect(server.superuser, dbname=DATABASE) as connection:
             connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
             made = connection.execute(
@@ -211,7 +178,6 @@ def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: S
                 "VALUES ('demo', 'Intranet', decode(%s, 'hex'), 'rag_', '{chat}', %s)",
                 (token_hash(secret), made[0]),
             )
-        migrate(server.owner, EARLIER_MIGRATIONS)
     finally:
         server.stop()
     parts = connect_services(settings)

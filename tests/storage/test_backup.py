@@ -219,7 +219,7 @@ def test_a_backup_from_before_the_baseline_is_restored_and_one_of_a_newer_versio
 
     with pytest.raises(SettingsError, match="newer version"):
         restore(Settings(data_dir=tmp_path / "newer"), known_to_it("29991231000000_later"))
-    earlier = known_to_it("20261121000100_schema", "20261122116000_recent_sign_in")
+    earlier = known_to_it("20261122119000_roles", "20261129020000_things_of_people")
     assert restore(Settings(data_dir=tmp_path / "earlier"), earlier).documents == 1
 
 

@@ -1,6 +1,6 @@
 """What somebody can do who may send any statement as the application's role: nothing beyond their own tenant.
 
-The attacks are tried on the tables of an earlier version too, where each succeeds.
+The attacks are tried on functions that are bound to nothing too, where each succeeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from rag.api.health import check_rag_health
 from rag.errors import DatabaseUnavailable
@@ -26,14 +26,14 @@ from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
-from tests.earlier_database import earlier_database, upgrade
+from tests.earlier_database import as_superuser, earlier_database
 from tests.standins.plain_server import PlainServer
 
-BEFORE = "20261122101100"
 ACCOUNT = uuid4()
 
-#: Says who runs it, from within whatever it was smuggled into.
+#: Says who runs it, from within whatever it was smuggled into, and stands before everything else.
 EVIL = """
+SET LOCAL search_path = pg_temp, public, extensions;
 CREATE FUNCTION pg_temp.evil() RETURNS boolean LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'this runs as %', current_user; END $$;
 CREATE FUNCTION pg_temp.evil_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -52,7 +52,7 @@ GRANT SELECT ON pg_temp.tenants TO PUBLIC;
 """
 SHADOWED_LOG = """
 CREATE TABLE pg_temp.audit_log (tenant_id text, account_id uuid, actor text, action text, target_id text, target text,
-                                changes jsonb);
+                                thing_id text, changes jsonb);
 GRANT ALL ON pg_temp.audit_log TO PUBLIC;
 CREATE TRIGGER evil BEFORE INSERT ON pg_temp.audit_log FOR EACH ROW EXECUTE FUNCTION pg_temp.evil_trigger();
 """
@@ -60,27 +60,26 @@ CREATE TRIGGER evil BEFORE INSERT ON pg_temp.audit_log FOR EACH ROW EXECUTE FUNC
 
 @contextmanager
 def as_application(conninfo: str, key: bytes, tenant: str = "demo") -> Iterator[Connection]:
-    """A transaction of a person, as this version and as earlier ones begin it."""
+    """A transaction of an administrator."""
     who = Identity(account_id=ACCOUNT, tenant_id=tenant, email="a@demo.example", name="A", role=Role.ADMIN)
     with psycopg.connect(conninfo) as connection:
         connection.execute(ENTER, entering(key, who))
-        connection.execute(
-            "SELECT set_config('rag.tenant_id', %s, true), set_config('rag.account_id', %s, true), "
-            "set_config('rag.reads', 'all', true), set_config('rag.actor', 'a', true)",
-            (tenant, str(ACCOUNT)),
-        )
         yield connection
 
 
 @pytest.fixture
-def earlier(server: PlainServer, tmp_path: Path) -> Iterator[str]:
-    """How the application connects to a database of the version before, with a tenant and a document."""
-    with earlier_database(server, BEFORE, tmp_path) as owner:
-        name = str(conninfo_to_dict(owner)["dbname"])
-        with psycopg.connect(server.superuser, dbname=name) as connection:
-            connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo')")
-            fill(connection)
-        yield make_conninfo(server.application, dbname=name)
+def unguarded(database: Database, superuser_conninfo: str) -> Database:
+    """The application may make temporary tables, and functions find names as their caller does."""
+    with psycopg.connect(superuser_conninfo) as connection:
+        fill(connection)
+        connection.execute(f'GRANT TEMPORARY ON DATABASE "{connection.info.dbname}" TO rag_app'.encode())
+        for function in ("public.rag_claimed_tenant()", "public.audit_change()"):
+            found = connection.execute("SELECT pg_get_functiondef(%s::regprocedure)", (function,)).fetchone()
+            assert found is not None
+            loose, removed = re.subn(r"\n SET search_path TO [^\n]*|(?<=FROM |INTO )public\.", "", found[0])
+            assert removed > 1
+            connection.execute(loose.encode())
+    return database
 
 
 def fill(connection: Connection) -> None:
@@ -113,11 +112,13 @@ ATTACKS = [pytest.param(claimed_tenant, id="claimed_tenant"), pytest.param(audit
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_earlier_version_ran_what_was_smuggled_in_as_the_owner(attack: object, earlier: str) -> None:
+def test_functions_that_are_not_bound_run_what_was_smuggled_in_as_the_owner(
+    attack: object, unguarded: Database
+) -> None:
     assert callable(attack)
     with (
         pytest.raises(psycopg.errors.RaiseException, match="this runs as rag_owner"),
-        as_application(earlier, b"") as connection,
+        as_application(unguarded.conninfo, unguarded.key) as connection,
     ):
         attack(connection)
 
@@ -150,15 +151,18 @@ def test_what_stands_before_the_real_tables_is_not_run_by_the_owner(
     assert ("document deleted" in {action for (action,) in log}) is (attack is audit_of_a_cascade)
 
 
-def test_an_upgraded_database_is_closed_when_it_is_migrated(earlier: str, server: PlainServer) -> None:
-    owner = make_conninfo(server.owner, dbname=str(conninfo_to_dict(earlier)["dbname"]))
-    assert upgrade(owner)[0] > BEFORE
-    for attack in (claimed_tenant, audit_of_a_cascade):
-        with (
-            pytest.raises(psycopg.errors.InsufficientPrivilege, match="temporary"),
-            as_application(earlier, sealing_key(owner)) as connection,
-        ):
-            attack(connection)
+def test_an_upgraded_database_is_closed_when_it_is_migrated(server: PlainServer) -> None:
+    with earlier_database(server) as owner:
+        with psycopg.connect(as_superuser(server, owner)) as connection:
+            connection.execute(f'GRANT TEMPORARY ON DATABASE "{connection.info.dbname}" TO PUBLIC'.encode())
+            application = make_conninfo(server.application, dbname=connection.info.dbname)
+        migrate(owner)
+        for attack in (claimed_tenant, audit_of_a_cascade):
+            with (
+                pytest.raises(psycopg.errors.InsufficientPrivilege, match="temporary"),
+                as_application(application, sealing_key(owner)) as connection,
+            ):
+                attack(connection)
 
 
 def test_the_login_of_the_application_can_become_nobody_else(database: Database) -> None:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.errors import DatabaseUnavailable
-from tests.earlier_database import earlier_database, upgrade
-from tests.standins.plain_server import PlainServer
-
-BEFORE = "20261121000690"
 #: Kept without a reference, because they outlive what they name: what was spent, and who did what.
 OUTLIVE = {
     ("cost_ledger", "document_id"),
@@ -139,20 +132,3 @@ def test_who_is_deleted_leaves_what_they_added_in_its_tenant(superuser_conninfo:
         add_document(connection, "demo", add_collection(connection, "demo"), account)
         connection.execute("DELETE FROM accounts WHERE id = %s", (account,))
         assert connection.execute("SELECT tenant_id, added_by FROM documents").fetchall() == [("demo", None)]
-
-
-@pytest.mark.parametrize("is_wrong", [pytest.param(False, id="sound"), pytest.param(True, id="wrong")])
-def test_what_is_in_an_older_database_is_checked_and_stays(server: PlainServer, tmp_path: Path, is_wrong: bool) -> None:
-    with earlier_database(server, BEFORE, tmp_path) as owner:
-        superuser = make_conninfo(server.superuser, dbname=str(conninfo_to_dict(owner)["dbname"]))
-        with psycopg.connect(superuser) as connection:
-            connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
-            collection = add_collection(connection, "other" if is_wrong else "demo")
-            document = add_document(connection, "demo", collection)
-        if is_wrong:
-            with pytest.raises(DatabaseUnavailable, match="documents_collection_id_fkey"):
-                upgrade(owner)
-        else:
-            assert upgrade(owner)[-1] >= "20261121000740"
-        with psycopg.connect(superuser) as connection:
-            assert connection.execute("SELECT id FROM documents").fetchall() == [(document,)]

@@ -1,31 +1,23 @@
-"""What a search reads is in parts by tenant: one part is read, none by itself; a filled database is brought there."""
+"""What a search reads is in parts by tenant: one part is read, none by itself."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from pgvector import HalfVector
-from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search
 from rag.services import Services
-from rag.storage.database import Database, queries, sealing_key
-from rag.storage.migrations import MIGRATIONS, migrate
+from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult, Pipeline, numbered
 from rag.types import Collection, Scope, Who
-from tests.earlier_database import earlier_database
 from tests.retrieval.shelf import Shelf
-from tests.standins.plain_server import PlainServer
 
-LAST_BEFORE = "20261122160999"
 TABLES = ("document_chunks", "chunk_terms", "chunk_bits", "keyword_documents", "keyword_blocks", "meaning_bits")
 PASSAGES = [
     f"The {name} rule gives {days} days." for days, name in enumerate(("leave", "travel", "pension", "parking"))
@@ -174,90 +166,3 @@ def test_tables_that_have_grown_are_analysed_as_a_whole(app_services: Services, 
         grow(2500)
         app_services.queue.on_every_minute()
         assert connection.execute(seen).fetchone() == (1,), "once an hour at the most"
-
-
-def test_a_filled_database_is_brought_into_parts(server: PlainServer, tmp_path: Path) -> None:
-    """Nothing of two tenants is lost, the same is found with the same scores, and documents come and go as before."""
-    before = tmp_path / "before"
-    before.mkdir()
-    with earlier_database(server, "", before) as owner:
-        for path in MIGRATIONS.glob("*.sql"):
-            if path.stem[:14] <= LAST_BEFORE:
-                shutil.copy(path, before)
-        migrate(owner, before)
-        name = str(conninfo_to_dict(owner)["dbname"])
-        superuser = make_conninfo(server.superuser, dbname=name)
-        shelves = {}
-        with psycopg.connect(superuser) as connection:
-            for tenant in ("demo", "other"):
-                connection.execute("INSERT INTO tenants (id, name) VALUES (%s, %s)", (tenant, tenant))
-                row = connection.execute(
-                    "INSERT INTO collections (tenant_id, name, embedding_model) VALUES (%s, 'Rules', %s) "
-                    "RETURNING id, tenant_id, name, profile, embedding_model, language, overrides, created_at",
-                    (tenant, DenseEmbedder.id),
-                ).fetchone()
-                assert row is not None
-                columns = (
-                    "id",
-                    "tenant_id",
-                    "name",
-                    "profile",
-                    "embedding_model",
-                    "language",
-                    "overrides",
-                    "created_at",
-                )
-                shelves[tenant] = Collection(**dict(zip(columns, row, strict=True)))
-            near = f"document_chunks_near_{shelves['demo'].id.hex}"
-        database = Database(make_conninfo(server.application, dbname=name), sealing_key(owner))
-        database.open()
-        filled = {tenant: shelf_of(database, collection) for tenant, collection in shelves.items()}
-        was = {tenant: found(database, shelf.scope, PASSAGES[2]) for tenant, shelf in filled.items()}
-        assert was["demo"][0][0] == PASSAGES[2]
-        with psycopg.connect(superuser) as connection:
-            connection.execute(
-                "INSERT INTO meaning_vectors SELECT id, tenant_id, collection_id, document_id, 'en', "
-                "extensions.subvector(embedding::extensions.vector, 1, 384)::extensions.halfvec FROM document_chunks"
-            )
-            connection.execute(
-                "INSERT INTO meaning_bits SELECT chunk_id, collection_id, document_id, tenant_id, language, "
-                "rag_meaning_bits(embedding) FROM meaning_vectors"
-            )
-            connection.execute(
-                "INSERT INTO vector_indexes (tenant_id, collection_id, embedding_model, dimensions, kind, is_used) "
-                "VALUES ('demo', %s, %s, 1536, 'hnsw', true)",
-                (shelves["demo"].id, DenseEmbedder.id),
-            )
-            connection.execute(f"CREATE INDEX {near} ON document_chunks (id)".encode())
-            rows = contents(connection)
-            assert all(rows.values())
-        database.close()
-
-        assert [each[:14] for each in migrate(owner)][:1] == ["20261122161000"]
-        with psycopg.connect(superuser) as connection:
-            assert contents(connection) == rows
-            assert connection.execute("SELECT rag_has_vector_index(%s)", (shelves["demo"].id,)).fetchone() == (False,)
-        database = Database(make_conninfo(server.application, dbname=name), sealing_key(owner))
-        database.open()
-        filled = {tenant: Shelf(database, collection, DenseEmbedder()) for tenant, collection in shelves.items()}
-        assert {tenant: found(database, shelf.scope, PASSAGES[2]) for tenant, shelf in filled.items()} == was
-        added = filled["demo"].add("More", ["A desk rule."])
-        assert found(database, filled["demo"].scope, "A desk rule.")[0][0] == "A desk rule."
-        filled["demo"].remove(added)
-        with database.transaction("other") as connection:
-            connection.execute("DELETE FROM documents")
-        assert found(database, filled["other"].scope, PASSAGES[2]) == []
-        assert found(database, filled["demo"].scope, PASSAGES[2]) == was["demo"]
-        database.close()
-        with psycopg.connect(superuser) as connection:
-            for table in (*TABLES, "meaning_vectors"):
-                left = sql.SQL("SELECT DISTINCT tenant_id FROM {}").format(sql.Identifier(table))
-                assert table == "keyword_blocks" or connection.execute(left).fetchall() == [("demo",)], table
-
-
-def contents(connection: psycopg.Connection) -> dict[str, list[Any]]:
-    rows = {}
-    for table in TABLES:
-        statement = sql.SQL("SELECT to_jsonb(t)::text FROM {} t ORDER BY 1").format(sql.Identifier(table))
-        rows[table] = connection.execute(statement).fetchall()
-    return rows

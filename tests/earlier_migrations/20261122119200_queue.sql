@@ -1,5 +1,4 @@
--- The queue's own tables: the schema of procrastinate 3.10 (MIT licence) as its library ships it, and the grants the
--- application needs. Jobs carry ids only, never a tenant's data.
+-- The queue: the schema of procrastinate (MIT licence), word for word as the pinned package ships it. A test compares.
 
 -- Procrastinate Schema
 
@@ -600,17 +599,3 @@ CREATE TRIGGER procrastinate_trigger_abort_requested_events_v1
 CREATE TRIGGER procrastinate_trigger_delete_jobs_v1
     BEFORE DELETE ON procrastinate_jobs
     FOR EACH ROW EXECUTE PROCEDURE procrastinate_unlink_periodic_defers_v1();
-
-DO $$
-DECLARE
-    t record;
-BEGIN
-    FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'procrastinate\_%' LOOP
-        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO rag_app', t.tablename);
-    END LOOP;
-    FOR t IN SELECT sequencename AS tablename FROM pg_sequences
-             WHERE schemaname = 'public' AND sequencename LIKE 'procrastinate\_%' LOOP
-        EXECUTE format('GRANT USAGE ON SEQUENCE %I TO rag_app', t.tablename);
-    END LOOP;
-END
-$$;
