@@ -278,7 +278,7 @@ class DocumentError(RagError):
 
 
 class NotAPdf(DocumentError):
-    """This file is not a PDF, whatever its name says. Export it as a PDF and upload that."""
+    """This file is not a PDF, despite its name. Export it as a PDF and upload it again."""
 
 
 class FileKindUnknown(DocumentError):

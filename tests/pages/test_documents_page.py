@@ -209,7 +209,7 @@ def test_a_file_that_is_no_pdf_is_refused_beside_its_name_while_the_other_goes_o
 
     assert not page.exception
     assert r"letter\.pdf" in words(page)
-    assert "not a PDF, whatever its name says" in words(page)
+    assert "not a PDF, despite its name" in words(page)
     assert [d.file_name for d in app_services.documents.list("demo")] == ["rules.pdf"]
     # The uploader was given a new key: it holds nothing any more.
     assert page.file_uploader[0].value == []
