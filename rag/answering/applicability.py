@@ -115,7 +115,7 @@ def marks_asked(question: str) -> Marks:
 
 
 def mark_named(text: str, above: str, asked: Marks, *, is_across: bool = False) -> Naming:
-    """Tell which letter or number a sentence names.
+    """Classify the letter or number in a sentence.
 
     `above` are headings and heads. Across languages letters are compared without their words.
     """
@@ -130,7 +130,7 @@ def letters_asked(question: str) -> frozenset[tuple[str, str]]:
 
 
 def letter_named(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> Naming:
-    """Tell which letter a sentence names.
+    """Classify the letter in a sentence.
 
     `above` are headings and heads. `any_word` compares letters alone, across languages.
     """
@@ -157,13 +157,13 @@ def _is_asked(word: str, asked: frozenset[tuple[str, str]]) -> bool:
 
 
 def number_asked(question: str) -> tuple[str, int] | None:
-    """Return the word and the number: "Pay at level 3?" gives ("level", 3). None without a pair, or with several."""
+    """Return a question's word with a number: "Pay at level 3?" gives ("level", 3). `None` without, or with several."""
     found = {(word, numbers[0]) for word, numbers in _numbered(question) if len(numbers) == 1}
     return found.pop() if len(found) == 1 else None
 
 
 def number_named(text: str, above: str, asked: tuple[str, int] | None) -> Naming:
-    """Tell which number a sentence gives to the word in question.
+    """Classify the number after the question's word in a sentence.
 
     `above` are headings and heads.
     """

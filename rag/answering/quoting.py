@@ -15,6 +15,7 @@ from rag.answering.canned_answers import (
     NOTHING_FOUND,
     NOTHING_NEAR,
     OWN_PLACE_FIRST,
+    Phrases,
     also_in,
     phrase,
     quoted_as_they_stand,
@@ -97,7 +98,7 @@ def _may_come_first(
     return others is not None and evidence_of(others, other_context) == "answered"
 
 
-def quote(state: AnswerState, reason: dict[str, str]) -> Iterator[TextEvent]:
+def quote(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     """Answer with sentences from the passages. `reason` explains, by language, why no model wrote the answer."""
     found, quotes = quotes_of(state, state.context) if state.context is not None else (None, None)
     if found is None or quotes is None:
@@ -148,7 +149,7 @@ def _opening(
     state: AnswerState,
     context: ContextResponse,
     quotes: Quotes,
-    reason: dict[str, str],
+    reason: Phrases,
     *,
     is_perhaps: bool,
     is_since: bool,

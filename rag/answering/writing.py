@@ -21,7 +21,6 @@ from rag.answering.canned_answers import (
     NOTHING_NEAR,
     UNCITED,
     phrase,
-    says_not_found,
 )
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
@@ -29,6 +28,7 @@ from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, own_place_rule, recent_turns, rules_of
 from rag.answering.quoting import quote
 from rag.answering.readers import why_failed
+from rag.answering.refusals import says_not_found
 from rag.answering.state import AnswerState
 from rag.answering.unsourced import SourceFinder, first_of
 from rag.errors import (

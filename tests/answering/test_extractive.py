@@ -11,7 +11,6 @@ from rag.answering.answer_types import asked_type
 from rag.answering.canned_answers import (
     ALSO_IN,
     DOCUMENTS_DIFFER,
-    NAMED,
     NOT_MENTIONED,
     PARTLY_QUOTED_AS_THEY_STAND,
     QUOTED_AS_THEY_STAND,
@@ -22,6 +21,7 @@ from rag.answering.extractive import MeantPart, best_quotes, meant_parts
 from rag.answering.quotations import CandidateSentence, Quotes, says_otherwise, written
 from rag.answering.sentences import section_pointed_to, sentences
 from rag.ingestion.meaning import parts_of
+from rag.language import LANGUAGES
 from rag.types import Citation, ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
 
@@ -344,9 +344,9 @@ def test_a_row_that_its_passage_cut_is_quoted_whole_from_the_next() -> None:
     assert "1 to 2 years or a fine" in quotes.text
 
 
-@pytest.mark.parametrize("language", NAMED)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_language_of_quotations_is_named_in_the_askers_language(language: str) -> None:
-    others = [code for code in NAMED if code != language]
+    others = [code for code in LANGUAGES if code != language]
     said = quoted_as_they_stand([*others, language, language], language)
     assert said.count(",") >= len(others) - 1
     assert "{" not in said
@@ -1239,21 +1239,21 @@ def test_no_other_branch_is_named_beside_the_right_one(question: str, language: 
 
 
 def test_what_is_not_mentioned_is_named_in_each_language() -> None:
-    assert set(NOT_MENTIONED) == set(NAMED)
-    assert len(set(NOT_MENTIONED.values())) == len(NAMED)
+    assert set(NOT_MENTIONED) == set(LANGUAGES)
+    assert len(set(NOT_MENTIONED.values())) == len(LANGUAGES)
     assert all("{name}" in sentence for sentence in NOT_MENTIONED.values())
 
 
 def test_that_documents_differ_is_said_in_each_language() -> None:
-    assert set(DOCUMENTS_DIFFER) == set(NAMED)
-    assert len(set(DOCUMENTS_DIFFER.values())) == len(NAMED)
+    assert set(DOCUMENTS_DIFFER) == set(LANGUAGES)
+    assert len(set(DOCUMENTS_DIFFER.values())) == len(LANGUAGES)
 
 
 def test_a_further_document_is_named_in_each_language() -> None:
     found = from_samples(LEAVE)
-    assert set(ALSO_IN) == set(NAMED)
-    assert len({also_in([1], found, language) for language in NAMED}) == len(NAMED)
-    assert all("Document 1 [1]" in also_in([1], found, language) for language in NAMED)
+    assert set(ALSO_IN) == set(LANGUAGES)
+    assert len({also_in([1], found, language) for language in LANGUAGES}) == len(LANGUAGES)
+    assert all("Document 1 [1]" in also_in([1], found, language) for language in LANGUAGES)
     assert also_in([], found, "en") == ""
 
 

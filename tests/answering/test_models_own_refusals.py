@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.answering.canned_answers import says_not_found
+from rag.answering.refusals import says_not_found
 
 NOT_FOUND = {
     "en": [

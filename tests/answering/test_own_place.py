@@ -11,13 +11,14 @@ from uuid import UUID, uuid4
 import pytest
 from starlette.testclient import TestClient
 
-from rag.answering.canned_answers import NAMED, OWN_PLACE_FIRST
+from rag.answering.canned_answers import OWN_PLACE_FIRST
 from rag.answering.events import DoneEvent, TextEvent
 from rag.answering.writing import OWN_PLACE
 from rag.api import questions
 from rag.api.app import Api
 from rag.commands.questions import add_parsers, ask_question
 from rag.commands.running_server import Terminal
+from rag.language import LANGUAGES
 from rag.library.particulars import DocumentParticulars
 from rag.profiles import AS_THE_SOURCE, HR
 from rag.retrieval.own_place import is_of_place, places_of
@@ -313,6 +314,6 @@ def test_other_groups_do_not(group: str, text: str) -> None:
 
 
 def test_the_reply_says_it_in_each_language() -> None:
-    assert set(OWN_PLACE_FIRST) == set(NAMED)
-    assert len(set(OWN_PLACE_FIRST.values())) == len(NAMED)
+    assert set(OWN_PLACE_FIRST) == set(LANGUAGES)
+    assert len(set(OWN_PLACE_FIRST.values())) == len(LANGUAGES)
     assert all("{group}" in sentence for sentence in OWN_PLACE_FIRST.values())

@@ -6,6 +6,8 @@ from threading import Event
 
 import pytest
 
+from rag import language
+from rag.answering import canned_answers
 from rag.answering.canned_answers import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
 from rag.answering.prompts import (
     FOLDER,
@@ -145,3 +147,14 @@ def test_a_collections_own_name_and_rules_follow_those_of_its_profile() -> None:
     korean = system_prompt("notices", language="ko", own_name="오터미어 게시판", own_rules="반말을 쓰지 않습니다.")
     assert korean.endswith("이 게시판이나 자료의 이름: 오터미어 게시판\n\n관리자가 더한 규칙:\n반말을 쓰지 않습니다.")
     assert system_prompt("hr", language="en", own_rules="Be short.").endswith("administrator:\nBe short.")
+
+
+def test_every_fixed_sentence_is_there_in_every_language() -> None:
+    sentences = {
+        name: value for name, value in vars(canned_answers).items() if name.isupper() and isinstance(value, dict)
+    }
+    assert len(sentences) > 20
+    missing = {name: language.LANGUAGES.keys() - value.keys() for name, value in sentences.items()}
+    assert {name: codes for name, codes in missing.items() if codes} == {}
+    fields = {name: {tuple(sorted(re.findall(r"\{\w+\}", s))) for s in own.values()} for name, own in sentences.items()}
+    assert {name: found for name, found in fields.items() if len(found) > 1} == {}
