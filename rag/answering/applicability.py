@@ -107,7 +107,7 @@ class Marks(NamedTuple):
     """The letters and the number in a question."""
 
     letters: frozenset[tuple[str, str]]
-    number: tuple[str, int] | None
+    numbered: tuple[str, int] | None
 
 
 def marks_asked(question: str) -> Marks:
@@ -120,7 +120,7 @@ def mark_named(text: str, above: str, asked: Marks, *, is_across: bool = False) 
     `above` are headings and heads. Across languages letters are compared without their words.
     """
     found = letter_named(text, above, asked.letters, any_word=is_across)
-    return number_named(text, above, asked.number) if found == "none" else found
+    return number_named(text, above, asked.numbered) if found == "none" else found
 
 
 def letters_asked(question: str) -> frozenset[tuple[str, str]]:
