@@ -30,7 +30,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from rag.storage.files import FileStore
 from rag.storage.migrations import migrate
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Role, UploadOptions
 from tests.kill_storm import TENANT, Files, WorkerProcess, kill_at_random, small_batches, stored
 from tests.standins.providers import ProviderStandin
 
@@ -80,7 +80,12 @@ def compare(
     started = time.monotonic()
     for name, (content, method) in files.items():
         pipeline.process_document(
-            file=content, file_name=name, tenant_id=TENANT, collection=calm, identity=admin, chunking_method=method
+            file=content,
+            file_name=name,
+            tenant_id=TENANT,
+            collection=calm,
+            identity=admin,
+            options=UploadOptions(chunking_method=method),
         )
     print(f"undisturbed, in {time.monotonic() - started:.0f} s:")
     expected = report(database, calm, standin)

@@ -16,7 +16,7 @@ from uuid import UUID
 from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.samples import SAMPLES
 from rag.services import Services
-from rag.types import Collection, Document, Identity, Role
+from rag.types import Collection, Document, Identity, Role, UploadOptions
 
 GROUP = "Council"
 PERIOD = 30
@@ -178,7 +178,11 @@ def _shelf(
     )
     stored = [
         parts.pipeline.process_document(
-            file=content, file_name=name, tenant_id=admin.tenant_id, collection=made, generate_metadata=False
+            file=content,
+            file_name=name,
+            tenant_id=admin.tenant_id,
+            collection=made,
+            options=UploadOptions(generate_metadata=False),
         ).document_id
         for name, content in (
             (f"{secret.canary}.txt", (text * 3).encode()),

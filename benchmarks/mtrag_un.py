@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.answering import SHOWN, Product, Reply, ask, product
 from benchmarks.natural import TENANT, embed_meaning
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.types import ChatMessage, Collection
+from rag.types import ChatMessage, Collection, UploadOptions
 
 KINDS = ("ANSWERABLE", "PARTIAL", "UNANSWERABLE", "UNDERSPECIFIED")
 
@@ -63,7 +63,11 @@ def store(running: Product, collection: Collection, rows: list[dict[str, Any]]) 
         text = f"{passage.get('title', '')}\n\n{passage['text']}".strip()
         try:
             running.pipeline.process_document(
-                file=text.encode(), file_name=name, tenant_id=TENANT, collection=collection, generate_metadata=False
+                file=text.encode(),
+                file_name=name,
+                tenant_id=TENANT,
+                collection=collection,
+                options=UploadOptions(generate_metadata=False),
             )
         except DocumentAlreadyStored:
             continue

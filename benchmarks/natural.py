@@ -51,7 +51,7 @@ from rag.storage.embedded_postgres import start_server
 from rag.storage.files import FileStore
 from rag.storage.migrations import migrate
 from rag.text.language_detection import detect_language
-from rag.types import Collection, Identity, Question, Role
+from rag.types import Collection, Identity, Question, Role, UploadOptions
 
 TENANT, EMBEDDER = "natural", "builtin/lexical@1536"
 SIGNALS = ("words", "meaning", "both")
@@ -138,7 +138,7 @@ def read_documents(pipeline: IngestionPipeline, collection: Collection, folders:
                 file_name=path.name,
                 tenant_id=TENANT,
                 collection=collection,
-                generate_metadata=False,
+                options=UploadOptions(generate_metadata=False),
             )
         except DocumentAlreadyStored:
             continue
@@ -224,7 +224,7 @@ def read_samples(pipeline: IngestionPipeline, collection: Collection) -> None:
                 file_name=sample.file_name,
                 tenant_id=TENANT,
                 collection=collection,
-                generate_metadata=False,
+                options=UploadOptions(generate_metadata=False),
             )
         except DocumentAlreadyStored:
             continue

@@ -27,7 +27,7 @@ from uuid import UUID
 from benchmarks.answering import SHOWN, Product, Reply, ask, product
 from benchmarks.mtrag_un import wilson
 from benchmarks.natural import TENANT, embed_meaning
-from rag.types import Collection, Outcome
+from rag.types import Collection, Outcome, UploadOptions
 
 KINDS = {"right": "positive", "false": "positive_wrong", "beside": "negative"}
 #: The documents that a question is put to.
@@ -63,9 +63,12 @@ def store(running: Product, collection: Collection, row: Mapping[str, Any]) -> d
         # The title says nothing about the kind.
         text = f"# Passages {row['id']}\n\n" + "\n\n".join(row[field])
         added = running.pipeline.process_document(
-            file=text.encode(), file_name=f"{row['id']}-{kind}.md", tenant_id=TENANT, collection=collection,
-            generate_metadata=False,
-        )  # fmt: skip
+            file=text.encode(),
+            file_name=f"{row['id']}-{kind}.md",
+            tenant_id=TENANT,
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
+        )
         found[kind] = added.document_id
     return found
 

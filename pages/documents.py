@@ -36,6 +36,7 @@ from rag.types import (
     PdfType,
     Role,
     Step,
+    UploadOptions,
 )
 from rag.ui import actions
 from rag.ui.document_details import DetailTabs, draw_document, draw_repository
@@ -75,7 +76,7 @@ from rag.ui.document_upload import (
     EstimateActions,
     Locked,
     Refused,
-    UploadOptions,
+    UploadChoice,
     WaitingFile,
     draw_estimates,
     draw_finished,
@@ -297,28 +298,23 @@ def open_document(document_id: str | None) -> None:
         del st.query_params["document"]
 
 
-def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None = None) -> None:
+def take(name: str, content: bytes, choice: UploadChoice, key: str, password: str | None = None) -> None:
     """Upload a file to the library; list an unusable file with its reason."""
     state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
     places = [locked.key for locked in state.documents_locked]
     try:
         document = library.upload(
             identity,
-            options.collection,
+            choice.collection,
             name,
             content,
-            password=password,
-            chunking_method=options.chunking_method,
-            generate_metadata=options.generate_metadata,
-            pdf_type=options.pdf_type,
-            metadata=options.metadata,
-            confirmed_up_to=library.spending_limit(identity),
+            replace(choice.options, password=password, confirmed_up_to=library.spending_limit(identity)),
         )
         follow(document.id)
         if key in places:
-            state.documents_locked[places.index(key)] = Locked(key, name, "", b"", options, is_open=True)
+            state.documents_locked[places.index(key)] = Locked(key, name, "", b"", choice, is_open=True)
     except PasswordNeeded as error:
-        locked = Locked(key, name, error.message, content, options)
+        locked = Locked(key, name, error.message, content, choice)
         if key in places:
             state.documents_locked[places.index(key)] = locked
         else:
@@ -342,7 +338,7 @@ def replace_file(document: Document, name: str, content: bytes) -> None:
 
     def upload() -> None:
         collection = library.collection(identity, document.collection_id)
-        follow(library.upload(identity, collection, name, content, replaces=document.id).id)
+        follow(library.upload(identity, collection, name, content, UploadOptions(replaces=document.id)).id)
 
     attempt(upload)
     open_document(None)
@@ -355,7 +351,7 @@ def replace_files(files: Sequence[tuple[UUID, str, bytes]]) -> None:
         for document_id, name, content in files:
             try:
                 collection = library.collection(identity, library.get(identity, document_id).collection_id)
-                follow(library.upload(identity, collection, name, content, replaces=document_id).id)
+                follow(library.upload(identity, collection, name, content, UploadOptions(replaces=document_id)).id)
             except RagError as error:
                 sentences.append(f"{name}: {error.message}")
     state.documents_notice = "  \n".join(sentences)
@@ -386,7 +382,7 @@ def ask_for_files() -> None:
 def unlock(locked: Locked) -> None:
     password = state.get(f"documents_password_{locked.key}", "")
     if password:
-        take(locked.name, locked.content, locked.options, locked.key, password)
+        take(locked.name, locked.content, locked.choice, locked.key, password)
 
 
 def forget(key: str) -> None:

@@ -193,6 +193,7 @@ def process_document(
     readers, `ProviderError` if a provider fails.
     """
     from rag.services import services
+    from rag.types import UploadOptions
 
     content, own_name = _read(file)
     parts = services()
@@ -201,9 +202,7 @@ def process_document(
         file_name=file_name or own_name,
         tenant_id=tenant_id,
         collection=parts.choose_collection(tenant_id, collection),
-        chunking_method=chunking_method,
-        generate_metadata=generate_metadata,
-        pdf_type=pdf_type,
+        options=UploadOptions(chunking_method=chunking_method, generate_metadata=generate_metadata, pdf_type=pdf_type),
     )
 
 

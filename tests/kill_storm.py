@@ -18,7 +18,7 @@ from uuid import UUID
 
 from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity, UploadOptions
 from tests.forked import forked_python, kill
 from tests.patience import patient
 
@@ -108,7 +108,7 @@ def kill_at_random(
 ) -> Storm:
     """Have the files ingested by workers of which the first `kills` are killed in the middle of work."""
     ids = [
-        library.upload(admin, collection, name, content, chunking_method=method).id
+        library.upload(admin, collection, name, content, UploadOptions(chunking_method=method)).id
         for name, (content, method) in files.items()
     ]
     storm = Storm(ids)

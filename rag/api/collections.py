@@ -24,7 +24,7 @@ from rag.library.collections import LANGUAGES
 from rag.profiles import DEFAULT, PROFILES
 from rag.services import Services, services
 from rag.settings import Settings
-from rag.types import ChunkingMethod, Collection, CollectionContents, Identity, PdfType
+from rag.types import ChunkingMethod, Collection, CollectionContents, Identity, PdfType, UploadOptions
 
 router = APIRouter(route_class=ApiRoute, tags=["Collections"])
 boards = APIRouter(route_class=ApiRoute, tags=["Notice board"])
@@ -324,11 +324,13 @@ def add_document(
         collection,
         name,
         form.file.file.read(),
-        password=form.password or None,
-        chunking_method=form.chunking_method,
-        generate_metadata=form.generate_metadata,
-        pdf_type=form.pdf_type,
-        metadata=form.metadata,
+        UploadOptions(
+            password=form.password or None,
+            chunking_method=form.chunking_method,
+            generate_metadata=form.generate_metadata,
+            pdf_type=form.pdf_type,
+            metadata=form.metadata,
+        ),
     )
     return DocumentShape.of(added)
 

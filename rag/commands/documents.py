@@ -18,6 +18,7 @@ from rag.command_line import Commands, add_command, add_place, processed_to_end
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.language import counted
 from rag.settings import Settings
+from rag.types import UploadOptions
 
 if TYPE_CHECKING:
     from rag.ingestion.loaders import ExtractionLimits
@@ -108,7 +109,12 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     total = _count(paths, limits)
     if not total:
         raise SettingsError(f"There is no file in {', '.join(map(str, paths))} that could be read.")
-    password = arguments.password_file.read_text("utf-8").strip("\r\n") if arguments.password_file else None
+    options = UploadOptions(
+        password=arguments.password_file.read_text("utf-8").strip("\r\n") if arguments.password_file else None,
+        chunking_method=arguments.chunking,
+        generate_metadata=arguments.metadata,
+        pdf_type=arguments.pdf_type,
+    )
     tenant = arguments.tenant or settings.tenant
     added = stored = failed = 0
 
@@ -118,12 +124,9 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
         return parts.pipeline.process_document(
             file=found.content,
             file_name=found.path,
-            password=password,
             tenant_id=tenant,
             collection=collection,
-            chunking_method=arguments.chunking,
-            generate_metadata=arguments.metadata,
-            pdf_type=arguments.pdf_type,
+            options=options,
         )
 
     parts = services()

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from functools import partial
 from pkgutil import resolve_name
 from uuid import UUID
 
@@ -53,7 +52,7 @@ from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.shared_requests import SharedRequests
 from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
-from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, TAGS_WAIT, add_document, add_with_attached, reading_message
+from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, DEFAULT_OPTIONS, TAGS_WAIT, Uploads, reading_message
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import span
 from rag.profiles import PROFILES
@@ -67,15 +66,14 @@ from rag.storage.files import Originals
 from rag.text.spans import chunks_from_spans, join_pages
 from rag.types import (
     Chunk,
-    ChunkingMethod,
     Collection,
     DocumentStatus,
     Identity,
     Page,
-    PdfType,
     ProcessingResult,
     Section,
     Step,
+    UploadOptions,
     sections_from_json,
 )
 
@@ -105,6 +103,8 @@ class IngestionPipeline:
         self._ledger = ledger
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
+        #: Without a queue: `process_document` does the work.
+        self.uploads = Uploads(database, files, self.sandbox)
         self.recognition = TextRecognition(
             self.sandbox,
             provider=providers.recogniser,
@@ -374,36 +374,17 @@ class IngestionPipeline:
         tenant_id: str,
         collection: Collection,
         identity: Identity | None = None,
-        chunking_method: ChunkingMethod | None = None,
-        generate_metadata: bool = True,
-        password: str | None = None,
-        pdf_type: PdfType | None = None,
-        is_sample: bool = False,
+        options: UploadOptions = DEFAULT_OPTIONS,
     ) -> ProcessingResult:
         """Take a file through the whole pipeline without confirmation, and return when it is searchable.
 
-        The chunking method and the kind of PDF default to the collection's. Files attached to a mail or PDF follow as
-        separate documents; the result is the main file's.
+        Files attached to a mail or PDF follow as separate documents; the result is the main file's.
 
         Raises `DocumentError`s and `ProviderError`s. A stored document stays listed as failed, and is tried again with
         the same file.
         """
-        add = partial(
-            add_document,
-            self._database,
-            self._files,
-            self.sandbox,
-            collection,
-            chunking_method=chunking_method,
-            generate_metadata=generate_metadata,
-            pdf_type=pdf_type,
-            added_by=identity,
-            is_sample=is_sample,
-        )
         try:
-            document_id, *attached = add_with_attached(
-                add, self._database, self.sandbox, collection, file_name, file, password=password, queue=None
-            )
+            document_id, *attached = self.uploads.add(collection, file_name, file, options, added_by=identity)
         except DocumentAlreadyStored as stored:
             # A failed document does not block its file.
             known: UUID | None = stored.details.get("document_id")

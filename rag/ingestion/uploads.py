@@ -1,13 +1,13 @@
-"""Take in a file: check, unlock, store under the content's hash, and make the document."""
+"""Take in files: check, unlock, store under the content's hash, and make the documents."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
-from decimal import Decimal
+from dataclasses import replace
 from itertools import chain, count
 from typing import get_args
 from uuid import UUID
@@ -31,6 +31,7 @@ from rag.types import (
     Identity,
     Page,
     PdfType,
+    UploadOptions,
 )
 
 #: States in which uploading the same file starts again.
@@ -39,123 +40,125 @@ CAN_BE_TRIED_AGAIN = frozenset({DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR}
 LONGEST_NAME = 200
 #: Invisible characters inside words in Persian and Indic scripts.
 JOINERS = "\u200c\u200d"
+DEFAULT_OPTIONS = UploadOptions()
 
 
-def add_document(
-    database: Database,
-    files: Originals,
-    sandbox: Sandbox,
-    collection: Collection,
-    file_name: str,
-    content: bytes,
-    *,
-    password: str | None,
-    chunking_method: ChunkingMethod | None,
-    generate_metadata: bool,
-    added_by: Identity | None,
-    queue: JobQueue | None,
-    is_version: bool = True,
-    pdf_type: PdfType | None = None,
-    confirmed_up_to: Decimal | None = None,
-    replaces: UUID | None = None,
-    is_sample: bool = False,
-) -> UUID:
-    """Check a file, store it, and make its document, queued for reading if there is a queue.
+class Uploads:
+    """Takes in files: checks, unlocks and stores each, and makes a document, with a queue also queued for reading."""
 
-    The chunking method and the kind of PDF default to the collection's. With `is_version`, the document becomes the
-    next version of the document with the same file name and folder, if any; with `replaces`, of the given document.
-    With `confirmed_up_to`, in US dollars, an estimate up to this amount needs no confirmation if the file replaces no
-    other document.
-    """
-    tenant_id = collection.tenant_id
-    profile = profile_of(collection)
-    sha256 = hashlib.sha256(content).hexdigest()
-    name, folder = display_name(file_name), upload_folder(file_name)
-    methods, kinds = get_args(ChunkingMethod), get_args(PdfType)
-    if chunking_method is not None and chunking_method not in methods:
-        known = ", ".join(methods)
-        raise InvalidInput(f"There is no chunking method “{chunking_method}”. It is one of: {known}.")
-    if pdf_type is not None and pdf_type not in kinds:
-        known = ", ".join(kinds)
-        raise InvalidInput(f"There is no kind of PDF “{pdf_type}”. It is one of: {known}.")
-    _require_new(database, collection, sha256, name, folder, replaces)
-    _require_unsynced(database, collection, sha256)
-    checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
-    stored = checked.decrypted or content
-    key = hashlib.sha256(stored).hexdigest()
-    file_path = f"{key[:2]}/{key}"
-    with database.transaction(added_by or tenant_id) as connection:
-        connection.execute(queries["lock_stored_file"], {"file_path": file_path})
-        files.put(tenant_id, stored)
-        parameters = {
-            "collection_id": collection.id,
-            "title": title_of_upload(name, folder),
-            "file_name": name,
-            "upload_folder": folder,
-            "file_path": file_path,
-            "file_size": len(content),
-            "sha256": sha256,
-            "mime_type": MIME_TYPES[checked.kind],
-            "page_count": checked.page_count,
-            "pdf_type": pdf_type or profile.reading.pdf_type,
-            "chunking_method": chunking_method or profile.chunking.chunking_method,
-            "generate_metadata": generate_metadata,
-            "added_by": added_by.account_id if added_by else None,
-            "is_version": is_version,
-            "confirmed_up_to": confirmed_up_to,
-            "replaces": replaces,
-            "is_sample": is_sample,
-        }
-        connection.execute(queries["lock_name"], parameters)
-        added = connection.execute(queries["add_document"], parameters).fetchone()
-        if added is not None and queue is not None:
-            queue.enqueue(tenant_id, added[0], connection=connection)
-    if added is None:
-        _require_new(database, collection, sha256, name, folder, replaces)
-        raise DocumentAlreadyStored
-    document_id: UUID = added[0]
-    return document_id
+    def __init__(self, database: Database, files: Originals, sandbox: Sandbox, queue: JobQueue | None = None) -> None:
+        self._database = database
+        self._files = files
+        self._sandbox = sandbox
+        self._queue = queue
 
+    def add(
+        self,
+        collection: Collection,
+        file_name: str,
+        content: bytes,
+        options: UploadOptions = DEFAULT_OPTIONS,
+        *,
+        added_by: Identity | None = None,
+    ) -> list[UUID]:
+        """Add a file, and its attached files as documents in a folder with the file's name. Return their ids in order.
 
-def add_with_attached(
-    add: Callable[..., UUID],
-    database: Database,
-    sandbox: Sandbox,
-    collection: Collection,
-    file_name: str,
-    content: bytes,
-    *,
-    password: str | None,
-    queue: JobQueue | None,
-    replaces: UUID | None = None,
-) -> list[UUID]:
-    """Add a file, and its attached files as documents in a folder with the file's name. Return their ids in order.
+        Attached files which are unreadable, or equal to a stored document, are left out.
 
-    `add` is `add_document` with all other parameters filled in. Attached files which are unreadable, or equal to a
-    stored document, are left out. Raises like `add_document`.
-    """
-    tenant_id, host = collection.tenant_id, display_name(file_name)
-    found = [add(file_name, content, password=password, queue=None, replaces=replaces)]
-    apart: list[str] = []
-    names: set[str] = set()
-    if BY_KIND[kind_of(content, host)].attaches:
-        with suppress(DocumentError):
-            for file in sandbox.attached(content, file_name=host, password=password, tenant_id=tenant_id):
-                name = _free_name(display_name(file.name), names)
-                names.add(name)
-                try:
-                    found.append(add(f"{file_name}/{name}", file.content, password=None, queue=queue))
-                except DocumentAlreadyStored:
-                    pass  # already stored and searchable
-                except DocumentError:
-                    continue
-                apart.append(file.name)
-    if apart:
-        noted = {"document_id": found[0], "metadata": Jsonb({"attached": apart}), "message": None}
-        database.execute(tenant_id, "note_metadata", **noted)
-    if queue is not None:
-        queue.enqueue(tenant_id, found[0])
-    return found
+        Raises `InvalidInput` for an unknown chunking method or kind of PDF, a `DocumentError` for an unusable file, and
+        `DocumentAlreadyStored`.
+        """
+        tenant_id, host = collection.tenant_id, display_name(file_name)
+        found = [self.add_alone(collection, file_name, content, options, added_by=added_by)]
+        apart: list[str] = []
+        names: set[str] = set()
+        if BY_KIND[kind_of(content, host)].attaches:
+            own = replace(options, password=None, replaces=None)
+            password = options.password
+            with suppress(DocumentError):
+                for file in self._sandbox.attached(content, file_name=host, password=password, tenant_id=tenant_id):
+                    name = _free_name(display_name(file.name), names)
+                    names.add(name)
+                    try:
+                        path = f"{file_name}/{name}"
+                        added = self.add_alone(
+                            collection, path, file.content, own, added_by=added_by, queue=self._queue
+                        )
+                        found.append(added)
+                    except DocumentAlreadyStored:
+                        pass  # already stored and searchable
+                    except DocumentError:
+                        continue
+                    apart.append(file.name)
+        if apart:
+            noted = {"document_id": found[0], "metadata": Jsonb({"attached": apart}), "message": None}
+            self._database.execute(tenant_id, "note_metadata", **noted)
+        if self._queue is not None:
+            self._queue.enqueue(tenant_id, found[0])
+        return found
+
+    def add_alone(
+        self,
+        collection: Collection,
+        file_name: str,
+        content: bytes,
+        options: UploadOptions = DEFAULT_OPTIONS,
+        *,
+        added_by: Identity | None = None,
+        queue: JobQueue | None = None,
+    ) -> UUID:
+        """Add a file without attached files; with a queue, queue its reading in the same transaction.
+
+        Raises like `add`.
+        """
+        tenant_id = collection.tenant_id
+        profile = profile_of(collection)
+        sha256 = hashlib.sha256(content).hexdigest()
+        name, folder = display_name(file_name), upload_folder(file_name)
+        methods, kinds = get_args(ChunkingMethod), get_args(PdfType)
+        if options.chunking_method is not None and options.chunking_method not in methods:
+            known = ", ".join(methods)
+            raise InvalidInput(f"There is no chunking method “{options.chunking_method}”. It is one of: {known}.")
+        if options.pdf_type is not None and options.pdf_type not in kinds:
+            known = ", ".join(kinds)
+            raise InvalidInput(f"There is no kind of PDF “{options.pdf_type}”. It is one of: {known}.")
+        _require_new(self._database, collection, sha256, name, folder, options.replaces)
+        _require_unsynced(self._database, collection, sha256)
+        checked = self._sandbox.check(content, file_name=name, password=options.password, tenant_id=tenant_id)
+        stored = checked.decrypted or content
+        key = hashlib.sha256(stored).hexdigest()
+        file_path = f"{key[:2]}/{key}"
+        with self._database.transaction(added_by or tenant_id) as connection:
+            connection.execute(queries["lock_stored_file"], {"file_path": file_path})
+            self._files.put(tenant_id, stored)
+            parameters = {
+                "collection_id": collection.id,
+                "title": title_of_upload(name, folder),
+                "file_name": name,
+                "upload_folder": folder,
+                "file_path": file_path,
+                "file_size": len(content),
+                "sha256": sha256,
+                "mime_type": MIME_TYPES[checked.kind],
+                "page_count": checked.page_count,
+                "pdf_type": options.pdf_type or profile.reading.pdf_type,
+                "chunking_method": options.chunking_method or profile.chunking.chunking_method,
+                "generate_metadata": options.generate_metadata,
+                "added_by": added_by.account_id if added_by else None,
+                "is_version": options.is_version,
+                "confirmed_up_to": options.confirmed_up_to,
+                "replaces": options.replaces,
+                "is_sample": options.is_sample,
+            }
+            connection.execute(queries["lock_name"], parameters)
+            added = connection.execute(queries["add_document"], parameters).fetchone()
+            if added is not None and queue is not None:
+                queue.enqueue(tenant_id, added[0], connection=connection)
+        if added is None:
+            _require_new(self._database, collection, sha256, name, folder, options.replaces)
+            raise DocumentAlreadyStored
+        document_id: UUID = added[0]
+        return document_id
 
 
 def _free_name(name: str, taken: Set[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -33,7 +33,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.question_templates import nobody_asks
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.suggestions import SuggestStep, form_of, varied
-from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, add_document, add_with_attached
+from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, DEFAULT_OPTIONS, Uploads
 from rag.library.bin import Bin
 from rag.library.collections import CollectionLibrary, narrowing_metadata
 from rag.library.page_images import PageImages, readable_document
@@ -48,7 +48,6 @@ from rag.storage.files import Originals
 from rag.types import (
     AnsweredQuestion,
     BoardFigures,
-    ChunkingMethod,
     Collection,
     Document,
     DocumentChunk,
@@ -60,10 +59,10 @@ from rag.types import (
     DocumentSort,
     DocumentStatus,
     Identity,
-    PdfType,
     PostFilters,
     Step,
     SuggestedQuestions,
+    UploadOptions,
     Who,
     tenant_of,
 )
@@ -155,6 +154,7 @@ class DocumentLibrary(CollectionLibrary):
         #: Raises an error if nothing may be spent on documents this month.
         self.check_spending: Callable[[Who], None] = lambda who: None
         self._sandbox = sandbox or sandbox_for(settings)
+        self._uploads = Uploads(database, files, self._sandbox, queue)
         self._images = PageImages(database, files, self._sandbox)
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
@@ -171,61 +171,28 @@ class DocumentLibrary(CollectionLibrary):
         collection: Collection,
         file_name: str,
         content: bytes,
-        *,
-        password: str | None = None,
-        chunking_method: ChunkingMethod | None = None,
-        generate_metadata: bool = True,
-        pdf_type: PdfType | None = None,
-        metadata: Mapping[str, str] | None = None,
-        confirmed_up_to: Decimal | None = None,
-        replaces: UUID | None = None,
+        options: UploadOptions = DEFAULT_OPTIONS,
     ) -> Document:
-        """Store a file and queue its reading. The password unlocks the file here and is not stored.
+        """Store a file and queue its reading.
 
-        The chunking method and the PDF type default to the collection's. Other bytes under a known name become the next
-        version, also if an earlier version had the same bytes. `metadata` fills the collection's own filter fields;
-        other fields raise `InvalidInput`. With `confirmed_up_to`, in US dollars, an estimate within it needs no
-        confirmation, unless the file replaces another. With `replaces`, the file becomes the next version of that
-        document, whatever its name. Files attached to a mail or a PDF become documents, too, in a folder with the
-        file's name.
+        Other bytes under a known name become the next version, also if an earlier version had the same bytes. Files
+        attached to a mail or a PDF become documents, too, in a folder with the file's name.
 
-        Raises a `DocumentError` for an unusable file: `PasswordNeeded` and `PasswordWrong` ask for a password,
-        `DocumentAlreadyStored` has the `document_id` and `title` of the document with the same content. A failed
-        document with the same content is tried again instead.
+        Raises `InvalidInput` for metadata outside the collection's filter fields, and a `DocumentError` for an unusable
+        file: `PasswordNeeded` and `PasswordWrong` ask for a password, `DocumentAlreadyStored` has the `document_id` and
+        `title` of the document with the same content. A failed document with the same content is tried again instead.
         """
         require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
         profile = profile_of(collection)
-        narrowing = narrowing_metadata(profile, metadata or {})
-        add = partial(
-            add_document,
-            self._database,
-            self._files,
-            self._sandbox,
-            collection,
-            chunking_method=chunking_method,
-            generate_metadata=generate_metadata,
-            pdf_type=pdf_type,
-            added_by=identity,
-            confirmed_up_to=confirmed_up_to,
-        )
+        narrowing = narrowing_metadata(profile, options.metadata)
         try:
-            added = add_with_attached(
-                add,
-                self._database,
-                self._sandbox,
-                collection,
-                file_name,
-                content,
-                password=password,
-                queue=self._queue,
-                replaces=replaces,
-            )
+            added = self._uploads.add(collection, file_name, content, options, added_by=identity)
         except DocumentAlreadyStored as stored:
             known = self.get(identity, stored.details["document_id"]) if "document_id" in stored.details else None
             # A failed document does not block its file.
-            if replaces is not None or known is None or known.status not in CAN_BE_TRIED_AGAIN:
+            if options.replaces is not None or known is None or known.status not in CAN_BE_TRIED_AGAIN:
                 raise
             return self.retry(identity, known.id)
         for document_id in added if narrowing else ():

@@ -15,7 +15,7 @@ from rag.samples import SAMPLES, Sample
 from rag.samples.vectors import read_vectors
 from rag.services import Services, program_of
 from rag.storage.database import queries
-from rag.types import Collection, Who
+from rag.types import Collection, UploadOptions, Who
 
 log = logging.getLogger("rag.start")
 
@@ -63,8 +63,7 @@ def load_samples(
                 file_name=sample.file_name,
                 tenant_id=tenant,
                 collection=collection,
-                generate_metadata=False,
-                is_sample=True,
+                options=UploadOptions(generate_metadata=False, is_sample=True),
             )
         except DocumentAlreadyStored:
             continue

@@ -131,6 +131,29 @@ class Chunk:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UploadOptions:
+    """A caller's choices about an upload."""
+
+    #: Unlocks the file; never stored.
+    password: str | None = field(default=None, repr=False)
+    #: The chunking method and the kind of PDF; the collection's by default.
+    chunking_method: ChunkingMethod | None = None
+    pdf_type: PdfType | None = None
+    #: Whether a model writes the summary, topics and questions.
+    generate_metadata: bool = True
+    #: Values for the collection's own filter fields; `DocumentLibrary.upload` checks and stores them.
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    #: US dollars: an estimate up to this amount needs no confirmation, unless the file replaces another document.
+    confirmed_up_to: Decimal | None = None
+    #: The document to replace: the file becomes the next version, under any name.
+    replaces: UUID | None = None
+    #: Whether the file becomes the next version if a document has the same file name and folder.
+    is_version: bool = True
+    #: Whether the file is one of the samples.
+    is_sample: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class CostEstimate:
     """The estimated cost of processing, before anything is spent. Costs are `None` without a known price.
 

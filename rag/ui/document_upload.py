@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
-from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,7 +20,14 @@ from rag.language import N_, _, ngettext
 from rag.library.documents import MOST_UNASKED, DocumentLibrary, RefusedFile
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
-from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
+from rag.types import (
+    Collection,
+    Document,
+    DocumentFigures,
+    DocumentStatus,
+    Step,
+    UploadOptions,
+)
 from rag.ui.budgets import draw_broken_by
 from rag.ui.document_details import cost_line, cost_range, page_ranges
 from rag.ui.document_library import draw_cost_table
@@ -44,15 +50,11 @@ from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, red, words_of
 
 
-class UploadOptions(NamedTuple):
-    """Options chosen before a file's upload."""
+class UploadChoice(NamedTuple):
+    """The collection and options chosen before a file's upload."""
 
     collection: Collection
-    chunking_method: ChunkingMethod
-    generate_metadata: bool
-    pdf_type: PdfType = "auto"
-    #: Values for search filters.
-    metadata: Mapping[str, str] = MappingProxyType({})
+    options: UploadOptions
 
 
 class Locked(NamedTuple):
@@ -62,7 +64,7 @@ class Locked(NamedTuple):
     name: str
     sentence: str
     content: bytes
-    options: UploadOptions
+    choice: UploadChoice
     #: Whether the right password was given. Its card stays in place, so the next card does not move under the pointer.
     is_open: bool = False
 
@@ -88,8 +90,8 @@ class Refused(NamedTuple):
     sentence: str
 
 
-#: Takes a file: name, bytes, options and a unique key.
-Take = Callable[[str, bytes, UploadOptions, str], None]
+#: Takes a file: name, bytes, collection with options, and a unique key.
+Take = Callable[[str, bytes, UploadChoice, str], None]
 
 
 #: Hands a drop anywhere on the page to the uploader, which handles it like its usual drops; an uploader in an open
@@ -176,7 +178,7 @@ def draw_upload(
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         place = st.container(key="documents_add")
         with st.popover(_("How they are read"), icon=":material/settings:", key="documents_options", width="content"):
-            options = _options(collections, beforehand)
+            choice = _choice(collections, beforehand)
             _draw_limit(spending_limit, on_limit)
     with place:
         files = st.file_uploader(
@@ -192,7 +194,7 @@ def draw_upload(
         )
     st.html(DROP_ANYWHERE, unsafe_allow_javascript=True)
     if files:
-        _hand_over(files, options, limits, on_take, on_refuse)
+        _hand_over(files, choice, limits, on_take, on_refuse)
 
 
 def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) -> None:
@@ -216,7 +218,7 @@ def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) ->
     )
 
 
-def _options(collections: Sequence[Collection], collection: Collection) -> UploadOptions:
+def _choice(collections: Sequence[Collection], collection: Collection) -> UploadChoice:
     """Draw the upload options; the collection's settings are preselected."""
     if len(collections) > 1:
         chosen = choose_collection(
@@ -255,7 +257,13 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
             "the estimate."
         ),
     )
-    return UploadOptions(collection, method, wants_metadata, pdf_type or profile.reading.pdf_type, metadata)
+    options = UploadOptions(
+        chunking_method=method,
+        pdf_type=pdf_type or profile.reading.pdf_type,
+        generate_metadata=wants_metadata,
+        metadata=metadata,
+    )
+    return UploadChoice(collection, options)
 
 
 def _after_colon(text: str) -> str:
@@ -265,7 +273,7 @@ def _after_colon(text: str) -> str:
 
 def _hand_over(
     files: Sequence[UploadedFile],
-    options: UploadOptions,
+    choice: UploadChoice,
     limits: ExtractionLimits,
     on_take: Take,
     on_refuse: Callable[[Refused], None],
@@ -287,24 +295,24 @@ def _hand_over(
             ),
         )
         if file.name.lower().endswith(".zip"):
-            for refused in _from_archive(file, options, limits, on_take):
+            for refused in _from_archive(file, choice, limits, on_take):
                 on_refuse(refused)
         else:
-            on_take(file.name, file.getvalue(), options, file.file_id)
+            on_take(file.name, file.getvalue(), choice, file.file_id)
         handled.add(file.file_id)
     st.session_state.documents_upload_number += 1
     st.rerun()
 
 
 def _from_archive(
-    file: UploadedFile, options: UploadOptions, limits: ExtractionLimits, on_take: Take
+    file: UploadedFile, choice: UploadChoice, limits: ExtractionLimits, on_take: Take
 ) -> Iterator[Refused]:
     """Hand over an archive's readable files; yield files which must not be unpacked."""
     handled: set[str] = st.session_state.documents_handled
     content = file.getvalue()
     found_any = False
     try:
-        for found in files_in_archive(io.BytesIO(content), limits, tenant_id=options.collection.tenant_id):
+        for found in files_in_archive(io.BytesIO(content), limits, tenant_id=choice.collection.tenant_id):
             found_any = True
             key = f"{file.file_id}/{found.place}"
             if key in handled:
@@ -312,7 +320,7 @@ def _from_archive(
             if found.refusal:
                 yield Refused(found.place, 0, found.refusal)
             else:
-                on_take(found.path, found.content, options, key)
+                on_take(found.path, found.content, choice, key)
             handled.add(key)
     except InvalidInput as exc:
         yield Refused(file.name, file.size, exc.message)

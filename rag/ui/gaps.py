@@ -17,7 +17,7 @@ from rag.records.analytics import Filters, Period
 from rag.records.gaps import Gap, State, answered_by, written_answer
 from rag.records.help_requests import HelpRequest
 from rag.services import services
-from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role
+from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role, UploadOptions
 from rag.ui import actions
 from rag.ui.formats import known_cost, language_name, money, pages, status_badge
 from rag.ui.text import plain
@@ -259,7 +259,7 @@ def publish_answer(
     collection = next(c for c in running.documents.collections(identity) if c.id == gap.collection_id)
     result = running.pipeline.process_document(
         file=content, file_name=name, tenant_id=identity.tenant_id, collection=collection, identity=identity,
-        generate_metadata=False,
+        options=UploadOptions(generate_metadata=False),
     )  # fmt: skip
     title = " ".join(question.split())
     running.gaps.note_answer(identity, result.document_id, title=title, owner=owner, review_on=review_on)
@@ -293,7 +293,11 @@ def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: 
     running = services()
     running.gaps.check_open(identity, gap.id)
     document = running.documents.upload(
-        identity, collection, file_name, content, confirmed_up_to=running.documents.spending_limit(identity)
+        identity,
+        collection,
+        file_name,
+        content,
+        UploadOptions(confirmed_up_to=running.documents.spending_limit(identity)),
     )
     running.gaps.await_document(identity, gap.id, document.id)
     return document

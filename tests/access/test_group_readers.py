@@ -12,7 +12,7 @@ from rag.errors import NotFound
 from rag.profiles import HR
 from rag.records.analytics import Filters, Period
 from rag.samples import SAMPLES
-from rag.types import Collection, Document, Identity, Outcome, Question, RAGDetails, Role
+from rag.types import Collection, Document, Identity, Outcome, Question, RAGDetails, Role, UploadOptions
 
 if TYPE_CHECKING:
     from rag.services import Services
@@ -31,7 +31,11 @@ def minutes(app_services: Services, collection: Collection) -> Document:
     """A document of a collection that only the group Council may read."""
     sample = SAMPLES[0]
     result = app_services.pipeline.process_document(
-        file=sample.read(), file_name=sample.file_name, tenant_id="demo", collection=collection, generate_metadata=False
+        file=sample.read(),
+        file_name=sample.file_name,
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
     )
     app_services.documents.change_collection(person(Role.ADMIN, ""), collection.id, groups=["Council", " "])
     return app_services.documents.get("demo", result.document_id)

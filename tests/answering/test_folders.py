@@ -27,7 +27,7 @@ from rag.retrieval.known_by import country_words, known_by, with_folder
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, Identity, Outcome, Question, Role
+from rag.types import Collection, Identity, Outcome, Question, Role, UploadOptions
 from rag.ui.sources import source_lines, told_apart
 from tests import patience
 from tests.answering.scripted import add_account
@@ -127,7 +127,7 @@ def shelve(app_services: Services, collection: Collection) -> Shelve:
                 file_name=f"{folder}/file {number}.md",
                 tenant_id="demo",
                 collection=collection,
-                generate_metadata=False,
+                options=UploadOptions(generate_metadata=False),
             ).document_id
             for number, text in enumerate(FILES[language][:files])
         ]
@@ -210,7 +210,11 @@ def add(app_services: Services, collection: Collection) -> Add:
 
     def process(name: str, text: str) -> UUID:
         return app_services.pipeline.process_document(
-            file=text.encode(), file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
+            file=text.encode(),
+            file_name=name,
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
         ).document_id
 
     return process
@@ -318,9 +322,12 @@ def test_of_files_with_a_title_of_one_word_the_one_in_the_named_folder_is_meant(
     for folder, days in (("Utrecht", 28), ("Leeds", 25), ("York", 26)):
         text = f"# Leave\n\n## Annual leave\n\nEmployees have {days} days of paid annual leave a year."
         app_services.pipeline.process_document(
-            file=text.encode(), file_name=f"{folder}/leave.md", tenant_id="demo", collection=collection,
-            generate_metadata=False,
-        )  # fmt: skip
+            file=text.encode(),
+            file_name=f"{folder}/leave.md",
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
+        )
     question = "How many days of annual leave do I get at the Leeds office?"
     text, done = reply(question)
     assert "25 days" in text
@@ -333,9 +340,12 @@ def test_who_goes_to_a_country_asks_about_the_rules_of_their_own(
 ) -> None:
     text = "# Abroad\n\n## Working abroad\n\nEmployees may work from another country for 30 days a year."
     app_services.pipeline.process_document(
-        file=text.encode(), file_name="Germany/abroad.md", tenant_id="demo", collection=collection,
-        generate_metadata=False,
-    )  # fmt: skip
+        file=text.encode(),
+        file_name="Germany/abroad.md",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
+    )
     shelve("France", 26)
     text, done = reply(f"How many days may employees work from another country, {place}?")
     assert done.outcome is not Outcome.NO_CONTEXT
@@ -356,9 +366,12 @@ def test_a_text_that_names_the_country_counts_as_its_own(
 ) -> None:
     text = "# Leave abroad\n\n## Spain\n\nEmployees in Spain have 31 days of paid annual leave a year."
     app_services.pipeline.process_document(
-        file=text.encode(), file_name="Germany/abroad.md", tenant_id="demo", collection=collection,
-        generate_metadata=False,
-    )  # fmt: skip
+        file=text.encode(),
+        file_name="Germany/abroad.md",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
+    )
     shelve("France", 26)
     text, done = reply("How many days of annual leave are there in Spain?")
     assert done.outcome is Outcome.ANSWERED

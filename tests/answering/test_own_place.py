@@ -25,7 +25,7 @@ from rag.retrieval.own_place import is_of_place, places_of
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, Identity, Outcome, Question, Role
+from rag.types import Collection, Identity, Outcome, Question, Role, UploadOptions
 from tests.answering.scripted import add_account
 from tests.profiles.conftest import SignedIn
 from tests.standins.providers import ProviderStandin
@@ -57,7 +57,7 @@ def shelve(app_services: Services, collection: Collection) -> Shelve:
             file_name=name or f"{title} {days}.md",
             tenant_id="demo",
             collection=collection,
-            generate_metadata=False,
+            options=UploadOptions(generate_metadata=False),
         )
         if folder:
             DocumentParticulars(app_services.database).move(admin, [added.document_id], folder)

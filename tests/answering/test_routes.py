@@ -20,7 +20,7 @@ from rag.records.analytics import Analytics, Filters, Period
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters
+from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters, UploadOptions
 from tests.answering.scripted import add_account
 from tests.standins.providers import ProviderStandin
 
@@ -83,7 +83,7 @@ def store(parts: Services, collection: Collection, name: str, text: str) -> UUID
         file_name=name,
         tenant_id=collection.tenant_id,
         collection=collection,
-        generate_metadata=False,
+        options=UploadOptions(generate_metadata=False),
     )
     return done.document_id
 

@@ -7,7 +7,7 @@ import pytest
 from rag.profiles import profile_of
 from rag.profiles.profile import Options
 from rag.services import Services, program_of
-from rag.types import Collection, Question
+from rag.types import Collection, Question, UploadOptions
 
 WANTED = 30
 
@@ -20,9 +20,12 @@ def long_rules(app_services: Services, collection: Collection) -> Collection:
         for number in range(40)
     )
     app_services.pipeline.process_document(
-        file="\n\n".join(sections).encode(), file_name="travel.txt", tenant_id="demo", collection=collection,
-        generate_metadata=False,
-    )  # fmt: skip
+        file="\n\n".join(sections).encode(),
+        file_name="travel.txt",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
+    )
     return collection
 
 

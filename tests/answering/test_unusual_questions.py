@@ -19,7 +19,7 @@ from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection, Outcome, Question
+from rag.types import Collection, Outcome, Question, UploadOptions
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import PAGES, publish
 
@@ -140,7 +140,11 @@ def test_a_page_of_a_megabyte_is_read_and_answers(
     pipeline = IngestionPipeline(database, FileStore(tmp_path / "files"), providers, Ledger(database), settings)
     try:
         pipeline.process_document(
-            file=page.encode(), file_name="mill.txt", tenant_id="demo", collection=collection, generate_metadata=False
+            file=page.encode(),
+            file_name="mill.txt",
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
         )
         answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
         identity = add_account(database, "demo", "somebody@example.org")

@@ -16,7 +16,7 @@ from rag.errors import ProviderRefused
 from rag.profiles import HR, NOTICES
 from rag.retrieval.query_understanding import NO_TRANSLATION
 from rag.server import API
-from rag.types import Outcome, Role
+from rag.types import Outcome, Role, UploadOptions
 from tests.api.callers import Api
 from tests.patience import patient
 from tests.standins.providers import ProviderStandin, many_words
@@ -242,9 +242,12 @@ def test_a_number_of_the_answer_is_the_place_of_its_source(
 ) -> None:
     made = api.parts.documents.ensure_collection("demo", "Rules", "hr", "builtin/lexical@1536", "en")
     api.parts.pipeline.process_document(
-        file=RULES.encode(), file_name="Rules.md", tenant_id="demo", collection=made, generate_metadata=False,
-        chunking_method="markdown",
-    )  # fmt: skip
+        file=RULES.encode(),
+        file_name="Rules.md",
+        tenant_id="demo",
+        collection=made,
+        options=UploadOptions(generate_metadata=False, chunking_method="markdown"),
+    )
     if reply:
         provider_standin.reply(reply)
     caller = api.client(api.key("chat"))
@@ -294,7 +297,11 @@ def test_without_a_collection_the_same_one_is_asked_whatever_the_key_asked_befor
     ):
         made = parts.documents.ensure_collection("demo", name, profile, "builtin/lexical@1536", "en")
         parts.pipeline.process_document(
-            file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
+            file=text,
+            file_name=f"{name}.txt",
+            tenant_id="demo",
+            collection=made,
+            options=UploadOptions(generate_metadata=False),
         )
     caller, other = api.client(api.key("search")), api.client(api.key("search"))
 

@@ -27,7 +27,7 @@ from rag.settings import Settings
 from rag.storage.collections import find_collections
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection
+from rag.types import Collection, UploadOptions
 from tests import hostile
 from tests.forked import forked_python
 from tests.patience import patient
@@ -76,7 +76,11 @@ def new_collection(
         database, FileStore(settings.data_dir / "files"), providers, Ledger(database), settings
     )
     pipeline.process_document(
-        file=file, file_name=file_name, tenant_id="demo", collection=collection, generate_metadata=False
+        file=file,
+        file_name=file_name,
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
     )
     pipeline.close()
     providers.close()

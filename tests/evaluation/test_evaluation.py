@@ -24,7 +24,7 @@ from rag.records.analytics import Filters, Period
 from rag.services import Services, assemble, program_of
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Citation, Collection, Identity, Outcome, Role
+from rag.types import Citation, Collection, Identity, Outcome, Role, UploadOptions
 from tests.answering.test_answering_end_to_end import publish
 from tests.forked import forked_python, kill
 from tests.patience import patient
@@ -144,7 +144,11 @@ def documents(app_services: Services, collection: Collection) -> Services:
         ("travel.md", "# Travel\n\nHotels are reimbursed up to $2,000 a month. Hand in receipts within 30 days."),
     ):
         app_services.pipeline.process_document(
-            file=text.encode(), file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
+            file=text.encode(),
+            file_name=name,
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
         )
     return app_services
 

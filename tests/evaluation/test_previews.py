@@ -14,7 +14,7 @@ from rag.locales import catalogues
 from rag.profiles import profile_of
 from rag.services import Services
 from rag.settings import Settings
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Role, UploadOptions
 from tests.pages.conftest import handbook, new_tab, running, signed_in  # noqa: F401 - fixtures
 from tests.pages.small_pdf import pdf
 from tests.standins.providers import ProviderStandin
@@ -44,7 +44,7 @@ def test_recent_questions_are_compared_for_nothing_and_saved_afterwards(
             file_name=f"leave_{number}.pdf",
             tenant_id="demo",
             collection=handbook,
-            generate_metadata=False,
+            options=UploadOptions(generate_metadata=False),
         )
     tab, identity = signed_in(Role.ADMIN)
     ask(running, identity, handbook, LEAVE, "How are meals on business trips reimbursed?", LEAVE.lower())

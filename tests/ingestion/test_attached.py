@@ -23,7 +23,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
-from rag.types import Collection, DocumentStatus, Identity
+from rag.types import Collection, DocumentStatus, Identity, UploadOptions
 from tests import hostile
 from tests.ingestion.conftest import Worker
 from tests.ingestion.message_files import attachment, msg_file
@@ -126,7 +126,7 @@ def test_each_becomes_a_document_that_answers_and_the_host_says_so(
     work: Worker,
     name: str,
 ) -> None:
-    host = library.upload(admin, collection, f"Germany/{name}", HOSTS[name], metadata=None)
+    host = library.upload(admin, collection, f"Germany/{name}", HOSTS[name])
     found = find_documents(database, admin.tenant_id, collection_id=collection.id)
     assert {(d.upload_folder, d.file_name) for d in found} == {
         ("Germany", name), (f"Germany/{name}", "jubilee.pdf"), (f"Germany/{name}", "table.csv"),
@@ -171,7 +171,9 @@ def test_files_of_one_name_are_no_versions_of_each_other_and_those_of_a_newer_ma
 def test_a_locked_portfolio_gives_its_files_with_its_password(
     library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
-    library.upload(admin, collection, "a.pdf", portfolio(("table.csv", TABLE), password="open"), password="open")
+    library.upload(
+        admin, collection, "a.pdf", portfolio(("table.csv", TABLE), password="open"), UploadOptions(password="open")
+    )
     names = sorted(d.file_name for d in find_documents(database, admin.tenant_id))
     assert names == ["a.pdf", "table.csv"]
 
@@ -181,7 +183,11 @@ def test_processing_a_file_at_once_takes_its_attached_files_along(
 ) -> None:
     hosts = mail(*FILES, ("broken.csv", b"\0\1\2" * 50)).as_bytes()
     result = pipeline.process_document(
-        file=hosts, file_name="a.eml", tenant_id=collection.tenant_id, collection=collection, generate_metadata=False
+        file=hosts,
+        file_name="a.eml",
+        tenant_id=collection.tenant_id,
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
     )
     found = find_documents(database, collection.tenant_id, collection_id=collection.id)
     done = {d.file_name for d in found if d.status is DocumentStatus.COMPLETED}

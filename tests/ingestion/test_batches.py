@@ -20,7 +20,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import ChunkingMethod, DocumentStatus, Identity
+from rag.types import ChunkingMethod, DocumentStatus, Identity, UploadOptions
 from tests import hostile
 from tests.patience import patient
 from tests.standins.providers import ProviderStandin
@@ -62,9 +62,12 @@ def test_texts_are_sent_in_full_batches_with_the_profiles_pause_between_them(
     collection = library.ensure_collection("demo", "Batches", profile, MODEL, "en")
     method: ChunkingMethod = "smart"
     result = paid.process_document(
-        file=hostile.long_document(56), file_name="a.pdf", tenant_id="demo", collection=collection,
-        chunking_method=method, generate_metadata=False,
-    )  # fmt: skip
+        file=hostile.long_document(56),
+        file_name="a.pdf",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(chunking_method=method, generate_metadata=False),
+    )
     full, rest = divmod(result.chunk_count, largest)
     assert full >= 1
     assert sizes(provider_standin) == [largest] * full + [rest] * bool(rest)
@@ -77,9 +80,12 @@ def test_a_cut_by_topic_keeps_to_the_batches_too(
 ) -> None:
     collection = library.ensure_collection("demo", "Batches", "hr", MODEL, "en")
     paid.process_document(
-        file=hostile.long_document(20), file_name="a.pdf", tenant_id="demo", collection=collection,
-        chunking_method="semantic", generate_metadata=False,
-    )  # fmt: skip
+        file=hostile.long_document(20),
+        file_name="a.pdf",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(chunking_method="semantic", generate_metadata=False),
+    )
     assert max(sizes(provider_standin)) == 100
 
 

@@ -27,7 +27,7 @@ from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step
+from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step, UploadOptions
 from tests import hostile
 from tests.ingestion.conftest import Worker
 from tests.standins.providers import ProviderStandin
@@ -271,7 +271,7 @@ def test_only_changed_passages_are_embedded_and_paid_as_announced(
         file_name="a.pdf",
         tenant_id="demo",
         collection=collection,
-        generate_metadata=False,
+        options=UploadOptions(generate_metadata=False),
     )
     document = library.get("demo", made.document_id)
     text = text_of(shelf, document).replace("office 3 closes", "office 33 closes")

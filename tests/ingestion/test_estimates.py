@@ -17,7 +17,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Document
+from rag.types import Document, UploadOptions
 from tests import hostile
 from tests.standins.providers import ProviderStandin
 
@@ -95,7 +95,11 @@ def test_a_correction_is_learned_from_the_same_models_only(paid: IngestionPipeli
     first = processed(paid, library, "first.pdf", hostile.long_document(3))
     other = library.ensure_collection("demo", "Other", "hr", "openai/text-embedding-3-large@256", "en")
     result = paid.process_document(
-        file=hostile.long_document(2), file_name="a.pdf", tenant_id="demo", collection=other, generate_metadata=False
+        file=hostile.long_document(2),
+        file_name="a.pdf",
+        tenant_id="demo",
+        collection=other,
+        options=UploadOptions(generate_metadata=False),
     )
     estimate = library.get("demo", result.document_id).estimate
     assert estimate is not None

@@ -11,7 +11,7 @@ from rag.errors import FileKindUnknown
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
-from rag.types import ChunkingMethod, Collection
+from rag.types import ChunkingMethod, Collection, UploadOptions
 
 
 def word() -> bytes:
@@ -49,7 +49,11 @@ def test_a_file_becomes_passages(
     tenant: str,
 ) -> None:
     result = pipeline.process_document(
-        file=content, file_name=name, tenant_id=tenant, collection=collection, chunking_method=method
+        file=content,
+        file_name=name,
+        tenant_id=tenant,
+        collection=collection,
+        options=UploadOptions(chunking_method=method),
     )
     chunks = library.chunks(tenant, result.document_id)
     assert expected in chunks[0].content

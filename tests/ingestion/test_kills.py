@@ -18,7 +18,7 @@ from rag.providers.retry import MAXIMUM_IN_FLIGHT
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Identity
+from rag.types import Identity, UploadOptions
 from tests import hostile
 from tests.kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
 from tests.standins.providers import ProviderStandin
@@ -48,7 +48,11 @@ def test_a_worker_killed_at_random_leaves_what_an_undisturbed_one_does(
     undisturbed = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for name, (content, method) in FILES.items():
         undisturbed.process_document(
-            file=content, file_name=name, tenant_id="demo", collection=calm, chunking_method=method
+            file=content,
+            file_name=name,
+            tenant_id="demo",
+            collection=calm,
+            options=UploadOptions(chunking_method=method),
         )
     billed_calm = dict(provider_standin.tokens)
 

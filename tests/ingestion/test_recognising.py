@@ -21,7 +21,7 @@ from rag.providers.retry import ATTEMPTS
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
+from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step, UploadOptions
 from rag.ui.document_pages import read_by
 from tests import hostile
 from tests.ingestion.uploads import confirmed
@@ -240,7 +240,7 @@ def test_a_scan_without_an_engine_waits_and_is_read_again_once_there_is_one(
 ) -> None:
     library, pipeline = make()
     assert library.recognition_engine is None
-    document = library.upload(admin, collection, "scan.pdf", hostile.image_only(), pdf_type="digital")
+    document = library.upload(admin, collection, "scan.pdf", hostile.image_only(), UploadOptions(pdf_type="digital"))
     pipeline.run("demo", document.id)
     waiting = library.get("demo", document.id)
     assert waiting.status is DocumentStatus.NEEDS_OCR
@@ -296,7 +296,7 @@ def test_where_recognition_is_asked_for_and_cannot_be_had_the_text_that_is_there
     make: Make, admin: Identity, collection: Collection
 ) -> None:
     library, pipeline = make()
-    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy(), pdf_type="scanned")
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy(), UploadOptions(pdf_type="scanned"))
     pipeline.run("demo", document.id)
     estimated = library.get("demo", document.id)
     assert estimated.status is DocumentStatus.ESTIMATED

@@ -22,7 +22,7 @@ from rag.retrieval.hybrid_search import SearchQuery, vector_search
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection, Scope
+from rag.types import Collection, Scope, UploadOptions
 from tests import hostile
 from tests.forked import forked_python, kill
 from tests.kill_storm import PROJECT
@@ -53,7 +53,7 @@ def shelf(
             file_name=f"{pages}.pdf",
             tenant_id="demo",
             collection=found[0],
-            generate_metadata=False,
+            options=UploadOptions(generate_metadata=False),
         )
     provider_standin.reset()
     return found[0]

@@ -25,7 +25,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import FileStore
 from rag.text.tokens import estimate_tokens
-from rag.types import Collection, Identity, Question
+from rag.types import Collection, Identity, Question, UploadOptions
 from tests import hostile
 from tests.forked import forked_python, kill
 from tests.patience import patient
@@ -49,7 +49,11 @@ def worker(
     made = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for name, content in (("a.pdf", hostile.leave_policy()), ("b.pdf", hostile.long_document(6))):
         made.process_document(
-            file=content, file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
+            file=content,
+            file_name=name,
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
         )
     return made
 
@@ -208,7 +212,7 @@ def test_a_document_published_during_the_move_has_its_vectors_too(
         file_name="c.pdf",
         tenant_id="demo",
         collection=collection,
-        generate_metadata=False,
+        options=UploadOptions(generate_metadata=False),
     )
     assert worker.reembedding.run("demo", move.id).status == "switched"
     assert models(database) == {f"{SMALL}256"}

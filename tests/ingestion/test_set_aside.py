@@ -19,7 +19,7 @@ from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Question
+from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Question, UploadOptions
 from tests import hostile
 from tests.standins.providers import ProviderStandin
 
@@ -55,9 +55,12 @@ def rules(library: DocumentLibrary) -> Collection:
 
 def add(paid: IngestionPipeline, rules: Collection, pages: list[str], method: ChunkingMethod = "paged") -> str:
     result = paid.process_document(
-        file=hostile.pdf_of([[page] for page in pages]), file_name="rules.pdf", tenant_id="demo", collection=rules,
-        chunking_method=method, generate_metadata=False,
-    )  # fmt: skip
+        file=hostile.pdf_of([[page] for page in pages]),
+        file_name="rules.pdf",
+        tenant_id="demo",
+        collection=rules,
+        options=UploadOptions(chunking_method=method, generate_metadata=False),
+    )
     return result.message
 
 

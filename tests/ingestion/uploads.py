@@ -7,7 +7,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from rag.library.documents import DocumentLibrary
-from rag.types import Collection, Document, DocumentStatus, Identity, PdfType
+from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, UploadOptions
 from tests.patience import patient
 
 
@@ -30,7 +30,7 @@ def confirmed(
     file_name: str = "a.pdf",
 ) -> Document:
     """Upload a file and confirm its cost once it is estimated: read by `read`, else by the worker that runs."""
-    document = library.upload(admin, collection, file_name, content, pdf_type=pdf_type)
+    document = library.upload(admin, collection, file_name, content, UploadOptions(pdf_type=pdf_type))
     if read is not None:
         read(document.tenant_id, document.id)
     else:

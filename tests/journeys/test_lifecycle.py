@@ -29,6 +29,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
 from rag.storage.files import FileStore
+from rag.types import UploadOptions
 from tests.patience import patient
 from tests.standins.providers import ProviderStandin, many_words
 
@@ -99,9 +100,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         parts.tenants.create("demo", "Demo")
         collection = parts.documents.ensure_collection("demo", "HR", "hr", "builtin/lexical@1536", "en")
         parts.pipeline.process_document(
-            file=TEXT.encode() * 3, file_name="leave.txt", tenant_id="demo", collection=collection,
-            generate_metadata=False,
-        )  # fmt: skip
+            file=TEXT.encode() * 3,
+            file_name="leave.txt",
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
+        )
         scopes = ("chat", "search", "documents:read", "documents:write")
         key = parts.api_keys.create(program_of("demo"), "Monitor", scopes, requests_per_minute=10_000)[1]
     finally:

@@ -19,7 +19,7 @@ from rag.commands.running_server import SERVER_ENDED, digest_of, socket_path
 from rag.services import Services, assemble
 from rag.settings import load_settings
 from rag.storage.database import Database
-from rag.types import Collection
+from rag.types import Collection, UploadOptions
 from tests import hostile
 from tests.forked import kill
 from tests.journeys.test_lifecycle import running, wait_until, with_model
@@ -90,9 +90,12 @@ def commands(
 def parts(commands: Commands, database: Database, owner_conninfo: str, collection: Collection) -> Iterator[Services]:
     made = assemble(load_settings(commands.environment), database, owner_conninfo=owner_conninfo)
     made.pipeline.process_document(
-        file=hostile.long_document(12), file_name="rules.pdf", tenant_id="demo", collection=collection,
-        generate_metadata=False,
-    )  # fmt: skip
+        file=hostile.long_document(12),
+        file_name="rules.pdf",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
+    )
     yield made
     made.close()
 

@@ -27,7 +27,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import BINARIES, DATABASE, start_server
 from rag.storage.migrations import migrate
-from rag.types import Account, Collection, Identity, Message
+from rag.types import Account, Collection, Identity, Message, UploadOptions
 from tests.earlier_database import EARLIER_MIGRATIONS, as_superuser, earlier_database
 from tests.standins.plain_server import PlainServer
 
@@ -56,7 +56,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
         file_name=SAMPLES[0].file_name,
         tenant_id="demo",
         collection=collection,
-        generate_metadata=False,
+        options=UploadOptions(generate_metadata=False),
     )
     ask(app_services, identity_of(account), QUESTIONS[0])
     return app_services

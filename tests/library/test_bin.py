@@ -24,7 +24,7 @@ from rag.records.audit import AuditLog
 from rag.records.conversations import Conversations
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search
 from rag.storage.database import Database
-from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role, Scope
+from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role, Scope, UploadOptions
 from tests import hostile
 from tests.ingestion.conftest import Worker
 from tests.ingestion.uploads import until
@@ -310,7 +310,7 @@ def test_nobody_is_asked_about_what_is_within_the_limit_but_for_a_replacement(
 ) -> None:
     def after_reading(content: bytes, limit: str | None) -> DocumentStatus:
         upto = None if limit is None else Decimal(limit)
-        document = library.upload(admin, collection, "a.pdf", content, confirmed_up_to=upto)
+        document = library.upload(admin, collection, "a.pdf", content, UploadOptions(confirmed_up_to=upto))
         work("demo", document.id)
         work("demo", document.id)
         status = library.get(admin, document.id).status

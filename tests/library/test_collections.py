@@ -12,7 +12,7 @@ from rag.library.documents import DocumentLibrary
 from rag.profiles import DEFAULT, profile_of
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection, DocumentStatus, Identity
+from rag.types import Collection, DocumentStatus, Identity, UploadOptions
 from tests import hostile
 
 BUILT_IN = "builtin/lexical@1536"
@@ -135,7 +135,11 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
     )
     for target, name, content in added:
         pipeline.process_document(
-            file=content, file_name=name, tenant_id="demo", collection=target, generate_metadata=False
+            file=content,
+            file_name=name,
+            tenant_id="demo",
+            collection=target,
+            options=UploadOptions(generate_metadata=False),
         )
     paths = {d.collection_id: d.file_path for d in library.list("demo")}
     lost = [d.file_path for d in library.list("demo", collection_id=collection.id) if d.file_path != paths[other.id]]
@@ -160,7 +164,11 @@ def test_only_a_document_that_waits_is_discarded(
     library: DocumentLibrary, pipeline: IngestionPipeline, admin: Identity, collection: Collection
 ) -> None:
     result = pipeline.process_document(
-        file=hostile.leave_policy(), file_name="a.pdf", tenant_id="demo", collection=collection, generate_metadata=False
+        file=hostile.leave_policy(),
+        file_name="a.pdf",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
     )
     with pytest.raises(InvalidInput, match="no longer waiting"):
         library.discard(admin, result.document_id)

@@ -15,7 +15,7 @@ import rag
 from rag.errors import InvalidInput, NotFound
 from rag.samples.load import BOARD, load_board, prepare_tenant
 from rag.services import Services
-from rag.types import Collection, Identity, Role, Who
+from rag.types import Collection, Identity, Role, UploadOptions, Who
 from tests.conftest import fast_folder
 from tests.forked import forked_python
 from tests.patience import patient
@@ -29,7 +29,11 @@ def made(parts: Services, name: str, profile: str = "hr", *, is_filled: bool = T
     collection = parts.documents.ensure_collection("demo", name, profile, "builtin/lexical@1536", "en")
     if is_filled:
         parts.pipeline.process_document(
-            file=RULE, file_name="harbour.txt", tenant_id="demo", collection=collection, generate_metadata=False
+            file=RULE,
+            file_name="harbour.txt",
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
         )
     return collection
 

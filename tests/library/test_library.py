@@ -18,7 +18,7 @@ from rag.errors import (
 from rag.ingestion.uploads import display_name
 from rag.library.documents import DocumentLibrary
 from rag.storage.files import FileStore
-from rag.types import Collection, Document, DocumentStatus, Identity
+from rag.types import Collection, Document, DocumentStatus, Identity, UploadOptions
 from tests import hostile
 
 DocumentJob = Callable[[str, UUID], None]
@@ -74,14 +74,14 @@ def test_a_password_is_asked_for_used_and_kept_nowhere(
     with pytest.raises(PasswordNeeded):
         library.upload(admin, collection, "locked.pdf", locked)
     with pytest.raises(PasswordWrong):
-        library.upload(admin, collection, "locked.pdf", locked, password="wrong")
-    document = library.upload(admin, collection, "locked.pdf", locked, password="tr0ub4dor")
+        library.upload(admin, collection, "locked.pdf", locked, UploadOptions(password="wrong"))
+    document = library.upload(admin, collection, "locked.pdf", locked, UploadOptions(password="tr0ub4dor"))
     work("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
     assert b"/Encrypt" not in library.original("demo", document.id)
     assert library.page_image("demo", document.id, 1)[:4] == b"\x89PNG"
     with pytest.raises(DocumentAlreadyStored):
-        library.upload(admin, collection, "again.pdf", locked, password="tr0ub4dor")
+        library.upload(admin, collection, "again.pdf", locked, UploadOptions(password="tr0ub4dor"))
 
 
 def test_the_same_content_is_refused_with_the_name_of_the_document_that_has_it(

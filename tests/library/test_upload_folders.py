@@ -12,7 +12,7 @@ from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import files_at, without_shared_folders
 from rag.ingestion.uploads import display_name, title_of_upload, upload_folder
 from rag.services import Services
-from rag.types import Collection
+from rag.types import Collection, UploadOptions
 
 NAMES = ("Germany/Leave policy.txt", "France/Leave policy.txt", "Leave policy.txt")
 
@@ -88,7 +88,11 @@ def test_each_is_a_document_of_its_own_and_gets_its_own_versions(
 ) -> None:
     def add(name: str, days: int) -> None:
         app_services.pipeline.process_document(
-            file=rule(days), file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
+            file=rule(days),
+            file_name=name,
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
         )
 
     def known() -> set[tuple[str, str, int, str]]:

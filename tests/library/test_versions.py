@@ -20,7 +20,7 @@ from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step
+from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step, UploadOptions
 from tests import hostile
 from tests.standins.providers import ProviderStandin
 
@@ -131,7 +131,7 @@ def test_the_bytes_of_an_earlier_version_wait_for_a_yes_like_any_other_version(
     if is_named:
         third = library.upload(admin, collection, "policy.pdf", policy(3))
     else:
-        third = library.upload(admin, collection, "allowance.pdf", policy(3), replaces=second.id)
+        third = library.upload(admin, collection, "allowance.pdf", policy(3), UploadOptions(replaces=second.id))
     work("demo", third.id)  # type: ignore[operator]
     assert answering(database, collection) == {second.id}
     third = library.get("demo", third.id)
@@ -239,7 +239,8 @@ def test_a_free_file_waits_for_a_yes_behind_one_of_its_name_that_is_not_ready(
 ) -> None:
     free = Decimal(0)
     first, second = (
-        library.upload(admin, collection, "policy.pdf", policy(days), confirmed_up_to=free) for days in (3, 4)
+        library.upload(admin, collection, "policy.pdf", policy(days), UploadOptions(confirmed_up_to=free))
+        for days in (3, 4)
     )
     work("demo", second.id)  # type: ignore[operator]
     work("demo", first.id)  # type: ignore[operator]

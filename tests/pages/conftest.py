@@ -16,7 +16,7 @@ import rag.services
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Account, Collection, Identity, Role
+from rag.types import Account, Collection, Identity, Role, UploadOptions
 from tests.pages.small_pdf import pdf
 from tests.patience import patient
 
@@ -92,6 +92,10 @@ def signed_in(running: Services, new_tab: Callable[[str], AppTest]) -> Callable[
 def handbook(running: Services, collection: Collection) -> Collection:
     """The collection with one processed document of two pages."""
     running.pipeline.process_document(
-        file=pdf(HANDBOOK), file_name="handbook.pdf", tenant_id="demo", collection=collection, generate_metadata=False
+        file=pdf(HANDBOOK),
+        file_name="handbook.pdf",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
     )
     return collection

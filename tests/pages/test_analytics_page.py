@@ -18,7 +18,7 @@ from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period
 from rag.services import Services, program_of
 from rag.storage.database import Database
-from rag.types import Account, Collection, Question, Role
+from rag.types import Account, Collection, Question, Role, UploadOptions
 from rag.ui import language as page_language
 from rag.ui.formats import money
 from rag.ui.gaps import publish_answer
@@ -307,9 +307,13 @@ def test_a_question_becomes_a_golden_one_that_can_be_changed(
 ) -> None:
     program = program_of("demo")
     app_services.pipeline.process_document(
-        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.", file_name="leave.md",
-        tenant_id="demo", collection=collection, identity=program, generate_metadata=False,
-    )  # fmt: skip
+        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.",
+        file_name="leave.md",
+        tenant_id="demo",
+        collection=collection,
+        identity=program,
+        options=UploadOptions(generate_metadata=False),
+    )
     asked = "How many days of annual leave does every employee have?"
     log = app_services.evaluations.ask_again(program, collection, asked, profile_of(collection))
     with database.transaction("demo") as connection:
@@ -621,9 +625,13 @@ def test_a_question_keeps_what_was_sent_and_found_as_it_was(
     """Without a model the passages are quoted; they are kept with what became of each as a source."""
     program = program_of("demo")
     result = app_services.pipeline.process_document(
-        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.", file_name="leave.md",
-        tenant_id="demo", collection=collection, identity=program, generate_metadata=False,
-    )  # fmt: skip
+        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.",
+        file_name="leave.md",
+        tenant_id="demo",
+        collection=collection,
+        identity=program,
+        options=UploadOptions(generate_metadata=False),
+    )
     log = app_services.evaluations.ask_again(
         program, collection, "How many days of annual leave does every employee have?", profile_of(collection)
     )

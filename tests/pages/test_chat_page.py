@@ -29,7 +29,7 @@ from rag.records.analytics import Filters, Period
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.retrieval.reranker import NO_RERANKING
 from rag.services import Services
-from rag.types import Citation, Collection, ContextResponse, Identity, Role
+from rag.types import Citation, Collection, ContextResponse, Identity, Role, UploadOptions
 from rag.ui.chat_scope import ALL
 from rag.ui.text import plain
 from tests.patience import patient
@@ -564,7 +564,11 @@ def test_all_collections_are_asked_at_once_and_the_conversation_remembers_it(
     for name, text in texts.items():
         made = running.documents.ensure_collection("demo", name, "notices", "builtin/lexical@1536", "en")
         running.pipeline.process_document(
-            file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
+            file=text,
+            file_name=f"{name}.txt",
+            tenant_id="demo",
+            collection=made,
+            options=UploadOptions(generate_metadata=False),
         )
         if name == "Closed":
             with running.database.transaction("demo") as connection:
@@ -898,7 +902,11 @@ def test_a_new_chat_opens_the_collection_with_documents_and_later_the_one_asked_
     for name, text in texts.items():
         made = running.documents.ensure_collection("demo", name, "hr", "builtin/lexical@1536", "en")
         running.pipeline.process_document(
-            file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
+            file=text,
+            file_name=f"{name}.txt",
+            tenant_id="demo",
+            collection=made,
+            options=UploadOptions(generate_metadata=False),
         )
     tab, identity = signed_in(Role.EMPLOYEE)
     tab.run()

@@ -20,7 +20,7 @@ from rag.samples import SAMPLES
 from rag.samples.load import find_samples, load_samples
 from rag.services import Services
 from rag.storage.database import Database, queries
-from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Identity, Role
+from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Identity, Role, UploadOptions
 from rag.ui import language as page_language
 from rag.ui.document_upload import WaitingFile
 from tests.patience import patient
@@ -279,7 +279,12 @@ def test_what_people_add_themselves_stays_when_the_samples_are_deleted(
 
     def added(into: Collection, file: bytes, name: str, who: Identity | None = identity) -> UUID:
         done = app_services.pipeline.process_document(
-            file=file, file_name=name, tenant_id="demo", collection=into, identity=who, generate_metadata=False
+            file=file,
+            file_name=name,
+            tenant_id="demo",
+            collection=into,
+            identity=who,
+            options=UploadOptions(generate_metadata=False),
         )
         return done.document_id
 

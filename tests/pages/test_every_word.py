@@ -27,7 +27,7 @@ from rag.language import LANGUAGES
 from rag.locales import catalogues
 from rag.samples.load import load_samples
 from rag.services import Services
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Role, UploadOptions
 from tests.pages.conftest import HANDBOOK
 from tests.pages.small_pdf import pdf
 from tests.question_month import write_month
@@ -166,7 +166,11 @@ def test_every_word_of_every_page_is_asked_of_a_catalogue(
     running.sessions.set_language(identity.tenant_id, identity.account_id, "de")
     references = running.documents.create_collection(identity, "Case law", "legal")
     running.pipeline.process_document(
-        file=pdf(HANDBOOK), file_name="judgment.pdf", tenant_id="demo", collection=references, generate_metadata=False
+        file=pdf(HANDBOOK),
+        file_name="judgment.pdf",
+        tenant_id="demo",
+        collection=references,
+        options=UploadOptions(generate_metadata=False),
     )
     document = next(d for d in running.documents.list("demo") if d.file_name == "handbook.pdf")
     found: dict[str, set[tuple[str, str]]] = {}

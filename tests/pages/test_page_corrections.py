@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from rag.ingestion.corrections import fingerprint
 from rag.services import Services
 from rag.settings import Settings
-from rag.types import Citation, Collection, Document, Identity, Role
+from rag.types import Citation, Collection, Document, Identity, Role, UploadOptions
 from rag.ui.page_corrections import changes_html
 from tests.pages.small_pdf import pdf
 from tests.standins.providers import ProviderStandin
@@ -92,7 +92,11 @@ def test_what_costs_money_is_saved_by_a_second_press(
     paid = running.documents.ensure_collection("demo", "Paid", "hr", "openai/text-embedding-3-small@1536", "en")
     pages = (("Employee handbook", "1 Annual leave", "Every employee has 25 days of annual leave in a year."),)
     made = running.pipeline.process_document(
-        file=pdf(pages), file_name="paid.pdf", tenant_id="demo", collection=paid, generate_metadata=False
+        file=pdf(pages),
+        file_name="paid.pdf",
+        tenant_id="demo",
+        collection=paid,
+        options=UploadOptions(generate_metadata=False),
     )
     tab, identity = signed_in(Role.ADMIN)
     document = running.documents.get("demo", made.document_id)
@@ -173,7 +177,7 @@ def test_a_correction_of_another_reading_is_shown_and_applied(
     made = running.documents.corrections.save(identity, document.id, 1, text.replace(WRONG, RIGHT), seen=seen)
     running.pipeline.run("demo", made.id)
     other = pdf((("Employee handbook", "1 Annual leave", "Every employee has 35 days of annual leave in a year."),))
-    new = running.documents.upload(identity, handbook, document.file_name, other, replaces=document.id)
+    new = running.documents.upload(identity, handbook, document.file_name, other, UploadOptions(replaces=document.id))
     running.pipeline.run("demo", new.id)
     running.documents.confirm(identity, new.id)
     running.pipeline.run("demo", new.id)

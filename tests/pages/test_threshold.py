@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.settings import Settings
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Role, UploadOptions
 from tests.pages.small_pdf import pdf
 from tests.standins.providers import ProviderStandin
 
@@ -60,7 +60,11 @@ def test_a_threshold_is_measured_and_shown_with_its_day_and_its_passages(
     running: Services, rules: Collection, page: AppTest
 ) -> None:
     running.pipeline.process_document(
-        file=pdf(RULES), file_name="rules.pdf", tenant_id="demo", collection=rules, generate_metadata=False
+        file=pdf(RULES),
+        file_name="rules.pdf",
+        tenant_id="demo",
+        collection=rules,
+        options=UploadOptions(generate_metadata=False),
     )
     page.button("collections_calibrate").click().run()
     assert not page.exception

@@ -16,7 +16,7 @@ from rag.ingestion.chunking import chunk_text, sizes_for
 from rag.profiles import CIVIL, profile_of
 from rag.profiles.profile import Options
 from rag.services import Services
-from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
+from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters, UploadOptions
 from tests.hostile import pdf_of
 from tests.standins.providers import ProviderStandin
 
@@ -33,7 +33,7 @@ def civil(app_services: Services, admin: Identity) -> Collection:
     for name, text, department in (("a", PARKING, "교통과"), ("b", WATER, "상수도과"), ("c", ROADS, "건설과")):
         content = pdf_of([[text]], headings=False, font=FONT)
         document = app_services.documents.upload(
-            admin, made, f"{name}.pdf", content, metadata={"department": department}
+            admin, made, f"{name}.pdf", content, UploadOptions(metadata={"department": department})
         )
         app_services.pipeline.run("demo", document.id)
         app_services.documents.confirm(admin, document.id)
@@ -120,7 +120,7 @@ def test_only_metadata_of_the_profile_is_taken_with_a_file(
 ) -> None:
     content = pdf_of([["새 문서"]], headings=False, font=FONT)
     with pytest.raises(InvalidInput, match="department"):
-        app_services.documents.upload(admin, civil, "d.pdf", content, metadata={"colour": "red"})
+        app_services.documents.upload(admin, civil, "d.pdf", content, UploadOptions(metadata={"colour": "red"}))
     assert len(app_services.documents.list("demo", collection_id=civil.id)) == 3
 
 
@@ -198,7 +198,7 @@ def test_a_collection_as_its_source_scores_its_questions_to_the_digit(
             file_name=f"문서 주차 {number}.pdf",
             tenant_id="demo",
             collection=made,
-            generate_metadata=False,
+            options=UploadOptions(generate_metadata=False),
         )
     # The text of a chunk is sent alone, without the name of its file.
     embedded = [text for _, body in provider_standin.requests for text in body.get("input", ())]
@@ -230,9 +230,12 @@ def test_a_search_as_the_source_returns_everything_above_the_threshold(
         f"{n}번 주차 구역의 주차 민원은 교통과 {n}호실에서 받고 처리 기간은 {n}일입니다." for n in range(140)
     )
     app_services.pipeline.process_document(
-        file=lines.encode(), file_name="parking.txt", tenant_id="demo",
-        collection=app_services.documents.collection("demo", made.id), generate_metadata=False,
-    )  # fmt: skip
+        file=lines.encode(),
+        file_name="parking.txt",
+        tenant_id="demo",
+        collection=app_services.documents.collection("demo", made.id),
+        options=UploadOptions(generate_metadata=False),
+    )
 
     def found(**options: Any) -> list[str]:
         body = {"query": "주차 민원", "collection": "원본", "options": options}

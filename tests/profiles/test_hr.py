@@ -8,7 +8,7 @@ import pytest
 
 from rag.profiles import AS_THE_SOURCE, profile_of
 from rag.services import Services
-from rag.types import Collection, DocumentStatus, Identity, Outcome, Question
+from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, UploadOptions
 from tests.hostile import leave_policy
 from tests.standins.providers import ProviderStandin
 
@@ -76,7 +76,11 @@ def test_a_collection_as_its_source_is_reranked_once_a_question(
     collection = app_services.documents.create_collection(admin, "Policies", "hr")
     for name, file in (("leave.pdf", leave_policy()), ("verlof.txt", b"Het vakantiebeleid: 25 dagen verlof.")):
         app_services.pipeline.process_document(
-            file=file, file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
+            file=file,
+            file_name=name,
+            tenant_id="demo",
+            collection=collection,
+            options=UploadOptions(generate_metadata=False),
         )
     provider_standin.reply(lambda messages: "What is the vacation policy?")
 
@@ -95,7 +99,11 @@ def test_the_documents_price_of_a_rerank_is_set_and_counted(app_services: Servic
     """004: $1 for 1000 searches; the price list has the vendor's $2."""
     collection = app_services.documents.create_collection(admin, "Policies", "hr")
     app_services.pipeline.process_document(
-        file=leave_policy(), file_name="leave.pdf", tenant_id="demo", collection=collection, generate_metadata=False
+        file=leave_policy(),
+        file_name="leave.pdf",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
     )
 
     def reranking() -> float:
@@ -125,7 +133,11 @@ def test_a_question_in_the_chat_is_logged_with_every_field_of_rag_details(
     collection = app_services.documents.create_collection(admin, "Policies", "hr", is_as_source=True)
     app_services.documents.override_collection(admin, collection.id, {"similarity_threshold": 0.1})
     app_services.pipeline.process_document(
-        file=leave_policy(), file_name="leave.pdf", tenant_id="demo", collection=collection, generate_metadata=False
+        file=leave_policy(),
+        file_name="leave.pdf",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
     )
     provider_standin.reply(
         lambda messages: (

@@ -20,7 +20,7 @@ from rag.ingestion.sources.sync import SyncReport, sync_collection
 from rag.profiles import PORTFOLIO
 from rag.services import Services
 from rag.settings import Settings
-from rag.types import Collection, DocumentStatus, Identity, Outcome, Question
+from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, UploadOptions
 from tests.hostile import pdf_of
 from tests.standins.github import README, GitHubStandin, repository
 from tests.standins.providers import ProviderStandin
@@ -212,9 +212,12 @@ def test_a_year_finds_the_jobs_that_held_it_and_only_the_condition_that_leaves_n
     ]
     for number, page in enumerate(jobs):
         app_services.pipeline.process_document(
-            file=pdf_of([page]), file_name=f"resume_{number}.pdf", tenant_id="demo", collection=made,
-            generate_metadata=False,
-        )  # fmt: skip
+            file=pdf_of([page]),
+            file_name=f"resume_{number}.pdf",
+            tenant_id="demo",
+            collection=made,
+            options=UploadOptions(generate_metadata=False),
+        )
 
     def found(text: str) -> tuple[set[str], str]:
         retrieval = app_services.retriever.retrieve(
@@ -286,9 +289,12 @@ def test_a_search_by_year_finds_the_jobs_of_that_year(
     )
     for number, job in enumerate(jobs):
         app_services.pipeline.process_document(
-            file=pdf_of([["EXPERIENCE", job, "I worked there."]]), file_name=f"resume_{number}.pdf", tenant_id="demo",
-            collection=made, generate_metadata=False,
-        )  # fmt: skip
+            file=pdf_of([["EXPERIENCE", job, "I worked there."]]),
+            file_name=f"resume_{number}.pdf",
+            tenant_id="demo",
+            collection=made,
+            options=UploadOptions(generate_metadata=False),
+        )
 
     def companies(year: int) -> set[str]:
         body = {"query": f"What was your job in {year}?", "collection": "Jobs"}
@@ -304,13 +310,13 @@ def test_the_same_bytes_are_not_added_twice_by_upload_folder_and_github(
 ) -> None:
     library = app_services.documents
     readme = README.encode()
-    library.upload(admin, portfolio, "about.pdf", pdf_of(RESUME), generate_metadata=False)
+    library.upload(admin, portfolio, "about.pdf", pdf_of(RESUME), UploadOptions(generate_metadata=False))
     report = app_services.syncs.sync_now(admin, portfolio)
     assert counts(report) == (2, 0, 1, 0, 0)  # the résumé is the upload
     assert report.problems == ("resume_2026.pdf: The same file is here already as “About”, so it is not added twice.",)
     for name, content in (("journey.pdf", pdf_of(JOURNEY)), ("README.md", readme)):
         with pytest.raises(DocumentAlreadyStored, match="which is already stored"):
-            library.upload(admin, portfolio, name, content, generate_metadata=False)
+            library.upload(admin, portfolio, name, content, UploadOptions(generate_metadata=False))
     (folder / "planner.md").write_bytes(readme)
     report = app_services.syncs.sync_now(admin, portfolio)
     assert (report.added, report.unchanged) == (0, 4), "a folder's copy of a README is the repository's"

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from rag.services import Services
-from rag.types import Identity
+from rag.types import Identity, UploadOptions
 from tests.standins.providers import ProviderStandin
 
 
@@ -33,8 +33,7 @@ def test_passages_are_embedded_in_the_batches_of_the_document(
         file_name="notes.txt",
         tenant_id="demo",
         collection=collection,
-        chunking_method="smart",
-        generate_metadata=False,
+        options=UploadOptions(chunking_method="smart", generate_metadata=False),
     )
     asked = [body for endpoint, body in provider_standin.requests if endpoint == "embeddings"]
     *full, rest = sorted((len(body["input"]) for body in asked), reverse=True)
@@ -65,8 +64,7 @@ def test_batches_of_a_portfolio_are_100_milliseconds_apart_across_documents_too(
             file_name=f"{name}.txt",
             tenant_id="demo",
             collection=collection,
-            chunking_method="smart",
-            generate_metadata=False,
+            options=UploadOptions(chunking_method="smart", generate_metadata=False),
         )
     asked = zip(provider_standin.requests, provider_standin.times, strict=True)
     came = [at for (endpoint, _), at in asked if endpoint == "embeddings"]

@@ -17,7 +17,7 @@ from rag.profiles import HR
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, Identity, Outcome, Question, Role
+from rag.types import Collection, Identity, Outcome, Question, Role, UploadOptions
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
 from tests.records.test_analytics import ask, pay
@@ -266,7 +266,7 @@ def test_what_nobody_is_asked_about_waits_for_a_yes_where_it_would_break_the_bud
     def added(name: str, *, is_synced: bool) -> UUID:
         text = f"# {name}\n\n" + f"Every employee has {len(name)} days of annual leave in a calendar year. " * 20
         document = parts.documents.upload(
-            admin, collection, name, text.encode(), confirmed_up_to=None if is_synced else Decimal(5)
+            admin, collection, name, text.encode(), UploadOptions(confirmed_up_to=None if is_synced else Decimal(5))
         )
         if is_synced:
             with database.transaction("demo") as connection:

@@ -26,7 +26,7 @@ from rag.scheduled_work import Letters, ScheduledWork, fallen_figures
 from rag.services import Services, assemble, program_of
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, Role
+from rag.types import Collection, Role, UploadOptions
 from tests.answering.test_answering_end_to_end import publish
 from tests.question_month import write_month
 from tests.standins.local_server import serving
@@ -240,9 +240,12 @@ def test_a_night_forgets_and_asks_the_golden_questions_and_says_when_a_figure_fe
 ) -> None:  # fmt: skip
     admin = program_of("demo")
     app_services.pipeline.process_document(
-        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.", file_name="leave.md",
-        tenant_id="demo", collection=collection, generate_metadata=False,
-    )  # fmt: skip
+        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.",
+        file_name="leave.md",
+        tenant_id="demo",
+        collection=collection,
+        options=UploadOptions(generate_metadata=False),
+    )
     questions = [
         GoldenQuestion(question=f"How many days of annual leave has every employee, {name}?", document="leave.md")
         for name in "abcdefghijkl"

@@ -31,7 +31,7 @@ from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.publish import publish
 from rag.ingestion.tagging import MAXIMUM_FIELD_CHARACTERS, TagStep, tag_names
-from rag.ingestion.uploads import add_document, display_name
+from rag.ingestion.uploads import display_name
 from rag.language import N_
 from rag.money.ledger import Ledger
 from rag.profiles import REFERENCE_PROFILES, profile_of
@@ -49,6 +49,7 @@ from rag.types import (
     Identity,
     Page,
     PdfType,
+    UploadOptions,
     Who,
     storable,
 )
@@ -165,21 +166,8 @@ class ReferenceDocuments:
             "title": _title(title),
             "metadata": Jsonb({"is_named": True, **_described(source_description, category)}),
         }
-        document_id = add_document(
-            self._database,
-            self._files,
-            self._pipeline.sandbox,
-            collection,
-            file_name,
-            content,
-            password=None,
-            chunking_method=None,
-            generate_metadata=True,
-            added_by=identity,
-            queue=None,
-            is_version=False,
-            pdf_type=pdf_type,
-        )
+        options = UploadOptions(pdf_type=pdf_type, is_version=False)
+        document_id = self._pipeline.uploads.add_alone(collection, file_name, content, options, added_by=identity)
         self._database.execute(identity, "name_document", document_id=document_id, **named)
         self._process(identity.tenant_id, document_id)
         return self.get(identity, document_id)

@@ -16,7 +16,7 @@ import pytest
 from rag.errors import InvalidInput, NotAllowed, NotFound, TooManyRequests
 from rag.integrations.channels.widget.widgets import Widget, widgets_of
 from rag.services import program_of
-from rag.types import Identity, Role
+from rag.types import Identity, Role, UploadOptions
 from tests import hostile
 from tests.api.callers import Api
 from tests.security.test_access_matrix import PUBLIC, refusals
@@ -262,7 +262,7 @@ def test_a_portfolio_is_asked_on_a_public_page_and_answers_as_its_person(
     made = parts.documents.create_collection(api.admin, "Portfolio", "portfolio")
     made = parts.documents.override_collection(api.admin, made.id, {"persona_name": "Marlowe Quenby"})
     resume = hostile.pdf_of([["Marlowe Quenby", "EXPERIENCE", "I built the AI projects that plan shifts for depots."]])
-    added = parts.documents.upload(api.admin, made, "resume.pdf", resume, generate_metadata=False)
+    added = parts.documents.upload(api.admin, made, "resume.pdf", resume, UploadOptions(generate_metadata=False))
     parts.pipeline.run("demo", added.id)
     parts.documents.confirm(api.admin, added.id)
     parts.pipeline.run("demo", added.id)
