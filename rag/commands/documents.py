@@ -18,7 +18,6 @@ from rag.command_line import Commands, add_command, add_place, processed_to_end
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.language import counted
 from rag.settings import Settings
-from rag.types import UploadOptions
 
 if TYPE_CHECKING:
     from rag.ingestion.loaders import ExtractionLimits
@@ -101,6 +100,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import unreadable_files
     from rag.services import services
+    from rag.types import UploadOptions
 
     paths: list[Path] = [*dict.fromkeys(arguments.paths)]
     if missing := [str(path) for path in paths if not path.exists()]:
