@@ -99,7 +99,7 @@ def _named_periods(text: str) -> frozenset[str]:
     return frozenset(name for name, said in _periods().items() if said.search(text))
 
 
-#: The letter or number in a sentence: the requested one, another, several with the requested one, or none.
+#: Whether a sentence names the requested letter or number, a different one, several, or none.
 Naming = Literal["asked", "another", "several", "none"]
 
 

@@ -290,13 +290,14 @@ def best_quotes(
         return None
     kind = asked_type(carried.focus) or asked_type(question)
     similarities = similarities and _remembering(similarities)
-    readings = [_read(question, citations, language)]
+    readings = [_read(question, citations, language, carried.focus)]
     other = reworded(question, language)
     if other and not _parts(question, language):
         # The question says "vacation", the document "annual leave": each sentence counts by its better match.
-        readings.append(_read(other, citations, language))
-    reading = max(readings, key=lambda reading: reading.most)
-    question, asked, subjects, everything, _, weights, _ = reading
+        focus = reworded(carried.focus, language) or carried.focus
+        readings.append(_read(other, citations, language, focus))
+    reading = max(readings, key=lambda reading: (reading.is_followed, reading.most))
+    question, asked, followed, subjects, everything, _, weights, _ = reading
     candidates = of_folder = _of_named_folder(reading.candidates, asked)
     if not candidates:
         return None
@@ -323,18 +324,15 @@ def best_quotes(
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
     if kind is None:
         scores.update({c: RULE.whole_value * scores[c] for c in candidates if _says_the_rest(c, weights)})
-    followed, names, replaced = (
-        frozenset(tokenize(words, language)) for words in (carried.focus, carried.names, carried.replaced)
-    )
-    followed &= weights.keys()
-    scores = _focused(scores, {t: weights[t] for t in followed}, names, replaced)
+    names, replaced = (frozenset(tokenize(words, language)) for words in (carried.names, carried.replaced))
+    scores = _focused(scores, {t: w for t, w in weights.items() if t in followed}, names, replaced)
     best = max(in_words[c] + meaning.get(c, 0.0) for c in candidates)
     own: _OwnPlace | None = None
     if not meaning and best < RULE.least_in_words:
         chosen = _beginning(candidates)
     else:
         if not meaning and best < RULE.sure_in_words:
-            # Few of the question's words occur anywhere, so the order of the passages tells more than a chance word.
+            # Few words of the question occur anywhere: trust the order of the passages, not a chance word.
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(
             candidates,
@@ -642,7 +640,7 @@ def _of_what_is_named(
 
 def _focused(
     scores: dict[CandidateSentence, float],
-    focus: Mapping[str, float],
+    focus: dict[str, float],
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
@@ -651,7 +649,7 @@ def _focused(
     is_named = any(names <= _said_near(c) for c in scores) if names else False
     return {
         c: score
-        * (1 + RULE.focus_value * sum(focus[t] for t in focus.keys() & _said_near(c)) / total if total else 1.0)
+        * (1 + RULE.focus_value * _weight(focus, _said_near(c)) / total if total else 1.0)
         * (RULE.other_name_value if (is_named and not names <= _said_near(c)) or replaced & c.terms else 1.0)
         for c, score in scores.items()
     }
@@ -794,6 +792,8 @@ class _Reading(NamedTuple):
 
     question: str
     asked: frozenset[str]
+    #: The follow-up's terms in `asked`.
+    followed: frozenset[str]
     #: The terms in `asked`, grouped by the expressions naming the question's subjects.
     subjects: tuple[frozenset[str], ...]
     everything: list[CandidateSentence]
@@ -802,13 +802,19 @@ class _Reading(NamedTuple):
     in_words: dict[CandidateSentence, float]
 
     @property
+    def is_followed(self) -> bool:
+        """Whether a sentence has a word of the follow-up."""
+        return any(not self.followed.isdisjoint(c.terms) for c in self.candidates)
+
+    @property
     def most(self) -> float:
         """The largest share of the question's words in a sentence."""
         return max(self.in_words.values(), default=0.0)
 
 
-def _read(question: str, citations: Sequence[Citation], language: str) -> _Reading:
+def _read(question: str, citations: Sequence[Citation], language: str, focus: str) -> _Reading:
     asked = frozenset(tokenize(question, language))
+    followed = asked.intersection(tokenize(focus, language))
     everything = [
         c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, question, asked)
     ]
@@ -816,7 +822,7 @@ def _read(question: str, citations: Sequence[Citation], language: str) -> _Readi
     subjects = tuple(asked.intersection(tokenize(name, language)) for name in named_in(question, language))
     weights = _rarity(asked, everything)
     in_words = _scores(candidates, everything, weights, subjects, len(citations)) if candidates else {}
-    return _Reading(question, asked, subjects, everything, candidates, weights, in_words)
+    return _Reading(question, asked, followed, subjects, everything, candidates, weights, in_words)
 
 
 def _parts(question: str, language: str) -> list[str]:
@@ -891,7 +897,7 @@ def _candidates(
             value *= RULE.outside_value
         if unit.kind == "row" and (is_inside := in_range[position]) is not None:
             value *= RULE.inside_value if is_inside else RULE.outside_value
-        # An example continues to the end of its paragraph.
+        # An example goes on to the end of the paragraph.
         if EXAMPLE.match(unit.text):
             example_block = unit.block
         if unit.block == example_block and unit.kind not in ("row", "column", "heading"):
@@ -1042,12 +1048,15 @@ def _rarity(asked: frozenset[str], candidates: Sequence[CandidateSentence]) -> d
     """Weight each question term from 1 to 2 by its idf (Lucene's formula) over the sentences.
 
     The first half of the weight is equal for all terms. The search found the passages by the question's subject, so the
-    subject's words are frequent in them, while a chance word from the question is rare.
+    subject's words are frequent in them, while a chance word from the question is rare. The terms are sorted,
+    because rounding depends on the order of a sum.
     """
     counts = Counter(term for candidate in candidates for term in candidate.terms & asked)
     total = len(candidates)
     rarest = math.log(1 + (total + 0.5) / 0.5)
-    return {term: 1 + math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5)) / rarest for term in asked}
+    return {
+        term: 1 + math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5)) / rarest for term in sorted(asked)
+    }
 
 
 def _weight(weights: dict[str, float], terms: frozenset[str]) -> float:
@@ -1249,7 +1258,7 @@ def _best_of_part(
     part: _Part, ranked: Sequence[CandidateSentence], scores: dict[CandidateSentence, float], weights: dict[str, float]
 ) -> CandidateSentence | None:
     """Return the best sentence for a part of the question, or `None` if words and meaning are too different."""
-    own = {term: weights[term] for term in part.terms & weights.keys()}
+    own = {term: weight for term, weight in weights.items() if term in part.terms}
     total = sum(own.values())
     if not total:
         return None

@@ -103,7 +103,7 @@ def shares_words(question: str, passage_words: Sequence[str], language: str) -> 
 
 
 def rewrite(state: AnswerState) -> Standalone:
-    """Rewrite a follow-up so that it can be understood without the conversation."""
+    """Rewrite a follow-up into a question that needs no conversation."""
     is_wanted = state.profile.answer.rewrite_follow_ups
     if not state.question.history or not is_wanted or state.cancel.is_set():
         return Standalone(state.question.text)

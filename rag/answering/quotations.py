@@ -98,7 +98,7 @@ class Quotes:
 
     @property
     def answers(self) -> bool:
-        """Whether the quotations count as an answer, rather than as the closest passages."""
+        """Whether the quotations are an answer, not only the closest passages."""
         return self.is_of_type and self.is_about
 
 

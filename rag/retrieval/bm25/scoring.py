@@ -117,7 +117,8 @@ class Matches:
 def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
     """Collect matches from candidate blocks, given as (collection's position, term, block)."""
     records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
-    for position, asked, data in found:
+    # Sorted: the order of a sum decides the rounding.
+    for position, asked, data in sorted(found, key=lambda block: block[:2]):
         start, end = _records_of(asked, data)
         if start < end:
             records.append(data[start:end])
