@@ -250,7 +250,7 @@ def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
     for expression in (*written, *asked):
         words = words_with_terms(expression, analyser)
         if words and all(terms for _, terms in words):
-            # A Korean word may be part of a longer word, so its syllable pairs are enough.
+            # A Korean word may be part of a longer word: pairs of syllables are enough.
             found[tuple(t for _, terms in words for t in (terms[1:] if _is_korean(terms) else terms))] = None
     return tuple(found)[:MOST_EXPRESSIONS]
 
