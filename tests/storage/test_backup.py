@@ -68,13 +68,15 @@ from rag.profiles import HR
 from rag.samples import SAMPLES
 from rag.services import connect_services
 from rag.settings import load_settings
+from rag.types import UploadOptions
 
 parts = connect_services(load_settings())
 embedder = parts.providers.default_embedder_id(HR)
 collection = parts.documents.ensure_collection("acme", "HR documents", "hr", embedder, "en")
 sample = SAMPLES[0]
 parts.pipeline.process_document(
-    file=sample.read(), file_name=sample.file_name, tenant_id="acme", collection=collection, generate_metadata=False
+    file=sample.read(), file_name=sample.file_name, tenant_id="acme", collection=collection,
+    options=UploadOptions(generate_metadata=False),
 )
 parts.close()
 """
@@ -276,7 +278,7 @@ from decimal import Decimal
 from rag.services import program_of
 from rag.services import connect_services
 from rag.settings import load_settings
-from rag.types import Charge, Usage
+from rag.types import Charge, UploadOptions, Usage
 
 parts = connect_services(load_settings())
 collections = {}
@@ -286,7 +288,7 @@ for tenant in ("acme", "zeta"):
     collections[tenant] = made
     parts.pipeline.process_document(
         file=f"{tenant} gives 31 days of zebra leave.".encode() * 3, file_name="zebra.txt", tenant_id=tenant,
-        collection=made, generate_metadata=False,
+        collection=made, options=UploadOptions(generate_metadata=False),
     )
     with parts.database.transaction(tenant) as connection:
         connection.execute(
@@ -307,7 +309,7 @@ def work():
         for tenant, collection in collections.items():
             result = parts.pipeline.process_document(
                 file=f"Round {rounds} of {tenant}.".encode(), file_name=f"{rounds}.txt", tenant_id=tenant,
-                collection=collection, generate_metadata=False,
+                collection=collection, options=UploadOptions(generate_metadata=False),
             )
             parts.documents.delete(program_of(tenant), result.document_id)
         rounds += 1
