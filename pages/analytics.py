@@ -6,13 +6,12 @@ personal: each company decides who sees the names beside them; by default, admin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from uuid import UUID
 
-import pandas as pd
 import streamlit as st
 
 from rag.errors import NotFound
@@ -23,7 +22,7 @@ from rag.records.report_pdf import digest_pdf
 from rag.scheduled_work import Letters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.analytics import (
     COSTS_BY,
     PARTS_BY,
@@ -36,6 +35,7 @@ from rag.ui.analytics import (
     draw_overview,
     draw_times,
     open_document,
+    seconds,
 )
 from rag.ui.budgets import draw_warnings
 from rag.ui.formats import count, language_name, time_zone
@@ -56,8 +56,6 @@ from rag.ui.widgets import (
     document_labels,
     name_labels,
     read_address,
-    table_key,
-    time_column,
     words_of,
 )
 
@@ -406,48 +404,32 @@ def draw_questions(period: Period, filters: Filters) -> None:
         limit=ROWS_PER_PAGE,
         offset=(page - 1) * ROWS_PER_PAGE,
     )
-    slowest = max((row.total_ms or 0 for row in rows), default=0) or 1
-    table = pd.DataFrame(
+    states = [(_(words), color) for words, color in (*OUTCOMES.values(), IN_PROGRESS)]
+    rated = {1: _("helpful"), 0: _("not helpful"), None: ""}
+    asker = {_("Asked by"): lists.texts((row.asker or "–" for row in rows), 112)}
+    chosen = lists.choose_row(
+        rows,
         {
-            _("Asked"): [row.created_at for row in rows],
-            _("Question"): [row.question for row in rows],
-            _("Outcome"): [[_(OUTCOMES.get(row.outcome or "", IN_PROGRESS)[0])] for row in rows],
+            _("Asked"): lists.times((row.created_at for row in rows), 105, with_year=False),
+            _("Question"): lists.texts((row.question for row in rows), 218),
+            _("Outcome"): lists.badges(
+                ([_(OUTCOMES.get(row.outcome or "", IN_PROGRESS)[0])] for row in rows), states, 192
+            ),
             # On a small screen the last columns are out of sight.
-            _("Time (s)"): [None if row.total_ms is None else round(row.total_ms / 1000, 1) for row in rows],
-            _("Cost"): [known_cost_words(row.cost, row.is_priced) for row in rows],
-            _("Rated"): [{1: _("helpful"), 0: _("not helpful"), None: ""}[row.rating] for row in rows],
-            **({_("Asked by"): [row.asker or "–" for row in rows]} if analytics.shows_names(identity) else {}),
-            _("Group"): [row.user_group or "–" for row in rows],
-            _("Language"): [language_name(row.language) for row in rows],
-        }
-    )
-    outcomes = [(_(words), color) for words, color in (*OUTCOMES.values(), IN_PROGRESS)]
-    ids = [row.id for row in rows]
-    chosen = st.dataframe(
-        table,
-        # A selection is a row number; after the rows change, it would open a different question.
-        key=table_key("analytics_questions", ids),
-        on_select="rerun",
-        selection_mode="single-row",
-        hide_index=True,
-        height="content" if len(rows) <= 10 else 390,
-        column_config={
-            _("Asked"): time_column(with_year=False, width=105),
-            _("Question"): st.column_config.TextColumn(width=218),
-            _("Outcome"): st.column_config.MultiselectColumn(
-                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=192
+            _("Time (s)"): lists.bars((seconds(row.total_ms) for row in rows), 90),
+            _("Cost"): lists.amounts(
+                (known_cost_words(row.cost, row.is_priced) for row in rows),
+                80,
+                help_text=_("≥ leaves out calls without a known price."),
             ),
-            _("Group"): st.column_config.TextColumn(width=92),
-            _("Asked by"): st.column_config.TextColumn(width=112),
-            _("Language"): st.column_config.TextColumn(_("Lang"), width=45),
-            _("Time (s)"): st.column_config.ProgressColumn(
-                min_value=0, max_value=slowest / 1000, format="localized", width=90
+            _("Rated"): lists.texts((rated[row.rating] for row in rows), 85),
+            **(asker if analytics.shows_names(identity) else {}),
+            _("Group"): lists.texts((row.user_group or "–" for row in rows), 92),
+            _("Language"): lists.Column(
+                [language_name(row.language) for row in rows], st.column_config.TextColumn(_("Lang"), width=45)
             ),
-            _("Cost"): st.column_config.TextColumn(
-                alignment="right", width=80, help=_("≥ leaves out calls without a known price.")
-            ),
-            _("Rated"): st.column_config.TextColumn(width=85),
         },
+        key="analytics_questions",
         alt=_("Questions asked in this period"),
     )
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -460,18 +442,14 @@ def draw_questions(period: Period, filters: Filters) -> None:
         )
         if last_page > 1:
             st.pagination(last_page, key="analytics_page")
-    draw_selected(ids, chosen.selection.rows)
+    if chosen is not None:
+        with st.container(border=True):
+            draw_details(chosen.id)
 
 
 def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
     """Return the questions as CSV."""
     return analytics.export_csv(identity, period, filters, wanted)
-
-
-def draw_selected(ids: Sequence[UUID], rows: Sequence[int]) -> None:
-    if rows and rows[0] < len(ids):
-        with st.container(border=True):
-            draw_details(ids[rows[0]])
 
 
 def draw_details(chat_log_id: UUID) -> None:

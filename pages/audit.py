@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-import pandas as pd
 import streamlit as st
 
 from rag.language import N_, _, ngettext
 from rag.records.audit import AuditEntry, AuditFilters
 from rag.services import require, services
 from rag.types import Role
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.people import AUDIT_KINDS, action_name, change_words, changed_field
 from rag.ui.text import plain
 from rag.ui.theme import PRODUCT
-from rag.ui.widgets import table_key
 
 PERIODS = {N_("Last 7 days"): 7, N_("Last 30 days"): 30, N_("Last year"): 365, N_("All"): None}
 SHOWN = 500
@@ -50,12 +48,12 @@ def draw_entry(entry: AuditEntry) -> None:
         if not pairs:
             st.caption(_("Nothing more is known of it."))
             return
-        st.dataframe(
-            pd.DataFrame(
-                [(changed_field(field), *(in_full(value) for value in pair)) for field, pair in pairs.items()],
-                columns=[_("Field"), _("Before"), _("After")],
-            ),
-            hide_index=True,
+        lists.draw(
+            {
+                _("Field"): [changed_field(field) for field in pairs],
+                _("Before"): [in_full(before) for before, _after in pairs.values()],
+                _("After"): [in_full(after) for _before, after in pairs.values()],
+            },
             row_height=60 if any(len(in_full(value)) > 60 for pair in pairs.values() for value in pair) else None,
             key=f"audit_fields_{entry.id}",
             alt=_("What the entry changed: each field before and after"),
@@ -115,26 +113,16 @@ def words(entry: AuditEntry) -> tuple[str, ...]:
     return when, entry.actor or PRODUCT, action_name(entry.action), things(entry), change_words(entry, names)
 
 
-table = pd.DataFrame([words(entry) for entry in entries], columns=HEADS)
-chosen = st.dataframe(
-    table,
-    hide_index=True,
-    width="stretch",
-    on_select="rerun",
-    selection_mode="single-row",
-    # A selection is a row number; after the entries change, it would open a different entry.
-    key=table_key("audit_table", (entry.id for entry in entries)),
-    column_config={
-        _("When"): st.column_config.TextColumn(width=135),
-        _("Who"): st.column_config.TextColumn(width=150),
-        _("What"): st.column_config.TextColumn(width=185),
-        _("Of"): st.column_config.TextColumn(width=150),
-        _("Change"): st.column_config.TextColumn(width=420),
-    },
+columns = zip(*map(words, entries), strict=True)
+widths = (135, 150, 185, 150, 420)
+chosen = lists.choose_row(
+    entries,
+    {head: lists.texts(values, width) for head, values, width in zip(HEADS, columns, widths, strict=True)},
+    key="audit_table",
     alt=_("Changes with their time, person, kind and what was changed"),
 )
-if chosen.selection.rows and chosen.selection.rows[0] < len(entries):
-    draw_entry(entries[chosen.selection.rows[0]])
+if chosen is not None:
+    draw_entry(chosen)
 else:
     st.caption(_("Select a row (Shift + Space on the keyboard) to open an entry."))
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

@@ -23,8 +23,9 @@ from rag.ui.actions import attempt
 from rag.ui.board import draw_cards, draw_post, draw_posts, draw_run, is_post
 from rag.ui.collection_sources import draw_schedule
 from rag.ui.formats import count, field_label, status_badge, thousands
+from rag.ui.lists import page_of_list
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list, words_of
+from rag.ui.widgets import choose_collection, drawn, name_labels, words_of
 
 identity = require(Role.EMPLOYEE)
 running = services()

@@ -90,10 +90,11 @@ from rag.ui.document_upload import (
 )
 from rag.ui.embedding_moves import draw_moves
 from rag.ui.formats import STATUSES, thousands, time_zone
+from rag.ui.lists import draw_table_again
 from rag.ui.page_corrections import Correcting, Draft, drafts, give_up
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, draw_table_again, red
+from rag.ui.widgets import dialog, red
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents are shown as a single table.

@@ -18,9 +18,10 @@ from rag.services import require, services
 from rag.types import Document, DocumentFilters, DocumentStatus, Role
 from rag.ui.board import is_post
 from rag.ui.formats import count, language_name, thousands
+from rag.ui.lists import page_of_list
 from rag.ui.page_view import has_pictures, open_page_view, turn_to
 from rag.ui.text import marked, plain
-from rag.ui.widgets import choose_collection, page_of_list
+from rag.ui.widgets import choose_collection
 
 PAGE_ROWS = 15
 #: The most places listed in a document; a word found everywhere is no help.

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from rag.access.mail import can_send, list_text, people_from, send_invitations
@@ -19,12 +18,12 @@ from rag.language import N_, _, listed
 from rag.services import require, services
 from rag.storage.database import one_act
 from rag.types import Account, Role
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.frame import reader_address
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, red, table_key, words_of
+from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, red, words_of
 
 ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
@@ -267,36 +266,20 @@ def draw_list(people: Sequence[Account]) -> Account | None:
     if not found:
         st.caption(_("Nobody is called that."))
         return None
-    table = pd.DataFrame(
+    last = (date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else _("Never") for p in found)
+    return lists.choose_row(
+        found,
         {
             _("Name"): [p.name + (_(" (you)") if p.id == identity.account_id else "") for p in found],
             _("E-mail"): [p.email for p in found],
-            _("Role"): [_(ROLES[p.role]) for p in found],
-            _("Group"): [p.user_group for p in found],
-            _("Status"): [_(status_of(p)) for p in found],
-            _("Last sign-in"): [
-                date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else _("Never") for p in found
-            ],
-        }
-    )
-    chosen = st.dataframe(
-        table,
-        hide_index=True,
-        width="stretch",
-        on_select="rerun",
-        selection_mode="single-row",
-        # A changed list starts without a selection: its rows may have moved.
-        column_config={
-            _("Role"): st.column_config.TextColumn(width=105),
-            _("Group"): st.column_config.TextColumn(width=80),
-            _("Status"): st.column_config.TextColumn(width=75),
-            _("Last sign-in"): st.column_config.TextColumn(width=140),
+            _("Role"): lists.texts((_(ROLES[p.role]) for p in found), 105),
+            _("Group"): lists.texts((p.user_group for p in found), 80),
+            _("Status"): lists.texts((_(status_of(p)) for p in found), 75),
+            _("Last sign-in"): lists.texts(last, 140),
         },
-        key=table_key("people_table", (p.id for p in found)),
+        key="people_table",
         alt=_("People with their role, group, status and last sign-in"),
     )
-    rows = chosen.selection.rows
-    return found[rows[0]] if rows and rows[0] < len(found) else None
 
 
 def draw_person(person: Account) -> None:
@@ -408,9 +391,9 @@ def draw_readable(person: Account) -> None:
                 may_read = False
             held = contents.get(collection.id)
             rows.append((collection.name, may_read, why, held.ready if held else 0))
-        st.dataframe(
-            pd.DataFrame(rows, columns=[_("Collection"), _("May read"), _("Why"), _("Ready documents")]),
-            hide_index=True,
+        heads = (_("Collection"), _("May read"), _("Why"), _("Ready documents"))
+        lists.draw(
+            {head: [row[place] for row in rows] for place, head in enumerate(heads)},
             alt=_("What {name} can read", name=person.name),
         )
         also = {

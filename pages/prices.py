@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
-import pandas as pd
 import streamlit as st
 
 from rag.errors import RagError
@@ -17,7 +16,7 @@ from rag.language import _, day
 from rag.money.price_list import UNIT_NAMES, Price
 from rag.services import require, services
 from rag.types import Role
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.budgets import draw_budgets
 from rag.ui.formats import count
 from rag.ui.text import plain
@@ -43,7 +42,7 @@ def planned(price: Price) -> str:
 
 def draw_list(found: Sequence[Price]) -> None:
     """Draw every list price, with the price replacing it."""
-    table = pd.DataFrame(
+    lists.draw(
         {
             _("Model"): [price.model for price in found],
             _("For"): [_(UNIT_NAMES[price.unit]) for price in found],
@@ -52,12 +51,7 @@ def draw_list(found: Sequence[Price]) -> None:
             _("Your price"): [amount(price.own) for price in found],
             _("Since"): [str(price.own_since or "") for price in found],
             _("Planned"): [planned(price) for price in found],
-        }
-    )
-    st.dataframe(
-        table,
-        hide_index=True,
-        width="stretch",
+        },
         alt=_("Prices of models with their list, your own price and the day from which it counts"),
     )
     st.caption(count(len(found), "price"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from rag.errors import RagError
@@ -12,7 +11,7 @@ from rag.language import N_, _, ngettext
 from rag.records.privacy import LEAST_DAYS
 from rag.services import require, services
 from rag.types import Role
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, name_labels, red, words_of
@@ -129,17 +128,13 @@ def draw_receipts() -> None:
     if not receipts:
         st.caption(_("Nobody was erased yet. Each erasure leaves a receipt here, with counts and no content."))
         return
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("Erased"): [date_time(receipt.erased_at, zone) for receipt in receipts],
-                _("Receipt"): [str(receipt.id) for receipt in receipts],
-                _("Former account"): [str(receipt.erased_id) for receipt in receipts],
-            }
-            | {_(words): [receipt.counts.get(kind, 0) for receipt in receipts] for kind, words in COUNTED.items()}
-        ),
-        hide_index=True,
-        height="content" if len(receipts) <= 10 else 390,
+    lists.draw(
+        {
+            _("Erased"): [date_time(receipt.erased_at, zone) for receipt in receipts],
+            _("Receipt"): [str(receipt.id) for receipt in receipts],
+            _("Former account"): [str(receipt.erased_id) for receipt in receipts],
+            **{_(words): [receipt.counts.get(kind, 0) for receipt in receipts] for kind, words in COUNTED.items()},
+        },
         key="privacy_receipts",
         alt=_("Receipts of erasures"),
     )

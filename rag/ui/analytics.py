@@ -32,6 +32,7 @@ from rag.records.analytics import (
 )
 from rag.records.forecast import CHAT_OPERATIONS, forecast, priced_chat_models, with_other_model
 from rag.types import Identity, Role
+from rag.ui import lists
 from rag.ui.charts import (
     OPERATION_NAMES,
     STAGE_NAMES,
@@ -47,7 +48,7 @@ from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.question_details import OUTCOME_WORDS
 from rag.ui.search_metrics import draw_errors, part_name
 from rag.ui.text import plain
-from rag.ui.widgets import name_labels, table_key, time_column, words_of
+from rag.ui.widgets import name_labels, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
 #: Takes a filter from a table row: the name in `Filters`, and the value.
@@ -528,47 +529,26 @@ def _draw_slowest(
     if not rows:
         st.caption(_("No question came to an end in this period."))
         return
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Question"): [row.question for row in rows],
-                _("Asked"): [row.created_at for row in rows],
-                _("Model"): [row.model or "–" for row in rows],
-                _("First words (s)"): [None if row.first_token_ms is None else round(row.first_token_ms / 1000, 1)
-                                       for row in rows],
-                _("Time (s)"): [None if row.total_ms is None else round(row.total_ms / 1000, 1) for row in rows],
-            }
-        ),
-        hide_index=True,
-        height="content",
-        placeholder="–",
-        # A selection is a row number; after the rows change, it would open a different question.
-        key=table_key("analytics_slowest", (row.id for row in rows)),
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
-            _("Question"): st.column_config.TextColumn(width=330),
-            _("Asked"): time_column(with_year=False, width=110),
-            _("First words (s)"): st.column_config.NumberColumn(format="localized", width=110),
-            _("Time (s)"): st.column_config.ProgressColumn(
-                min_value=0,
-                max_value=max((row.total_ms or 0) / 1000 for row in rows) or 1,
-                format="localized",
-                width=140,
-            ),
+    chosen = lists.choose_row(
+        rows,
+        {
+            _("Question"): lists.texts((row.question for row in rows), 330),
+            _("Asked"): lists.times((row.created_at for row in rows), 110, with_year=False),
+            _("Model"): [row.model or "–" for row in rows],
+            _("First words (s)"): lists.numbers((seconds(row.first_token_ms) for row in rows), 110, style="localized"),
+            _("Time (s)"): lists.bars((seconds(row.total_ms) for row in rows), 140),
         },
+        key="analytics_slowest",
         alt=_("The questions that took longest"),
-    )  # fmt: skip
+    )
     st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
-    draw_chosen(table, [row.id for row in rows], draw_details)
-
-
-def draw_chosen(table: Any, questions: Sequence[UUID | None], draw_details: DrawDetails) -> None:
-    """Draw the question for a table's selected row."""
-    rows = table.selection.rows
-    if rows and rows[0] < len(questions) and (question := questions[rows[0]]) is not None:
+    if chosen is not None:
         with st.container(border=True):
-            draw_details(question)
+            draw_details(chosen.id)
+
+
+def seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else round(milliseconds / 1000, 1)
 
 
 def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Filters, choose: Choose) -> None:
@@ -586,40 +566,25 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
         ),
     )
     parts = analytics.by_part(who, period, filters, by)
-    key = table_key(f"analytics_parts_table_{by}", (part.name for part in parts))
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _(PARTS_BY[by]): [part_name(by, part.name) for part in parts],
-                _("Questions"): [part.questions for part in parts],
-                _("Answered"): [percent(part.answered_rate) for part in parts],
-                _("Not found"): [part.no_context for part in parts],
-                _("Helpful"): [percent(part.helpful / part.rated if part.rated else None) for part in parts],
-            }
-        ),
-        hide_index=True,
-        key=key,
-        on_select=lambda: _pass_on_row(key, [part.name for part in parts], partial(choose, by)),
-        selection_mode="single-row",
-        height="content" if len(parts) <= 8 else 318,
-        column_config={
-            _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max((part.questions for part in parts), default=1), format="localized", width=70
+    lists.act_on_row(
+        parts,
+        {
+            _(PARTS_BY[by]): [part_name(by, part.name) for part in parts],
+            _("Questions"): lists.bars((part.questions for part in parts), 70),
+            _("Answered"): lists.amounts((percent(part.answered_rate) for part in parts), 90),
+            _("Not found"): lists.numbers(
+                (part.no_context for part in parts), 70, help_text=_("Not in the documents.")
             ),
-            _("Answered"): st.column_config.TextColumn(alignment="right", width=90),
-            _("Not found"): st.column_config.NumberColumn(width=70, help=_("Not in the documents.")),
-            _("Helpful"): st.column_config.TextColumn(alignment="right", width=66),
+            _("Helpful"): lists.amounts(
+                (percent(part.helpful / part.rated if part.rated else None) for part in parts), 66
+            ),
         },
+        lambda part: choose(by, part.name) if part.name else None,
+        key=f"analytics_parts_table_{by}",
+        of=lambda part: part.name,
         alt=_("Questions and outcomes by {kind}", kind=_(PARTS_BY[by]).lower()),
     )
     st.caption(_("Select a row to see the figures of it alone."))
-
-
-def _pass_on_row(key: str, values: Sequence[Any], choose: Callable[[Any], None]) -> None:
-    """Pass the selected row's value to `choose`."""
-    rows = st.session_state[key].selection.rows
-    if rows and rows[0] < len(values) and values[rows[0]]:
-        choose(values[rows[0]])
 
 
 def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
@@ -637,30 +602,23 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
         return
     st.caption(_("There all through the period, and no answer was built on them: out of date, or never asked for?"))
     found = analytics.found_documents(who, period, filters)
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Document"): [document.title for document in unused],
-                _("Found"): [found.get(document.document_id, 0) for document in unused],
-                _("Added"): [document.created_at for document in unused],
-            }
-        ),
-        hide_index=True,
-        key=table_key("analytics_unused_documents", (document.document_id for document in unused)),
-        on_select="rerun",
-        selection_mode="single-row",
-        height="content" if len(unused) <= 8 else 300,
-        column_config={
-            _("Found"): st.column_config.NumberColumn(
-                width=70, help=_("For how many of the latest questions it was found and not used; 0: never found.")
+    chosen = lists.choose_row(
+        unused,
+        {
+            _("Document"): [document.title for document in unused],
+            _("Found"): lists.numbers(
+                (found.get(document.document_id, 0) for document in unused),
+                70,
+                help_text=_("For how many of the latest questions it was found and not used; 0: never found."),
             ),
-            _("Added"): time_column(with_time=False, width=110),
+            _("Added"): lists.times((document.created_at for document in unused), 110, with_time=False),
         },
+        key="analytics_unused_documents",
+        of=lambda document: document.document_id,
         alt=_("Documents that no answer was built on"),
     )
-    rows = table.selection.rows
-    if rows and rows[0] < len(unused):
-        open_document(who, unused[rows[0]].document_id)
+    if chosen is not None:
+        open_document(who, chosen.document_id)
     st.caption(_("Select a row to open the document."))
 
 
@@ -676,30 +634,20 @@ def _draw_top_documents(analytics: Analytics, who: Identity, period: Period, fil
     if not used:
         st.caption(_("No answer was built on a document in this period."))
         return
-    key = table_key("analytics_top_documents", (u.document_id for u in used))
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("Document"): [u.title for u in used],
-                _("Questions"): [u.questions for u in used],
-                _("Helpful"): [
-                    _("{helpful} of {rated}", helpful=u.helpful, rated=u.rated) if u.rated else "–" for u in used
-                ],
-            }
-        ),
-        hide_index=True,
-        key=key,
-        on_select=lambda: _pass_on_row(key, [u.document_id for u in used], partial(choose, "document")),
-        selection_mode="single-row",
-        column_config={
-            _("Document"): st.column_config.TextColumn(width=165),
-            _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(u.questions for u in used), format="localized", width=125
-            ),
-            _("Helpful"): st.column_config.TextColumn(
-                alignment="right", width=85, help=_("Of the answers that were rated.")
+    lists.act_on_row(
+        used,
+        {
+            _("Document"): lists.texts((u.title for u in used), 165),
+            _("Questions"): lists.bars((u.questions for u in used), 125),
+            _("Helpful"): lists.amounts(
+                (_("{helpful} of {rated}", helpful=u.helpful, rated=u.rated) if u.rated else "–" for u in used),
+                85,
+                help_text=_("Of the answers that were rated."),
             ),
         },
+        lambda u: choose("document", u.document_id),
+        key="analytics_top_documents",
+        of=lambda u: u.document_id,
         alt=_("Documents by the number of questions answered from them"),
     )
     st.caption(_("Select a row to see the figures of it alone."))
@@ -710,28 +658,17 @@ def _draw_models(models: Sequence[ModelCost]) -> None:
     if not models:
         st.caption(_("No paid model was called in this period."))
         return
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("Model"): [m.model for m in models],
-                # On a small screen the last columns are out of sight.
-                _("Cost"): [_model_cost(m.cost, m.unpriced_calls) for m in models],
-                _("For"): [_(OPERATION_NAMES.get(m.operation, m.operation)) for m in models],
-                _("Calls"): [m.calls for m in models],
-                # Reranking and OCR are paid for by search and by page.
-                _("Tokens"): [m.input_tokens + m.output_tokens or None for m in models],
-            }
-        ),
-        hide_index=True,
-        placeholder="–",
-        key="analytics_models",
-        column_config={
-            _("Model"): st.column_config.TextColumn(width=190),
-            _("Cost"): st.column_config.TextColumn(alignment="right", width=95),
-            _("For"): st.column_config.TextColumn(width=90),
-            _("Calls"): st.column_config.NumberColumn(format="localized", width=60),
-            _("Tokens"): st.column_config.NumberColumn(format="compact", width=65),
+    lists.draw(
+        {
+            _("Model"): lists.texts((m.model for m in models), 190),
+            # On a small screen the last columns are out of sight.
+            _("Cost"): lists.amounts((_model_cost(m.cost, m.unpriced_calls) for m in models), 95),
+            _("For"): lists.texts((_(OPERATION_NAMES.get(m.operation, m.operation)) for m in models), 90),
+            _("Calls"): lists.numbers((m.calls for m in models), 60, style="localized"),
+            # Reranking and OCR are paid for by search and by page.
+            _("Tokens"): lists.numbers((m.input_tokens + m.output_tokens or None for m in models), 65, style="compact"),
         },
+        key="analytics_models",
         alt=_("Models by what they cost"),
     )
 

@@ -15,7 +15,6 @@ from rag.retrieval.ranking import attachments_of, category_of, web_address, with
 from rag.types import Document
 from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
 from rag.ui.text import marked, plain
-from rag.ui.widgets import table_key
 
 #: Excerpts with this length are cut; the post has the rest.
 EXCERPT_SHOWN = 200
@@ -26,56 +25,35 @@ def draw_posts(
     posts: Sequence[Document], opened: str | None, *, with_costs: bool, on_open: Callable[[str | None], None]
 ) -> None:
     """Draw the posts as a table; call `on_open` with the selected post's id, or `None`."""
-    import pandas as pd  # Imported here: source cards need this module, and startup should not wait for pandas.
+    from rag.ui import lists  # Imported here: source cards need this module, and startup should not wait for pandas.
 
     ids = [str(post.id) for post in posts]
-    table = pd.DataFrame(
-        {
-            _("Title"): [post.title for post in posts],
-            _("Category"): [category_of(post.metadata) for post in posts],
-            _("Date"): [post_day(post) for post in posts],
-            _("Marks"): [
-                [_(words) for name, words in MARKS.items() if post.metadata.get(name) is True] for post in posts
-            ],
-            _("Files"): [int(post.metadata.get("attachmentCount") or 0) for post in posts],
-            **(
-                {
-                    _("State"): [[status_badge(post.status)[0]] for post in posts],
-                    _("Cost"): [money(known_cost(post.costs, "total")) if post.costs else "–" for post in posts],
-                }
-                if with_costs
-                else {}
-            ),
-        }
-    )
-    key = table_key("board_table", ids)
+    marks, states = list(zip(map(_, MARKS.values()), ("orange", "red"), strict=True)), map(status_badge, STATUSES)
+    columns = {
+        _("Title"): lists.texts((post.title for post in posts), 220),
+        _("Category"): lists.texts((category_of(post.metadata) for post in posts), 110),
+        _("Date"): lists.Column(
+            [post_day(post) for post in posts], st.column_config.DateColumn(format=table_date(), width=100)
+        ),
+        _("Marks"): lists.badges(map(_marks, posts), marks, 150),
+        _("Files"): lists.numbers((int(post.metadata.get("attachmentCount") or 0) for post in posts), 50),
+    }
+    if with_costs:
+        columns[_("State")] = lists.badges(([status_badge(post.status)[0]] for post in posts), states, 85)
+        costs = (money(known_cost(post.costs, "total")) if post.costs else "–" for post in posts)
+        columns[_("Cost")] = lists.amounts(costs, 75)
+    key = lists.table_key("board_table", ids)
 
     def open_selected() -> None:
         rows = st.session_state[key].selection.rows
         on_open(ids[rows[0]] if rows else None)
 
-    st.dataframe(
-        table,
+    lists.draw(
+        columns,
         key=key,
         on_select=open_selected,
         selection_mode="single-row",
         selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
-        hide_index=True,
-        column_config={
-            _("Title"): st.column_config.TextColumn(width=220),
-            _("Category"): st.column_config.TextColumn(width=110),
-            _("Date"): st.column_config.DateColumn(format=table_date(), width=100),
-            _("Marks"): st.column_config.MultiselectColumn(
-                options=list(map(_, MARKS.values())), color=["orange", "red"], width=150
-            ),
-            _("Files"): st.column_config.NumberColumn(width=50),
-            _("State"): st.column_config.MultiselectColumn(
-                options=[_(words) for words, _color in STATUSES.values()],
-                color=[color for _words, color in STATUSES.values()],
-                width=85,
-            ),
-            _("Cost"): st.column_config.TextColumn(alignment="right", width=75),
-        },
         alt=_("Posts of the notice board"),
     )
 

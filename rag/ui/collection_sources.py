@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from rag.errors import PackagesMissing
@@ -15,11 +14,12 @@ from rag.ingestion.sources.folder import FolderSource
 from rag.ingestion.sources.runs import SCHEDULE, SourceSettings, SyncRun, Syncs
 from rag.language import _, ngettext, translated
 from rag.types import Collection, Identity
+from rag.ui import lists
 from rag.ui.actions import attempt, offer_undo
 from rag.ui.board import RUN_WORDS, changed_words, cost_words, draw_run
 from rag.ui.source_forms import SourceForm
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, name_labels, red, time_column
+from rag.ui.widgets import ask_to_confirm, name_labels, red
 
 #: Session state key for an error until it is drawn.
 PROBLEM = "collections_source_problem"
@@ -187,29 +187,18 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: 
 
 def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
     """Draw finished syncs as a table, latest first."""
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("When"): [run.finished_at or run.created_at for run in runs],
-                _("Source"): [_(forms[run.kind].name) for run in runs],
-                _("Result"): [_(RUN_WORDS[run.status]) for run in runs],
-                _("Documents"): [changed_words(run) for run in runs],
-                _("Cost"): [cost_words(run) for run in runs],
-                _("Asked for by"): [_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs],
-                _("Remarks"): [translated(run.message) for run in runs],
-            }
-        ),
-        key="collections_sync_history",
-        hide_index=True,
-        column_config={
-            _("When"): time_column(width=135),
-            _("Source"): st.column_config.TextColumn(width=130),
-            _("Result"): st.column_config.TextColumn(width=70),
-            _("Documents"): st.column_config.TextColumn(width=210),
-            _("Cost"): st.column_config.TextColumn(width=100),
-            _("Asked for by"): st.column_config.TextColumn(width=110),
-            _("Remarks"): st.column_config.TextColumn(width=260),
+    asked = (_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs)
+    lists.draw(
+        {
+            _("When"): lists.times((run.finished_at or run.created_at for run in runs), 135),
+            _("Source"): lists.texts((_(forms[run.kind].name) for run in runs), 130),
+            _("Result"): lists.texts((_(RUN_WORDS[run.status]) for run in runs), 70),
+            _("Documents"): lists.texts(map(changed_words, runs), 210),
+            _("Cost"): lists.texts(map(cost_words, runs), 100),
+            _("Asked for by"): lists.texts(asked, 110),
+            _("Remarks"): lists.texts((translated(run.message) for run in runs), 260),
         },
+        key="collections_sync_history",
         alt=_("Earlier syncs with their time, their source, what changed, and who asked for them"),
     )
 

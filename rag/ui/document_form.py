@@ -10,7 +10,6 @@ from threading import Event
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import pandas as pd
 import streamlit as st
 
 from rag.answering.events import CitationsEvent, DoneEvent, TextEvent
@@ -21,10 +20,11 @@ from rag.library.collections import LANGUAGES
 from rag.library.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
 from rag.profiles import profile_of
 from rag.types import AnsweredQuestion, Collection, Document, DocumentName, DocumentStatus, Identity, Question
+from rag.ui import lists
 from rag.ui.document_library import all_folders
 from rag.ui.formats import language_name, pages
 from rag.ui.text import answer_markdown, plain
-from rag.ui.widgets import document_labels, name_labels, time_column
+from rag.ui.widgets import document_labels, name_labels
 
 #: Outcome names in a document's list of questions.
 OUTCOMES: Mapping[str, str] = {
@@ -306,20 +306,13 @@ def draw_questions(asked: Sequence[AnsweredQuestion]) -> None:
     if not asked:
         st.caption(_("No question has been answered from this document yet."))
         return
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("Question"): [question.question for question in asked],
-                _("Answer"): [_(OUTCOMES.get(question.outcome, question.outcome)) for question in asked],
-                _("Asked"): [question.created_at for question in asked],
-            }
-        ),
-        key="documents_questions",
-        hide_index=True,
-        column_config={
-            _("Question"): st.column_config.TextColumn(width=420),
-            _("Asked"): time_column(),
+    lists.draw(
+        {
+            _("Question"): lists.texts((question.question for question in asked), 420),
+            _("Answer"): [_(OUTCOMES.get(question.outcome, question.outcome)) for question in asked],
+            _("Asked"): lists.times(question.created_at for question in asked),
         },
+        key="documents_questions",
         alt=_("Questions that were answered from this document, the latest first"),
     )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-import pandas as pd
 import streamlit as st
 
 from rag.answering.labels import Labels, distinct_labels
@@ -25,6 +24,7 @@ from rag.types import (
     DocumentSort,
     DocumentStatus,
 )
+from rag.ui import lists
 from rag.ui.document_details import COST_STEPS
 from rag.ui.formats import (
     STATUSES,
@@ -43,13 +43,10 @@ from rag.ui.text import plain
 from rag.ui.widgets import (
     ask_to_confirm,
     document_labels,
-    draw_table_again,
     drawn,
     keep_chosen,
     name_labels,
     red,
-    table_key,
-    time_column,
     words_of,
 )
 
@@ -167,7 +164,7 @@ def draw_toolbar(
         filters = saved[key].filters if key in saved else VIEWS[key][1] if key in VIEWS else {}
         st.session_state.update(view_keys(filters, me=me))
         st.session_state.documents_selected = []
-        draw_table_again("documents_table")
+        lists.draw_table_again("documents_table")
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         text = st.text_input(
@@ -332,7 +329,7 @@ def draw_table(
     """
     ids = [row.id for row in shown]
     state = st.session_state
-    key = table_key("documents_table", ids)
+    key = lists.table_key("documents_table", ids)
     if state.get("documents_table_drawn", ("",))[0] != key:
         chosen = set(state.get("documents_selected", []))
         state.documents_table_drawn = (key, [place for place, found in enumerate(ids) if found in chosen])
@@ -345,44 +342,25 @@ def draw_table(
     def take_selected() -> None:
         on_select([ids[place] for place in state[key].selection.rows if place < len(ids)])
 
-    frame = _frame(shown, collections, today)
-    st.dataframe(
-        frame,
+    columns = _columns(shown, collections, today)
+    button = st.column_config.ButtonColumn(
+        width=226,
+        alignment="left",
+        type="tertiary",
+        on_click=open_clicked,
+        key=f"{key}_open",
+        # Only where there is something to scroll to: a pinned column does not grow with the page.
+        pinned=len(columns) >= COLUMNS_SEEN,
+    )
+    # A button's label draws icons by name; a name typed by a person must stay text.
+    names = [title.replace(":material/", ":\u200bmaterial/") for title in titles(shown, _title)]
+    lists.draw(
+        {_("Title"): lists.Column(names, button)} | columns,
         key=key,
         on_select=take_selected,
         selection_mode="multi-row",
         selection_default={"selection": {"rows": state.documents_table_drawn[1]}},
-        hide_index=True,
         height=36 + 33 * min(max(len(shown), 1), ROWS_SEEN),
-        placeholder="–",
-        # Together as wide as the page at 1280 pixels.
-        column_config={
-            _("Title"): st.column_config.ButtonColumn(
-                width=226,
-                alignment="left",
-                type="tertiary",
-                on_click=open_clicked,
-                key=f"{key}_open",
-                # Only where there is something to scroll to: a pinned column does not grow with the page.
-                pinned=len(frame.columns) > COLUMNS_SEEN,
-            ),
-            _("File name"): st.column_config.TextColumn(width=128),
-            _("Status"): st.column_config.MultiselectColumn(
-                options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
-                color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
-                width=92,
-            ),
-            _("Language"): st.column_config.TextColumn(width=104),
-            _("Owner"): st.column_config.TextColumn(width=80),
-            _("Updated"): time_column(with_time=False, width=94),
-            _("Cost"): st.column_config.TextColumn(alignment="right", width=72),
-            _("Folder"): st.column_config.TextColumn(width=102),
-            _("Tags"): st.column_config.ListColumn(width=140),
-            _("Collection"): st.column_config.TextColumn(width=108),
-            _("Stars"): st.column_config.NumberColumn(format="localized", width=70),
-            _("Topics"): st.column_config.TextColumn(width=160),
-            _("Department"): st.column_config.TextColumn(width=120),
-        },
         alt=_("Documents of the library. A click on a row opens its document; a ticked box selects it."),
     )
 
@@ -393,29 +371,30 @@ COLUMNS_SEEN = 8
 EXPIRED = (N_("Expired"), "red")
 
 
-def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> pd.DataFrame:
+def _columns(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> dict[str, lists.Column]:
+    """Return the columns after the title, together as wide as the page at 1280 pixels."""
+
     def status(row: DocumentRow) -> list[str]:
         is_over = row.valid_until is not None and row.valid_until < today and row.status is DocumentStatus.COMPLETED
         return [_(EXPIRED[0]) if is_over else status_words(row)]
 
-    columns: dict[str, Iterable[Any]] = {
-        # A button's label draws icons by name; a name typed by a person must stay text.
-        _("Title"): [title.replace(":material/", ":\u200bmaterial/") for title in titles(shown, _title)],
-        _("File name"): [row.file_name for row in shown],
-        _("Status"): [status(row) for row in shown],
-        _("Language"): [language_name(row.language) for row in shown],
-        _("Owner"): [row.owner_name or "–" for row in shown],
-        _("Updated"): [row.updated_at for row in shown],
-        _("Cost"): [money(row.cost) if row.has_cost else "–" for row in shown],
+    states = [(_(words), color) for words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)]
+    columns = {
+        _("File name"): lists.texts((row.file_name for row in shown), 128),
+        _("Status"): lists.badges(map(status, shown), states, 92),
+        _("Language"): lists.texts((language_name(row.language) for row in shown), 104),
+        _("Owner"): lists.texts((row.owner_name or "–" for row in shown), 80),
+        _("Updated"): lists.times((row.updated_at for row in shown), 94, with_time=False),
+        _("Cost"): lists.amounts((money(row.cost) if row.has_cost else "–" for row in shown), 72),
     }
     if any(row.folder for row in shown):
-        columns[_("Folder")] = [row.folder for row in shown]
+        columns[_("Folder")] = lists.texts((row.folder for row in shown), 102)
     if any(row.tags for row in shown):
-        columns[_("Tags")] = [row.tags for row in shown]
+        columns[_("Tags")] = lists.Column([row.tags for row in shown], st.column_config.ListColumn(width=140))
     columns |= columns_of_kinds(shown)
     if collections:
-        columns[_("Collection")] = [collections.get(row.collection_id, "–") for row in shown]
-    return pd.DataFrame(columns)
+        columns[_("Collection")] = lists.texts((collections.get(row.collection_id, "–") for row in shown), 108)
+    return columns
 
 
 def titles(shown: Sequence[Listed], title: Callable[[Listed], str] = attrgetter("title")) -> list[str]:
@@ -555,29 +534,22 @@ def draw_bin(
     if not binned:
         st.caption(_("No document matches."))
         return
-    ids = [document.id for document in binned]
-    key = table_key("documents_bin", ids)
-    picked = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Title"): titles(binned),
-                _("File name"): [document.file_name for document in binned],
-                _("Pages"): [document.page_count for document in binned],
-                _("Deleted"): [document.binned_at for document in binned],
-                _("By"): [document.binned_by_name or "–" for document in binned],
-                _("Kept until"): [document.kept_until for document in binned],
-            }
-        ),
-        key=key,
-        on_select="rerun",
-        selection_mode="multi-row",
-        hide_index=True,
-        column_config={name: time_column() for name in (_("Deleted"), _("Kept until"))},
+    picked = lists.choose_rows(
+        binned,
+        {
+            _("Title"): titles(binned),
+            _("File name"): [document.file_name for document in binned],
+            _("Pages"): [document.page_count for document in binned],
+            _("Deleted"): lists.times(document.binned_at for document in binned),
+            _("By"): [document.binned_by_name or "–" for document in binned],
+            _("Kept until"): lists.times(document.kept_until for document in binned),
+        },
+        key="documents_bin",
         alt=_("Deleted documents, who deleted them, and until when they are kept"),
     )
     if number > SHOWN == len(binned):
         st.caption(_("The latest {SHOWN} of {number}.", SHOWN=SHOWN, number=thousands(number)))
-    chosen = [ids[place] for place in picked.selection.rows if place < len(ids)]
+    chosen = [document.id for document in picked]
     if not chosen:
         st.caption(_("Tick documents to have them back."))
         return
@@ -599,11 +571,7 @@ def draw_bin(
                 return
             ask_to_confirm(
                 ngettext("Delete {count} document for good?", "Delete {count} documents for good?", len(chosen)),
-                [
-                    f"**{plain(document.title)}** :gray[{plain(document.file_name)}]"
-                    for document in binned
-                    if document.id in chosen[:5]
-                ]
+                [f"**{plain(document.title)}** :gray[{plain(document.file_name)}]" for document in picked[:5]]
                 + [
                     _(
                         "Pages, passages and files are removed now. What they cost stays in the analytics. This cannot "
@@ -620,34 +588,29 @@ def draw_bin(
 def draw_cost_table(documents: Sequence[Document]) -> None:
     """Draw processing costs, a row per document and a column per step."""
     steps = {**{step: _(label) for step, label in COST_STEPS.items()}, "total": _("Total")}
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("Title"): titles(documents),
-                _("Pages"): [d.page_count for d in documents],
-                _("Passages"): [d.chunk_count for d in documents],
-                **{label: [money(known_cost(d.costs, step)) for d in documents] for step, label in steps.items()},
-                _("Time"): [duration(d.processing_ms) for d in documents],
-            }
-        ),
-        key="documents_cost_table",
-        hide_index=True,
-        height=min(36 + 33 * len(documents), 260),
-        column_config={
-            _("Title"): st.column_config.TextColumn(width=260),
-            **{label: st.column_config.TextColumn(alignment="right") for label in (*steps.values(), _("Time"))},
+    lists.draw(
+        {
+            _("Title"): lists.texts(titles(documents), 260),
+            _("Pages"): [d.page_count for d in documents],
+            _("Passages"): [d.chunk_count for d in documents],
+            **{
+                label: lists.amounts(money(known_cost(d.costs, step)) for d in documents)
+                for step, label in steps.items()
+            },
+            _("Time"): lists.amounts(duration(d.processing_ms) for d in documents),
         },
+        key="documents_cost_table",
         alt=_("Cost per step of the documents that became ready"),
     )
 
 
-def columns_of_kinds(shown: Sequence[Document | DocumentRow]) -> dict[str, list[Any]]:
+def columns_of_kinds(shown: Sequence[Document | DocumentRow]) -> dict[str, lists.Column]:
     """Return columns filled by only some documents: stars, topics, department; without empty columns."""
     repositories = [d.metadata.get("repository") or {} for d in shown]
-    columns: dict[str, list[Any]] = {}
+    columns = {}
     if any(repositories):
-        columns[_("Stars")] = [r.get("stars") if r else None for r in repositories]
-        columns[_("Topics")] = [", ".join(map(str, r.get("topics") or [])) for r in repositories]
+        columns[_("Stars")] = lists.numbers((r.get("stars") for r in repositories), 70, style="localized")
+        columns[_("Topics")] = lists.texts((", ".join(map(str, r.get("topics") or [])) for r in repositories), 160)
     if any(d.metadata.get("department") for d in shown):
-        columns[_("Department")] = [str(d.metadata.get("department") or "–") for d in shown]
+        columns[_("Department")] = lists.texts((str(d.metadata.get("department") or "–") for d in shown), 120)
     return columns

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 
-import pandas as pd
 import streamlit as st
 
 from rag import language
 from rag.language import N_, _
 from rag.library.documents import DocumentLibrary
 from rag.types import Document, DocumentChunk, DocumentPage
+from rag.ui import lists
 from rag.ui.formats import count, language_name, pages, thousands
 from rag.ui.page_corrections import (
     Correcting,
@@ -209,26 +209,22 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
                 st.session_state[f"documents_page_{document.id}"] = rows[0] + 1
 
         st.caption(_("Select a row (Shift + Space on the keyboard) to turn to its page."))
-        st.dataframe(
-            pd.DataFrame(
-                {
-                    _("Page"): [page.number for page in read],
-                    _("Printed"): [page.label for page in read],
-                    _("Read by"): [read_by(page) for page in read],
-                    _("Characters"): [page.characters for page in read],
-                    _("Language"): [page.language for page in read],
-                    _("Remarks"): [
-                        " ".join(map(language.translated, page.warnings))
-                        or ("" if page.text.strip() else _("No text on this page"))
-                        for page in read
-                    ],
-                }
-            ),
+        lists.draw(
+            {
+                _("Page"): [page.number for page in read],
+                _("Printed"): [page.label for page in read],
+                _("Read by"): [read_by(page) for page in read],
+                _("Characters"): [page.characters for page in read],
+                _("Language"): [page.language for page in read],
+                _("Remarks"): [
+                    " ".join(map(language.translated, page.warnings))
+                    or ("" if page.text.strip() else _("No text on this page"))
+                    for page in read
+                ],
+            },
             key=key,
             on_select=turn_to_selected,
             selection_mode="single-row",
-            hide_index=True,
-            height=min(38 + 35 * len(read), 300),
             alt=_("How each page of {title} was read", title=document.title),
         )
 
@@ -240,34 +236,20 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
         st.caption(_("There are no passages until the document is processed."))
         return
     shared = [max(0, before.end_character - chunk.start_character) for before, chunk in pairwise(chunks)]
-    table = pd.DataFrame(
+    chosen = lists.choose_row(
+        chunks,
         {
-            "#": [c.chunk_index + 1 for c in chunks],
-            _("Section"): [c.section for c in chunks],
-            _("Pages"): [pages(c.first_page, c.last_page) for c in chunks],
-            _("Tokens"): [c.tokens for c in chunks],
-            _("Shared"): [0, *shared],
-            _("Content"): [" ".join(c.content.split()) for c in chunks],
-        }
-    )
-    chosen = st.dataframe(
-        table,
-        key=f"documents_chunks_{document.id}",
-        on_select="rerun",
-        selection_mode="single-row",
-        hide_index=True,
-        column_config={
-            "#": st.column_config.NumberColumn(width=50),
-            _("Section"): st.column_config.TextColumn(width=180),
-            _("Pages"): st.column_config.TextColumn(width=90),
-            _("Tokens"): st.column_config.NumberColumn(width=70),
-            _("Shared"): st.column_config.NumberColumn(width=75, help=_("Characters shared with the passage before")),
-            _("Content"): st.column_config.TextColumn(width="large"),
+            "#": lists.numbers((c.chunk_index + 1 for c in chunks), 50),
+            _("Section"): lists.texts((c.section for c in chunks), 180),
+            _("Pages"): lists.texts((pages(c.first_page, c.last_page) for c in chunks), 90),
+            _("Tokens"): lists.numbers((c.tokens for c in chunks), 70),
+            _("Shared"): lists.numbers([0, *shared], 75, help_text=_("Characters shared with the passage before")),
+            _("Content"): lists.texts((" ".join(c.content.split()) for c in chunks), "large"),
         },
+        key=f"documents_chunks_{document.id}",
         alt=_("Passages of {title}", title=document.title),
     )
-    rows = chosen.selection.rows
-    if not rows or rows[0] >= len(chunks):
+    if chosen is None:
         st.caption(
             _(
                 "Select a row (Shift + Space on the keyboard) to read the whole passage. On the Pages tab, Show "
@@ -275,7 +257,7 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
             )
         )
         return
-    _draw_chunk(document, chunks, rows[0])
+    _draw_chunk(document, chunks, chunks.index(chosen))
 
 
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
-import pandas as pd
 import streamlit as st
 
 from rag.access.sessions import require_admin
@@ -18,10 +17,10 @@ from rag.records.gaps import Gap, State, answered_by, written_answer
 from rag.records.help_requests import HelpRequest
 from rag.services import services
 from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role, UploadOptions
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.formats import known_cost, language_name, money, pages, status_badge
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, document_labels, name_labels, table_key, time_column, words_of
+from rag.ui.widgets import dialog, document_labels, name_labels, words_of
 
 PROBLEM = "analytics_gap_problem"
 #: Number of people notified about the answer to their question.
@@ -73,47 +72,30 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     if not found:
         st.caption(_(NONE[status or "open"]))
         return
-    chosen = st.dataframe(
-        pd.DataFrame(
-            {
-                # On a small screen the last columns are out of sight.
-                _("Question"): [gap.question for gap in found],
-                _("Waiting"): [gap.waiting or None for gap in found],
-                _("Times"): [gap.times for gap in found],
-                _("Before"): [gap.times_before for gap in found],
-                _("Last asked"): [gap.last_asked_at for gap in found],
-                _("Nearest document"): [gap.nearest or "–" for gap in found],
-                _("Assigned to"): [gap.assignee or "–" for gap in found],
-                _("Groups"): [", ".join(gap.user_groups) for gap in found],
-                _("Languages"): [", ".join(map(language_name, gap.languages)) for gap in found],
-                _("Wordings"): [gap.wordings for gap in found],
-            }
-        ),
-        # A selection is a row number; after the rows change, it would open a different gap.
-        key=table_key("analytics_gaps", (gap.id for gap in found)),
-        on_select="rerun",
-        selection_mode="single-row",
-        hide_index=True,
-        placeholder="–",
-        height="content" if len(found) <= 10 else 390,
-        column_config={
-            _("Question"): st.column_config.TextColumn(width=215),
-            _("Times"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(gap.times for gap in found), format="localized", width=80
+    chosen = lists.choose_row(
+        found,
+        {
+            # On a small screen the last columns are out of sight.
+            _("Question"): lists.texts((gap.question for gap in found), 215),
+            _("Waiting"): lists.numbers(
+                (gap.waiting or None for gap in found),
+                65,
+                help_text=_("People who asked a person and wait for an answer."),
             ),
-            _("Before"): st.column_config.NumberColumn(
-                width=62, help=_("How often it was asked in the period before, for comparison.")
+            _("Times"): lists.bars((gap.times for gap in found), 80),
+            _("Before"): lists.numbers(
+                (gap.times_before for gap in found),
+                62,
+                help_text=_("How often it was asked in the period before, for comparison."),
             ),
-            _("Waiting"): st.column_config.NumberColumn(
-                width=65, help=_("People who asked a person and wait for an answer.")
-            ),
-            _("Last asked"): time_column(with_year=False, with_time=False, width=102),
-            _("Nearest document"): st.column_config.TextColumn(width=180),
-            _("Assigned to"): st.column_config.TextColumn(width=106),
-            _("Groups"): st.column_config.TextColumn(width=110),
-            _("Languages"): st.column_config.TextColumn(width=82),
-            _("Wordings"): st.column_config.NumberColumn(width=75),
+            _("Last asked"): lists.times((gap.last_asked_at for gap in found), 102, with_year=False, with_time=False),
+            _("Nearest document"): lists.texts((gap.nearest or "–" for gap in found), 180),
+            _("Assigned to"): lists.texts((gap.assignee or "–" for gap in found), 106),
+            _("Groups"): lists.texts((", ".join(gap.user_groups) for gap in found), 110),
+            _("Languages"): lists.texts((", ".join(map(language_name, gap.languages)) for gap in found), 82),
+            _("Wordings"): lists.numbers((gap.wordings for gap in found), 75),
         },
+        key="analytics_gaps",
         alt=_("Questions the documents could not answer"),
     )
     st.caption(
@@ -121,12 +103,11 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
         + " "
         + _("Select a row (Shift + Space on the keyboard) to see what can be done.")
     )
-    rows = chosen.selection.rows
-    if rows and rows[0] < len(found):
+    if chosen is not None:
         with st.container(border=True):
-            _draw_gap(identity, found[rows[0]], gaps.wordings(identity, found[rows[0]].id, period, filters))
+            _draw_gap(identity, chosen, gaps.wordings(identity, chosen.id, period, filters))
         with st.container(border=True):
-            draw_details(found[rows[0]].latest_id)
+            draw_details(chosen.latest_id)
 
 
 def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:

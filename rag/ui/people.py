@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import pandas as pd
 import streamlit as st
 
 from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
@@ -19,10 +18,10 @@ from rag.errors import RagError
 from rag.language import N_, _
 from rag.records.audit import AuditEntry
 from rag.types import Collection, Identity, Role
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, choose_row, dialog, draw_end_button, name_labels, red
+from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, name_labels, red
 
 ROLES: Mapping[Role, str] = {
     Role.EMPLOYEE: N_("Employee"),
@@ -68,27 +67,21 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Colle
 
 
 def _draw_table(found: Sequence[ApiKey], names: Mapping[UUID, str], zone: tzinfo) -> ApiKey | None:
-    def when(moment: datetime | None, otherwise: str) -> str:
-        return date_time(moment, zone) if moment else otherwise
-
-    table = pd.DataFrame(
+    return lists.choose_row(
+        found,
         {
             _("Name"): [key.name for key in found],
             _("Key"): [f"{key.hint}…" for key in found],
             _("Status"): [_status(key) for key in found],
             _("Expires"): [date_time(key.expires_at, zone) for key in found],
-            _("Last used"): [when(key.last_used_at, _("Never")) for key in found],
+            _("Last used"): [date_time(key.last_used_at, zone) if key.last_used_at else _("Never") for key in found],
             _("May"): [", ".join(key.scopes) for key in found],
             _("Collection"): [_asked_by(key, names) for key in found],
             _("Requests a minute"): [key.requests_per_minute for key in found],
             _("Owner"): [key.owner_name or _("Operator") for key in found],
-        }
-    )
-    return choose_row(
-        table,
-        found,
+        },
         key="people_keys",
-        of=((k.id, k.works) for k in found),
+        of=lambda key: (key.id, key.works),
         alt=_("API keys with what they may do, their owner and status, when they expire and when they were last used"),
     )
 

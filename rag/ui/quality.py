@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
+from typing import Any
 from uuid import UUID
 
-import pandas as pd
 import streamlit as st
 
 from rag.errors import NotFound, RagError
@@ -21,8 +21,8 @@ from rag.records.chat_logs import ChatLogEntry
 from rag.records.forecast import priced_chat_models
 from rag.services import services
 from rag.types import Collection, DocumentFilters, DocumentStatus, Identity, Role
-from rag.ui import actions
-from rag.ui.analytics import Change, DrawDetails, draw_chosen, draw_metric, grown, moved, signed
+from rag.ui import actions, lists
+from rag.ui.analytics import Change, DrawDetails, draw_metric, grown, moved, signed
 from rag.ui.charts import outcome_names
 from rag.ui.formats import duration, money, percent
 from rag.ui.question_details import draw_beside
@@ -34,8 +34,6 @@ from rag.ui.widgets import (
     document_labels,
     name_labels,
     red,
-    table_key,
-    time_column,
     words_of,
 )
 
@@ -143,31 +141,20 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
             _("None yet. Begin with ten questions that people ask often, and the document and page that answer each.")
         )
         return
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Question"): [one.question for one in golden.values()],
-                _("Document"): [
-                    one.document or ("–" if one.is_answerable else _("in none")) for one in golden.values()
-                ],
-                _("Pages"): [", ".join(map(str, one.pages)) for one in golden.values()],
-                _("Expected words"): ["; ".join(one.evidence) for one in golden.values()],
-                _("Tags"): [", ".join(one.tags) for one in golden.values()],
-            }
-        ),
-        key=table_key("analytics_golden", golden),
-        on_select="rerun",
-        selection_mode="multi-row",
-        hide_index=True,
-        height="content" if len(golden) <= 8 else 300,
-        column_config={_("Question"): st.column_config.TextColumn(width=380)},
+    chosen = lists.choose_rows(
+        list(golden),
+        _question_columns(list(golden.values()))
+        | {
+            _("Expected words"): ["; ".join(one.evidence) for one in golden.values()],
+            _("Tags"): [", ".join(one.tags) for one in golden.values()],
+        },
+        key="analytics_golden",
+        of=str,
         alt=_("Golden questions of this collection"),
     )
-    rows = [row for row in table.selection.rows if row < len(golden)]
-    if not rows or not identity.may(Role.ADMIN):
+    if not chosen or not identity.may(Role.ADMIN):
         return
-    chosen = [list(golden)[row] for row in rows]
-    words = ngettext("Remove {count} question", "Remove {count} questions", len(rows))
+    words = ngettext("Remove {count} question", "Remove {count} questions", len(chosen))
     with st.container(horizontal=True):
         if len(chosen) == 1 and st.button(_("Change"), icon=":material/edit:", key="analytics_golden_change"):
             _change_golden(identity, collection, chosen[0], golden[chosen[0]])
@@ -184,12 +171,20 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
             )
 
         ask_to_confirm(
-            ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(rows)),
+            ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(chosen)),
             [_("Later runs leave them out. What earlier runs measured stays.")],
             does=words,
             on_confirm=remove,
             key="analytics_golden_remove",
         )
+
+
+def _question_columns(questions: Sequence[GoldenQuestion]) -> dict[str, Any]:
+    return {
+        _("Question"): lists.texts((one.question for one in questions), 380),
+        _("Document"): [one.document or ("–" if one.is_answerable else _("in none")) for one in questions],
+        _("Pages"): [", ".join(map(str, one.pages)) for one in questions],
+    }
 
 
 def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDetails) -> None:
@@ -213,29 +208,23 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
                 actions.attempt(PROBLEM, evaluations.go_on, identity, collection, run.id)
                 st.rerun()
     _draw_newest(runs)
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("When"): [run.created_at for run in runs],
-                _("With"): [_with(run) for run in runs],
-                _("Questions"): [f"{run.done} / {run.questions}" for run in runs],
-            }
-            | {_(TITLES[name]): [_written(name, run.figures.get(name)) for run in runs] for name in LISTED}
-        ),
-        key=table_key("analytics_runs", (run.id for run in runs)),
-        on_select="rerun",
-        selection_mode="multi-row",
-        hide_index=True,
-        height="content" if len(runs) <= 8 else 300,
-        column_config={_("When"): time_column(with_year=False, width=105)},
+    chosen = lists.choose_rows(
+        runs,
+        {
+            _("When"): lists.times((run.created_at for run in runs), 105, with_year=False),
+            _("With"): [_with(run) for run in runs],
+            _("Questions"): [f"{run.done} / {run.questions}" for run in runs],
+            **{_(TITLES[name]): [_written(name, run.figures.get(name)) for run in runs] for name in LISTED},
+        },
+        key="analytics_runs",
         alt=_("Runs with their figures"),
     )
     st.caption(_("Select one run to see its questions, or two to compare them."))
-    rows = sorted(row for row in table.selection.rows if row < len(runs))
-    if len(rows) == 1:
-        _draw_results(identity, runs[rows[0]], draw_details)
-    elif len(rows) == 2:
-        _draw_comparison(identity, runs[rows[1]], runs[rows[0]])
+    if len(chosen) == 1:
+        _draw_results(identity, chosen[0], draw_details)
+    elif len(chosen) == 2:
+        later, earlier = chosen
+        _draw_comparison(identity, earlier, later)
 
 
 def _draw_newest(runs: Sequence[Run]) -> None:
@@ -262,27 +251,23 @@ def _draw_newest(runs: Sequence[Run]) -> None:
 def _draw_results(identity: Identity, run: Run, draw_details: DrawDetails) -> None:
     evaluations = services().evaluations
     golden, results = evaluations.questions(identity, run.id), evaluations.results(identity, run.id)
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Question"): [golden[result.place].question for result in results],
-                _("Outcome"): [outcome_names().get(result.outcome, result.outcome) for result in results],
-            }
-            | {
-                _(TITLES[name]): [_written(name, result.figures.get(name)) for result in results]
-                for name in FIGURES
-                if any(name in result.figures for result in results)
-            }
-            | {_("Answer"): [" ".join(result.answer.split()) for result in results]}
-        ),
-        hide_index=True,
-        key=table_key(f"analytics_results_{run.id}", (result.place for result in results)),
-        on_select="rerun",
-        selection_mode="single-row",
+    shown = [name for name in FIGURES if any(name in result.figures for result in results)]
+    chosen = lists.choose_row(
+        results,
+        {
+            _("Question"): [golden[result.place].question for result in results],
+            _("Outcome"): [outcome_names().get(result.outcome, result.outcome) for result in results],
+            **{_(TITLES[name]): [_written(name, result.figures.get(name)) for result in results] for name in shown},
+            _("Answer"): [" ".join(result.answer.split()) for result in results],
+        },
+        key=f"analytics_results_{run.id}",
+        of=lambda result: result.place,
         alt=_("Questions of this run with their figures"),
     )
     st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
-    draw_chosen(table, [result.chat_log_id for result in results], draw_details)
+    if chosen is not None and chosen.chat_log_id is not None:
+        with st.container(border=True):
+            draw_details(chosen.chat_log_id)
 
 
 def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
@@ -291,21 +276,18 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
     except RagError as error:
         st.caption(plain(error.message))
         return
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("Figure"): [_(TITLES[row.figure]) for row in compared],
-                _("Earlier"): [_written(row.figure, row.first) for row in compared],
-                _("Later"): [_written(row.figure, row.second) for row in compared],
-                _("Difference"): [_difference(row.figure, row.difference) for row in compared],
-                _("95 % of it"): [
-                    f"{_difference(row.figure, row.low)} … {_difference(row.figure, row.high)}" for row in compared
-                ],
-                _("Verdict"): [_(VERDICTS[row.verdict]) for row in compared],
-                _("Questions"): [row.questions for row in compared],
-            }
-        ),
-        hide_index=True,
+    lists.draw(
+        {
+            _("Figure"): [_(TITLES[row.figure]) for row in compared],
+            _("Earlier"): [_written(row.figure, row.first) for row in compared],
+            _("Later"): [_written(row.figure, row.second) for row in compared],
+            _("Difference"): [_difference(row.figure, row.difference) for row in compared],
+            _("95 % of it"): [
+                f"{_difference(row.figure, row.low)} … {_difference(row.figure, row.high)}" for row in compared
+            ],
+            _("Verdict"): [_(VERDICTS[row.verdict]) for row in compared],
+            _("Questions"): [row.questions for row in compared],
+        },
         key=f"analytics_compared_{earlier.id}_{later.id}",
         alt=_("Two runs side by side"),
     )
@@ -326,32 +308,26 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
         told.append({questions[result.place].question: result for result in evaluations.results(identity, run.id)})
     both = [question for question in told[0] if question in told[1]]
     both.sort(key=lambda question: told[0][question].outcome == told[1][question].outcome)
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Question"): both,
-                _("Earlier"): [words.get(told[0][q].outcome, told[0][q].outcome) for q in both],
-                _("Later"): [words.get(told[1][q].outcome, told[1][q].outcome) for q in both],
-                _("Answer, earlier"): [" ".join(told[0][q].answer.split()) for q in both],
-                _("Answer, later"): [" ".join(told[1][q].answer.split()) for q in both],
-            }
-        ),
-        hide_index=True,
-        height="content" if len(both) <= 8 else 300,
-        key=table_key(f"analytics_pairs_{earlier.id}_{later.id}", both),
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={_("Question"): st.column_config.TextColumn(width=280)},
+    chosen = lists.choose_row(
+        both,
+        {
+            _("Question"): lists.texts(both, 280),
+            _("Earlier"): [words.get(told[0][q].outcome, told[0][q].outcome) for q in both],
+            _("Later"): [words.get(told[1][q].outcome, told[1][q].outcome) for q in both],
+            _("Answer, earlier"): [" ".join(told[0][q].answer.split()) for q in both],
+            _("Answer, later"): [" ".join(told[1][q].answer.split()) for q in both],
+        },
+        key=f"analytics_pairs_{earlier.id}_{later.id}",
+        of=str,
         alt=_("Answers of two runs side by side"),
     )
-    rows = table.selection.rows
-    if not rows or rows[0] >= len(both):
+    if chosen is None:
         st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
         return
-    entries = [_entry(identity, answers[both[rows[0]]]) for answers in told]
+    entries = [_entry(identity, answers[chosen]) for answers in told]
     if entries[0] is not None and entries[1] is not None:
         with st.container(border=True):
-            st.header(plain(both[rows[0]]), anchor=False)
+            st.header(plain(chosen), anchor=False)
             draw_beside(entries[0], entries[1], (_("Earlier"), _("Later")))
     else:
         st.caption(_("This question is no longer there."))
@@ -446,27 +422,17 @@ def _propose_golden(identity: Identity, collection: Collection) -> None:
     if not found:
         st.caption(_(NOTHING_PROPOSED[source or "feedback"]))
         return
-    chosen = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Question"): [one.question for one in found],
-                _("Document"): [one.document or ("–" if one.is_answerable else _("in none")) for one in found],
-                _("Pages"): [", ".join(map(str, one.pages)) for one in found],
-            }
-        ),
-        hide_index=True,
-        height="content" if len(found) <= 8 else 300,
-        key=table_key("analytics_proposed", (one.question for one in found)),
-        on_select="rerun",
-        selection_mode="multi-row",
-        column_config={_("Question"): st.column_config.TextColumn(width=380)},
+    chosen = lists.choose_rows(
+        found,
+        _question_columns(found),
+        key="analytics_proposed",
+        of=lambda one: one.question,
         alt=_("Proposed golden questions"),
     )
-    rows = [row for row in chosen.selection.rows if row < len(found)]
-    words = ngettext("Add {count} question", "Add {count} questions", len(rows))
-    if st.button(words, type="primary", disabled=not rows, key="analytics_propose_add"):
+    words = ngettext("Add {count} question", "Add {count} questions", len(chosen))
+    if st.button(words, type="primary", disabled=not chosen, key="analytics_propose_add"):
         try:
-            evaluations.add_golden(identity, collection, [found[row] for row in rows])
+            evaluations.add_golden(identity, collection, chosen)
         except RagError as error:
             actions.draw_error(error)
         else:

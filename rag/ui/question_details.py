@@ -19,7 +19,7 @@ from rag.profiles import PROFILES, profile_by_name, profile_of
 from rag.records.chat_logs import ChatLogEntry
 from rag.services import services
 from rag.types import Identity
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.charts import OPERATION_NAMES, STAGE_NAMES, draw_chart, outcome_names, stage_parts, waterfall_figure
 from rag.ui.formats import count, date_time, duration, language_name, money, pages, thousands
 from rag.ui.text import answer_markdown, plain
@@ -44,8 +44,6 @@ SOURCE_STATES: Mapping[str, tuple[str, str]] = {
     "not named": (N_("Not named"), "gray"),
 }
 ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_("Answer before")}
-#: Columns for passages without reranking.
-NOT_RERANKED = (N_("Before"), N_("Document"), N_("Page"), N_("Section"), N_("Similarity"), N_("Passage"))
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
@@ -149,39 +147,28 @@ def _draw_passages(entry: ChatLogEntry) -> None:
     else:
         facts.append(_("not reranked"))
     st.caption(" · ".join(facts))
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("Before"): [p.original_rank or p.position for p in entry.passages],
-                _("After"): pd.array([p.new_rank for p in entry.passages], dtype="Int64"),
-                _("Document"): [p.title or _("Deleted document") for p in entry.passages],
-                _("Page"): [pages(p.first_page or 0, p.last_page or 0) for p in entry.passages],
-                _("Section"): [p.section for p in entry.passages],
-                _("Similarity"): [p.similarity for p in entry.passages],
-                _("Rerank score"): [p.rerank_score for p in entry.passages],
-                _("Passage"): [" ".join(p.preview.split()) for p in entry.passages],
-            }
-        ),
-        key=f"analytics_passages_{entry.question.id}",
-        hide_index=True,
-        column_order=None if reranking.get("enabled") else list(map(_, NOT_RERANKED)),
-        placeholder="–",
-        column_config={
-            _("Before"): st.column_config.NumberColumn(
-                _("Before") if reranking.get("enabled") else _("Place"),
-                width=60,
-                help=_("Place as found, before any reranking."),
-            ),
-            _("After"): st.column_config.NumberColumn(
-                width=55, help=_("Place after reranking; – when it was left out.")
-            ),
-            _("Document"): st.column_config.TextColumn(width=170),
-            _("Page"): st.column_config.TextColumn(width=75),
-            _("Section"): st.column_config.TextColumn(width=130),
-            _("Similarity"): st.column_config.ProgressColumn(min_value=0, max_value=1, format="localized", width=120),
-            _("Rerank score"): st.column_config.NumberColumn(format="localized", width=100),
-            _("Passage"): st.column_config.TextColumn(width="large"),
+    passages = entry.passages
+    place = _("Before") if reranking.get("enabled") else _("Place")
+    before = lists.numbers(
+        (p.original_rank or p.position for p in passages), 60, help_text=_("Place as found, before any reranking.")
+    )
+    after = lists.numbers(
+        (p.new_rank for p in passages), 55, help_text=_("Place after reranking; – when it was left out.")
+    )
+    scores = lists.numbers((p.rerank_score for p in passages), 100, style="localized")
+    similarity = st.column_config.ProgressColumn(min_value=0, max_value=1, format="localized", width=120)
+    lists.draw(
+        {
+            place: before,
+            **({_("After"): after} if reranking.get("enabled") else {}),
+            _("Document"): lists.texts((p.title or _("Deleted document") for p in passages), 170),
+            _("Page"): lists.texts((pages(p.first_page or 0, p.last_page or 0) for p in passages), 75),
+            _("Section"): lists.texts((p.section for p in passages), 130),
+            _("Similarity"): lists.Column([p.similarity for p in passages], similarity),
+            **({_("Rerank score"): scores} if reranking.get("enabled") else {}),
+            _("Passage"): lists.texts((" ".join(p.preview.split()) for p in passages), "large"),
         },
+        key=f"analytics_passages_{entry.question.id}",
         alt=_("Passages found, with their places before and after reranking"),
     )
 
@@ -233,23 +220,19 @@ def _draw_charges(entry: ChatLogEntry) -> None:
     if not entry.charges:
         st.caption(_("No paid call was made."))
         return
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _("For"): [_(OPERATION_NAMES.get(c.operation, c.operation)) for c in entry.charges],
-                _("Model"): [f"{c.provider}/{c.model}" for c in entry.charges],
-                _("Tokens in"): [c.input_tokens for c in entry.charges],
-                _("of them cached"): [c.cached_input_tokens for c in entry.charges],
-                _("Tokens out"): [c.output_tokens for c in entry.charges],
-                _("Search units"): [c.search_units for c in entry.charges],
-                _("Cost"): [
-                    _exact_money(c.cost) + (_(" (estimated)") if c.is_estimated else "") for c in entry.charges
-                ],
-            }
-        ),
+    lists.draw(
+        {
+            _("For"): [_(OPERATION_NAMES.get(c.operation, c.operation)) for c in entry.charges],
+            _("Model"): [f"{c.provider}/{c.model}" for c in entry.charges],
+            _("Tokens in"): [c.input_tokens for c in entry.charges],
+            _("of them cached"): [c.cached_input_tokens for c in entry.charges],
+            _("Tokens out"): [c.output_tokens for c in entry.charges],
+            _("Search units"): [c.search_units for c in entry.charges],
+            _("Cost"): lists.amounts(
+                _exact_money(c.cost) + (_(" (estimated)") if c.is_estimated else "") for c in entry.charges
+            ),
+        },
         key=f"analytics_charges_{entry.question.id}",
-        hide_index=True,
-        column_config={_("Cost"): st.column_config.TextColumn(alignment="right")},
         alt=_("Paid calls of this question"),
     )
 
@@ -306,24 +289,17 @@ def draw_beside(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, st
             st.caption(plain(" · ".join(facts)))
             with st.container(border=True):
                 st.markdown(answer_markdown(question.answer) or "–")
-    places = {p.chunk_id: p for p in before.passages}
-    st.dataframe(
-        pd.DataFrame(
-            {
-                titles[1]: [p.new_rank or p.position for p in after.passages],
-                titles[0]: pd.array(
-                    [places[p.chunk_id].new_rank or places[p.chunk_id].position if p.chunk_id in places else None
-                     for p in after.passages],
-                    dtype="Int64",
-                ),
-                _("Document"): [p.title or "–" for p in after.passages],
-                _("Page"): [p.first_page for p in after.passages],
-                _("Similarity"): [p.similarity for p in after.passages],
-                _("Passage"): [" ".join(p.preview.split()) for p in after.passages],
-            }
-        ).sort_values(titles[1]),
-        hide_index=True,
+    places = {p.chunk_id: p.new_rank or p.position for p in before.passages}
+    found = sorted(after.passages, key=lambda p: p.new_rank or p.position)
+    lists.draw(
+        {
+            titles[1]: [p.new_rank or p.position for p in found],
+            titles[0]: lists.numbers(places.get(p.chunk_id) for p in found),
+            _("Document"): [p.title or "–" for p in found],
+            _("Page"): [p.first_page for p in found],
+            _("Similarity"): [p.similarity for p in found],
+            _("Passage"): [" ".join(p.preview.split()) for p in found],
+        },
         key=f"analytics_again_passages_{after.question.id}",
-        placeholder="–",
         alt=_("Passages now, with their places before"),
-    )  # fmt: skip
+    )

@@ -14,10 +14,11 @@ import streamlit as st
 from rag.language import N_, _, ngettext, number, translated
 from rag.records.analytics import LATEST, Analytics, Filters, LoggedSearch, PartsBy, Period
 from rag.types import Who
+from rag.ui import lists
 from rag.ui.charts import OPERATION_NAMES, draw_chart, score_figure
 from rag.ui.formats import language_name, pages, percent
 from rag.ui.text import plain
-from rag.ui.widgets import table_key, time_column, words_of
+from rag.ui.widgets import words_of
 
 SCORES = {"similarity": N_("Similarity"), "score": N_("Rerank score")}
 SEARCHES_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
@@ -85,7 +86,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
         st.caption(plain(words))
     else:
         st.caption(_("Nothing was reranked in this period."))
-    rows = []
+    groups = []
     for words, chosen in (
         (_("Translated for the search"), [search for search in searches if search.is_translated]),
         (_("Searched as asked"), [search for search in searches if not search.is_translated]),
@@ -93,14 +94,17 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
         (_("Not reranked"), [search for search in searches if not search.is_reranked]),
     ):
         if chosen:
-            group = search_group(words, chosen)
-            rows.append((words, group.questions, percent(group.answered), group.similarity))
-    st.dataframe(
-        pd.DataFrame(rows, columns=[_("Questions that were"), _("Questions"), _("Answered"), _("Best similarity")]),
-        hide_index=True, height="content", key="analytics_search_changes",
-        column_config={_("Answered"): st.column_config.TextColumn(alignment="right")},
+            groups.append((words, search_group(words, chosen)))
+    lists.draw(
+        {
+            _("Questions that were"): [words for words, _group in groups],
+            _("Questions"): [group.questions for _words, group in groups],
+            _("Answered"): lists.amounts(percent(group.answered) for _words, group in groups),
+            _("Best similarity"): [group.similarity for _words, group in groups],
+        },
+        key="analytics_search_changes",
         alt=_("Questions with and without translation and reranking"),
-    )  # fmt: skip
+    )
 
 
 def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
@@ -115,32 +119,18 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
             ),
         )  # fmt: skip
     groups = search_groups(searches, by)
-    st.dataframe(
-        pd.DataFrame(
-            {
-                _(SEARCHES_BY[by]): [part_name(by, group.name) for group in groups],
-                _("Questions"): [group.questions for group in groups],
-                _("Answered"): [percent(group.answered) for group in groups],
-                _("Best similarity"): [group.similarity for group in groups],
-                _("Translated"): [group.translated for group in groups],
-                _("Reranked"): [group.reranked for group in groups],
-            }
-        ),
-        hide_index=True,
-        height="content",
-        key=f"analytics_search_parts_{by}",
-        column_config={
-            _("Questions"): st.column_config.ProgressColumn(
-                min_value=0,
-                max_value=max((group.questions for group in groups), default=1),
-                format="localized",
-                width=140,
+    lists.draw(
+        {
+            _(SEARCHES_BY[by]): [part_name(by, group.name) for group in groups],
+            _("Questions"): lists.bars((group.questions for group in groups), 140),
+            _("Answered"): lists.amounts(percent(group.answered) for group in groups),
+            _("Best similarity"): lists.numbers(
+                (group.similarity for group in groups), style="localized", help_text=_("The median over the questions.")
             ),
-            _("Answered"): st.column_config.TextColumn(alignment="right"),
-            _("Best similarity"): st.column_config.NumberColumn(
-                format="localized", help=_("The median over the questions.")
-            ),
+            _("Translated"): [group.translated for group in groups],
+            _("Reranked"): [group.reranked for group in groups],
         },
+        key=f"analytics_search_parts_{by}",
         alt=_("What the search brought by {kind}", kind=_(SEARCHES_BY[by]).lower()),
     )
 
@@ -153,38 +143,24 @@ def _draw_passages(
     if not found:
         st.caption(_("Passages are counted here from the first answers on whose sources were kept."))
         return
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Document"): [use.title for use in found],
-                _("Page"): [pages(use.first_page, use.last_page) for use in found],
-                _("Answers"): [use.questions for use in found],
-                _("Does not hold"): [use.not_held for use in found],
-                _("Passage"): [" ".join(use.text.split()) for use in found],
-            }
-        ),
-        hide_index=True,
-        height="content" if len(found) <= 10 else 390,
-        key=table_key("analytics_top_passages", ((use.document_id, use.text) for use in found)),
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
-            _("Document"): st.column_config.TextColumn(width=190),
-            _("Page"): st.column_config.TextColumn(width=75),
-            _("Answers"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(use.questions for use in found), format="localized", width=110
+    chosen = lists.choose_row(
+        found,
+        {
+            _("Document"): lists.texts((use.title for use in found), 190),
+            _("Page"): lists.texts((pages(use.first_page, use.last_page) for use in found), 75),
+            _("Answers"): lists.bars((use.questions for use in found), 110),
+            _("Does not hold"): lists.numbers(
+                (use.not_held for use in found), 110, help_text=_("Answers that name it for something it does not say.")
             ),
-            _("Does not hold"): st.column_config.NumberColumn(
-                width=110, help=_("Answers that name it for something it does not say.")
-            ),
-            _("Passage"): st.column_config.TextColumn(width="large"),
+            _("Passage"): lists.texts((" ".join(use.text.split()) for use in found), "large"),
         },
+        key="analytics_top_passages",
+        of=lambda use: (use.document_id, use.text),
         alt=_("Passages by the number of answers that name them"),
     )
     st.caption(_("Select a row to open the document."))
-    rows = table.selection.rows
-    if rows and rows[0] < len(found):
-        open_document(found[rows[0]].document_id)
+    if chosen is not None:
+        open_document(chosen.document_id)
 
 
 def draw_errors(
@@ -212,16 +188,12 @@ def draw_errors(
         st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
     if repeated:
         st.caption(_("Calls that were cut off or repeated, charged by estimate:"))
-        st.dataframe(
-            pd.DataFrame(
-                {
-                    _("Model"): [f"{row.provider}/{row.model}" for row in repeated],
-                    _("For"): [_(OPERATION_NAMES.get(row.operation, row.operation)) for row in repeated],
-                    _("Calls"): [row.calls for row in repeated],
-                }
-            ),
-            hide_index=True,
-            height="content" if len(repeated) <= 6 else 250,
+        lists.draw(
+            {
+                _("Model"): [f"{row.provider}/{row.model}" for row in repeated],
+                _("For"): [_(OPERATION_NAMES.get(row.operation, row.operation)) for row in repeated],
+                _("Calls"): [row.calls for row in repeated],
+            },
             key="analytics_repeated",
             alt=_("Calls that were cut off or repeated"),
         )
@@ -235,30 +207,20 @@ def _draw_sentences(
     draw_details: Callable[[UUID], None],
 ) -> None:
     """Draw sentences with their count and last date, and the selected sentence's latest question."""
-    table = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Notice"): [sentence for sentence, _times, _last, _latest in rows],
-                _("Times"): [times for _sentence, times, _last, _latest in rows],
-                _("Last"): [last for _sentence, _times, last, _latest in rows],
-            }
-        ),
-        hide_index=True,
-        height="content" if len(rows) <= 6 else 250,
-        # A selection is a row number; after the rows change, it would open a different question.
-        key=table_key(key, (latest for _sentence, _times, _last, latest in rows)),
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
-            _("Notice"): st.column_config.TextColumn(width="large"),
-            _("Last"): time_column(with_year=False, width=110),
+    chosen = lists.choose_row(
+        rows,
+        {
+            _("Notice"): lists.texts((sentence for sentence, _times, _last, _latest in rows), "large"),
+            _("Times"): [times for _sentence, times, _last, _latest in rows],
+            _("Last"): lists.times((last for _sentence, _times, last, _latest in rows), 110, with_year=False),
         },
+        key=key,
+        of=lambda row: row[3],
         alt=alt,
     )
-    chosen = table.selection.rows
-    if chosen and chosen[0] < len(rows):
+    if chosen is not None:
         with st.container(border=True):
-            draw_details(rows[chosen[0]][3])
+            draw_details(chosen[3])
 
 
 class RerankingEffect(NamedTuple):

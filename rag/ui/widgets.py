@@ -1,4 +1,4 @@
-"""Widgets shared by several pages: labels, choosing a collection, questions to click, list pages.
+"""Widgets shared by several pages: labels, choosing a collection, questions to click.
 
 Streamlit sends back a choice's label, not the choice: with two equal labels the first option is chosen, whichever was
 clicked. Labels for things named by people are therefore made distinct here. A widget's value is read with the previous
@@ -7,10 +7,10 @@ run's labels, so a label may change while its option is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from html import escape
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec
 from uuid import UUID
 
 import streamlit as st
@@ -18,19 +18,12 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.state.session_state_proxy import get_session_state
 
 from rag.answering.labels import Labels, Option, distinct_labels
-from rag.language import _, meant_by, table_date
+from rag.language import _, meant_by
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain
 
 P = ParamSpec("P")
-Row = TypeVar("Row")
-
-
-def time_column(*, with_year: bool = True, with_time: bool = True, width: int | None = None) -> Any:
-    """Return a table column for times, in the reader's language and time zone."""
-    written = table_date(with_year=with_year, with_time=with_time)
-    return st.column_config.DatetimeColumn(format=written, timezone=st.context.timezone, width=width)
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
@@ -219,54 +212,6 @@ def copy_button(text: str, label: str, done: str) -> str:
 def red(label: str) -> str:
     """Return the label for a destructive button."""
     return f":red[{label}]"
-
-
-def table_key(name: str, of: Iterable[Hashable]) -> str:
-    """Return a table key for these rows: new whenever they change, and never reused.
-
-    A browser sends row numbers and remembers the selection by key. With different rows, or with the same rows again
-    later, the numbers would mean different items.
-    """
-    state, rows = st.session_state, hash(tuple(of))
-    turn, before = state.get(f"{name}_turn", (0, None))
-    if before != rows:
-        turn += 1
-        state[f"{name}_turn"] = (turn, rows)
-    return f"{name}_{turn}"
-
-
-def draw_table_again(name: str) -> None:
-    """Redraw a table without a selection although its rows are unchanged."""
-    turn, _rows = st.session_state.get(f"{name}_turn", (0, None))
-    st.session_state[f"{name}_turn"] = (turn, None)
-
-
-def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashable], alt: str) -> Row | None:
-    """Draw rows as a table, and return the selected row. A changed `of` clears the selection."""
-    picked = st.dataframe(
-        table,
-        hide_index=True,
-        width="stretch",
-        on_select="rerun",
-        selection_mode="single-row",
-        key=table_key(key, of),
-        alt=alt,
-    )
-    chosen = picked.selection.rows
-    return rows[chosen[0]] if chosen and chosen[0] < len(rows) else None
-
-
-def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
-    """Return a list's current page, never past the end, and the key for its `st.pagination`.
-
-    Each search has a separate key and begins at the first page.
-    """
-    state = st.session_state
-    turn, before = state.get(f"{key}_turn", (0, looked_for))
-    if before != looked_for:
-        turn += 1
-    state[f"{key}_turn"] = (turn, looked_for)
-    return min(int(state.get(f"{key}_{turn}", 1)), pages), f"{key}_{turn}"
 
 
 def draw_question_buttons(questions: Sequence[str], *, key: str, on_ask: Callable[[str], None]) -> None:

@@ -29,7 +29,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider"}
 #: Words in a list beside the call.
 WORDS = re.compile(r"N_\('([^']+)'\)")
-TABLES = {"dataframe", "data_editor"}
+TABLES = {"dataframe", "data_editor", "draw"}
 #: Makers of labels that are never equal.
 HELPERS = {"name_labels", "document_labels", "distinct_labels", "status_labels", "as_text"}
 #: Pickers whose options are their own labels, and why no two are equal.
@@ -131,8 +131,10 @@ def calls(names: set[str]) -> Iterator[Call]:
     ):
         tree = ast.parse(path.read_text("utf-8"))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
-                yield Call(path, tree, node, node.func.attr)
+            function = node.func if isinstance(node, ast.Call) else None
+            name = getattr(function, "attr", getattr(function, "id", ""))
+            if isinstance(node, ast.Call) and name in names:
+                yield Call(path, tree, node, name)
 
 
 def assigned_from(call: Call, name: str) -> set[str]:
@@ -229,7 +231,7 @@ def test_rows_that_change_and_come_back_are_a_table_of_their_own() -> None:
     def page() -> None:
         import streamlit as st
 
-        from rag.ui.widgets import table_key
+        from rag.ui.lists import table_key
 
         st.text(table_key("table", st.session_state["rows"]))
 

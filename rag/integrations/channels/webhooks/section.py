@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from rag.errors import RagError
@@ -14,10 +13,10 @@ from rag.integrations.channels.webhooks.webhooks import TEST, Delivery, Webhook,
 from rag.language import N_, _
 from rag.records.events import EVENTS
 from rag.types import Identity
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.formats import ago, date_time, time_zone
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, choose_row, dialog, draw_end_button, red, words_of
+from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, red, words_of
 
 ABOUT = N_(
     "A webhook informs another program at once when something happens here: it sends a signed message to an address. "
@@ -56,7 +55,8 @@ def draw_webhooks(webhooks: Webhooks, identity: Identity) -> None:
 
 
 def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
-    table = pd.DataFrame(
+    return lists.choose_row(
+        found,
         {
             _("Name"): [webhook.name for webhook in found],
             _("Address"): [webhook.address for webhook in found],
@@ -68,13 +68,8 @@ def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
             _("Delivered in 7 days"): [webhook.delivered for webhook in found],
             _("Failed in 7 days"): [webhook.failed for webhook in found],
             _("Last delivered"): [ago(w.last_delivered_at) if w.last_delivered_at else "" for w in found],
-        }
-    )
-    return choose_row(
-        table,
-        found,
+        },
         key="programs_webhooks",
-        of=(w.id for w in found),
         alt=_("Webhooks with their address, their events, and how many messages were delivered"),
     )
 
@@ -120,7 +115,8 @@ def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone
 
 def _draw_deliveries(told: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
     names = {**EVENTS, TEST: N_("A test")}
-    table = pd.DataFrame(
+    return lists.choose_row(
+        told,
         {
             _("When"): [date_time(delivery.created_at, zone) for delivery in told],
             _("Event"): [_(names.get(delivery.kind, delivery.kind)) for delivery in told],
@@ -128,13 +124,9 @@ def _draw_deliveries(told: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
             _("Attempts"): [delivery.attempts for delivery in told],
             _("Answer"): [delivery.answer for delivery in told],
             _("Next attempt"): [date_time(d.next_at, zone) if d.next_at else "" for d in told],
-        }
-    )
-    return choose_row(
-        table,
-        told,
+        },
         key="programs_deliveries",
-        of=((d.id, d.status) for d in told),
+        of=lambda delivery: (delivery.id, delivery.status),
         alt=_("Messages to this webhook, with the answers"),
     )
 

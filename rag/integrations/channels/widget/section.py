@@ -8,17 +8,16 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import pandas as pd
 import streamlit as st
 
 from rag.errors import RagError
 from rag.integrations.channels.widget.widgets import Widget, Widgets
 from rag.language import N_, _, ngettext
 from rag.types import Collection, Identity
-from rag.ui import actions
+from rag.ui import actions, lists
 from rag.ui.formats import money
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, choose_row, dialog, name_labels, red
+from rag.ui.widgets import ask_to_confirm, dialog, name_labels, red
 
 ABOUT = N_(
     "A widget answers questions from one collection on pages of other sites, or on a public page, without anybody "
@@ -52,7 +51,8 @@ def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Col
 
 
 def _draw_table(found: Sequence[Widget]) -> Widget | None:
-    table = pd.DataFrame(
+    return lists.choose_row(
+        found,
         {
             _("Name"): [widget.name for widget in found],
             _("Collection"): [widget.collection_name for widget in found],
@@ -61,13 +61,8 @@ def _draw_table(found: Sequence[Widget]) -> Widget | None:
             _("Public page"): [_("Yes") if widget.has_page else _("No") for widget in found],
             _("Questions today"): [widget.asked_today for widget in found],
             _("Spent this month"): [money(widget.spent) for widget in found],
-        }
-    )
-    return choose_row(
-        table,
-        found,
+        },
         key="programs_widgets",
-        of=(w.id for w in found),
         alt=_("Widgets with their collection, their sites, and what they were asked and cost"),
     )
 

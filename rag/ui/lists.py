@@ -1,0 +1,154 @@
+"""Tables of items: columns with their widths, and the selected rows.
+
+A page names the rows and, by title, the columns:
+
+    gap = lists.choose_row(gaps, {_("Question"): lists.texts((gap.question for gap in gaps), 215)}, key="gaps", alt="…")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import pandas as pd
+import streamlit as st
+
+from rag.language import table_date
+
+Row = TypeVar("Row")
+#: Pixels, or a size of Streamlit's; `None` fits the content.
+Width = int | Literal["small", "medium", "large"] | None
+by_id: Callable[[Any], Hashable] = attrgetter("id")
+
+
+class Column(NamedTuple):
+    """A column's values, one per row, and their look: a value of `st.column_config`."""
+
+    values: Any
+    look: Any
+
+
+#: Columns by title. Plain values get the look that fits their type.
+Columns = Mapping[str, Any]
+
+
+def texts(values: Iterable[str | None], width: Width = None) -> Column:
+    return Column(values, st.column_config.TextColumn(width=width))
+
+
+def amounts(values: Iterable[str], width: Width = None, *, help_text: str | None = None) -> Column:
+    """Align formatted figures on the right."""
+    return Column(values, st.column_config.TextColumn(alignment="right", width=width, help=help_text))
+
+
+def numbers(
+    values: Iterable[float | None], width: Width = None, *, style: Any = None, help_text: str | None = None
+) -> Column:
+    """Draw numbers; `style` is a format of Streamlit's, such as "localized"."""
+    return Column(values, st.column_config.NumberColumn(width=width, format=style, help=help_text))
+
+
+def bars(values: Iterable[float | None], width: Width = None) -> Column:
+    """Draw numbers beside bars. The largest number fills its bar."""
+    values = list(values)
+    most = max((value for value in values if value is not None), default=0) or 1
+    return Column(values, st.column_config.ProgressColumn(min_value=0, max_value=most, format="localized", width=width))
+
+
+def times(values: Iterable[Any], width: Width = None, *, with_year: bool = True, with_time: bool = True) -> Column:
+    """Draw times in the reader's language and time zone."""
+    written = table_date(with_year=with_year, with_time=with_time)
+    zone = st.context.timezone
+    return Column(values, st.column_config.DatetimeColumn(format=written, timezone=zone, width=width))
+
+
+def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], width: Width = None) -> Column:
+    """Draw lists of words as badges; `colors` are pairs (word, colour)."""
+    options, color = zip(*colors, strict=True)
+    return Column(values, st.column_config.MultiselectColumn(options=list(options), color=list(color), width=width))
+
+
+def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) -> Any:
+    """Draw a table and return Streamlit's value for it. `options` are those of `st.dataframe`."""
+    given = {title: column.values if isinstance(column, Column) else column for title, column in columns.items()}
+    looks = {title: column.look for title, column in columns.items() if isinstance(column, Column)}
+    frame = pd.DataFrame({title: list(v) if isinstance(v, Iterator) else v for title, v in given.items()})
+    return st.dataframe(frame, hide_index=True, placeholder="–", key=key, column_config=looks, alt=alt, **options)
+
+
+def choose_row(
+    rows: Sequence[Row], columns: Columns, *, key: str, alt: str, of: Callable[[Row], Hashable] = by_id
+) -> Row | None:
+    """Draw rows as a table, and return the selected row.
+
+    `of` identifies a row by what the table shows. The selection is cleared when rows or their identities change.
+    """
+    key = table_key(key, map(of, rows))
+    chosen = draw(columns, alt=alt, key=key, on_select="rerun", selection_mode="single-row")
+    return next(iter(_selected(chosen, rows)), None)
+
+
+def choose_rows(
+    rows: Sequence[Row], columns: Columns, *, key: str, alt: str, of: Callable[[Row], Hashable] = by_id
+) -> list[Row]:
+    """Draw rows as a table, and return the ticked rows in their order; see `choose_row`."""
+    key = table_key(key, map(of, rows))
+    chosen = draw(columns, alt=alt, key=key, on_select="rerun", selection_mode="multi-row")
+    return _selected(chosen, rows)
+
+
+def act_on_row(
+    rows: Sequence[Row],
+    columns: Columns,
+    on_choose: Callable[[Row], object],
+    *,
+    key: str,
+    alt: str,
+    of: Callable[[Row], Hashable] = by_id,
+) -> None:
+    """Draw rows as a table. `on_choose` gets the selected row before the page is drawn again; see `choose_row`."""
+    key = table_key(key, map(of, rows))
+
+    def pass_on() -> None:
+        for row in _selected(st.session_state[key], rows):
+            on_choose(row)
+
+    draw(columns, alt=alt, key=key, on_select=pass_on, selection_mode="single-row")
+
+
+def _selected(table: Any, rows: Sequence[Row]) -> list[Row]:
+    return [rows[place] for place in sorted(table.selection.rows) if place < len(rows)]
+
+
+def table_key(name: str, of: Iterable[Hashable]) -> str:
+    """Return a table key for these rows: new whenever they change, and never reused.
+
+    A browser sends row numbers and remembers the selection by key. With different rows, or with the same rows again
+    later, the numbers would mean different items.
+    """
+    state, rows = st.session_state, hash(tuple(of))
+    turn, before = state.get(f"{name}_turn", (0, None))
+    if before != rows:
+        turn += 1
+        state[f"{name}_turn"] = (turn, rows)
+    return f"{name}_{turn}"
+
+
+def draw_table_again(name: str) -> None:
+    """Redraw a table without a selection although its rows are unchanged."""
+    turn, _rows = st.session_state.get(f"{name}_turn", (0, None))
+    st.session_state[f"{name}_turn"] = (turn, None)
+
+
+def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
+    """Return a list's current page, never past the end, and the key for its `st.pagination`.
+
+    Each search has a separate key and begins at the first page.
+    """
+    state = st.session_state
+    turn, before = state.get(f"{key}_turn", (0, looked_for))
+    if before != looked_for:
+        turn += 1
+    state[f"{key}_turn"] = (turn, looked_for)
+    return min(int(state.get(f"{key}_{turn}", 1)), pages), f"{key}_{turn}"
