@@ -323,7 +323,7 @@ def draw_table(
 ) -> None:
     """Draw the documents as a table. Only the visible rows are read.
 
-    A script in `index_html` turns a click on a row into a click on its title, which calls `on_open` with the document's
+    The script `document_rows` turns clicks on a row into clicks on its title, which call `on_open` with the document's
     id. The title is a button: if cells opened documents, every arrow key would. `on_select` is called with the ids of
     the ticked rows. The table's key changes with its rows, so a click never refers to a different table's rows.
     """

@@ -1,6 +1,6 @@
 """Stream an answer's text, while it is written, to the pages showing it.
 
-The page draws a placeholder (`place_of`). The frame's script (`frame.FOLLOW_ANSWERS`) finds it and follows `ROUTE` with
+The page draws a placeholder (`place_of`). The script `follow_answers` finds it and follows `ROUTE` with
 the session's cookie. Each event has the blocks finished since the previous event, and the growing block, as inert HTML.
 The HTML is written once for all followers. An answer continues without followers.
 """

@@ -1,0 +1,28 @@
+"""The pages' scripts and styles: `NAME.js` and `NAME.css` in this folder, each as an HTML element."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def _read(file_name: str) -> str:
+    return (FOLDER / file_name).read_text("utf-8")
+
+
+def script(name: str, **values: object) -> str:
+    """Return a script; a name in `values` stands for its value, written as JSON."""
+    text = _read(f"{name}.js")
+    for word, value in values.items():
+        written = json.dumps(value).replace("<", "\\u003c")
+        text = re.sub(rf"\b{word}\b", written.replace("\\", r"\\"), text)
+    return f"<script>\n{text}</script>\n"
+
+
+def style(name: str) -> str:
+    return f"<style>\n{_read(f'{name}.css')}</style>\n"
