@@ -291,10 +291,7 @@ def draw_around() -> None:
             identity,
             cited.document_id,
             page=cited_page,
-            chunk_id=cited.chunk_id,
-            section=cited.section,
-            passage=cited.passage,
-            terms=cited.matched_terms,
+            cited=cited,
             on_close=close_source,
         )
     with before:

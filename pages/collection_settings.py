@@ -203,19 +203,14 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         by = count(contents.people, "person", "people")
         conversations = count(contents.conversations, "conversation")
         held.append(_("{conversations} of {by}, with their answers", conversations=conversations, by=by))
-    sentences = [
-        f"**{plain(collection.name)}**",
-        _(
-            "It goes to the bin for {BIN_DAYS} days with all that it holds, and nobody finds any of it:",
-            BIN_DAYS=BIN_DAYS,
-        )
-        + "\n"
-        + "".join(f"\n- {item}" for item in held),
-        _("You can have it back as it was. What was asked and what it cost stays in the analytics."),
-    ]
+    lost = _(
+        "It goes to the bin for {BIN_DAYS} days with all that it holds, and nobody finds any of it:", BIN_DAYS=BIN_DAYS
+    )
     ask_to_confirm(
         _("Delete this collection?"),
-        sentences,
+        f"**{plain(collection.name)}**",
+        f"{lost}\n" + "".join(f"\n- {item}" for item in held),
+        _("You can have it back as it was. What was asked and what it cost stays in the analytics."),
         does=_("Delete it with {documents}", documents=count(contents.documents, unit_of(collection))),
         on_confirm=lambda: put_in_bin(collection),
         key="collections_delete_sure",

@@ -54,6 +54,7 @@ from rag.ui.document_library import (
     MOST_ROWS,
     VIEWS,
     BulkActions,
+    LibraryContents,
     Looking,
     draw_bin,
     draw_bulk,
@@ -76,6 +77,7 @@ from rag.ui.document_upload import (
     EstimateActions,
     Locked,
     Refused,
+    UploadActions,
     UploadChoice,
     WaitingFile,
     draw_estimates,
@@ -565,15 +567,11 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         draw_empty_library()
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
-    shelves = library.particulars.shelves(identity)
+    particulars = library.particulars
+    shelves, views = particulars.shelves(identity), particulars.views(identity)
     looking = draw_toolbar(
-        figures,
-        names,
-        shelves,
-        library.particulars.views(identity),
-        owners(),
+        LibraryContents(figures, names, shelves, views, owners(), binned),
         me=identity.account_id,
-        binned=binned,
         on_save=with_page(save_view),
         on_drop=with_page(drop_view),
     )
@@ -945,11 +943,9 @@ with st.container(key="documents_above"):
     draw_upload(
         collections,
         limits,
+        UploadActions(set_limit, take, refuse),
         default=default,
         spending_limit=library.spending_limit(identity),
-        on_limit=set_limit,
-        on_take=take,
-        on_refuse=refuse,
     )
     draw_notes()
     actions.draw_undo("documents", problem="documents_notice")

@@ -194,7 +194,7 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
             ):
                 ask_to_confirm(
                     _("Delete this opinion?"),
-                    [_("You can undo it right afterwards. What it cost stays in the costs.")],
+                    _("You can undo it right afterwards. What it cost stays in the costs."),
                     does=_("Delete this opinion"),
                     on_confirm=lambda: delete(opinion),
                     key="opinions_delete",

@@ -202,13 +202,11 @@ def show_link(person: Account, path: str) -> None:
 def ask_to_disable(person: Account) -> None:
     ask_to_confirm(
         _("Disable this account?"),
-        [
-            f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
-            _(
-                "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
-                "can enable the account again."
-            ),
-        ],
+        f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
+        _(
+            "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
+            "can enable the account again."
+        ),
         does=_("Disable"),
         on_confirm=lambda: actions.remove(
             "people",
@@ -225,14 +223,12 @@ def ask_to_disable(person: Account) -> None:
 def ask_to_remove_factor(person: Account) -> None:
     ask_to_confirm(
         _("Remove the second factor?"),
-        [
-            f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
-            _("Their app and their recovery codes stop working, for good. Their password alone lets them in then."),
-            _(
-                "This cannot be undone, and should not be: ask them to set up a new second factor the next time they "
-                "sign in."
-            ),
-        ],
+        f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
+        _("Their app and their recovery codes stop working, for good. Their password alone lets them in then."),
+        _(
+            "This cannot be undone, and should not be: ask them to set up a new second factor the next time they "
+            "sign in."
+        ),
         does=_("Remove second factor"),
         on_confirm=lambda: attempt(_("Second factor removed."), accounts.second_factors.remove, identity, person.id),
         key="people_factor_remove",

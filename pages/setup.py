@@ -187,7 +187,7 @@ def draw_company(name: str) -> None:
         if mark and st.button(red(_("Remove the mark")), key="setup_mark_remove", type="tertiary"):
             ask_to_confirm(
                 _("Remove the mark?"),
-                [_("The sidebar and the page to sign in show the name alone. You can upload the picture again.")],
+                _("The sidebar and the page to sign in show the name alone. You can upload the picture again."),
                 does=_("Remove the mark"),
                 on_confirm=lambda: remove_mark(mark),
                 key="setup_mark_remove",
@@ -270,7 +270,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
         if is_asked and not actions.is_needed(identity):
             ask_to_confirm(
                 _("Remove the key of {name}?", name=provider_name(name)),
-                [_("Nothing asks this provider any more.")],
+                _("Nothing asks this provider any more."),
                 does=_("Remove the key"),
                 on_confirm=lambda: remove_key(name),
                 key=f"setup_key_sure_{name}",

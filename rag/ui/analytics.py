@@ -108,6 +108,15 @@ class Change(NamedTuple):
 
     shown: str | int | None
     is_notable: bool = False
+    #: "normal" if growth is good, "inverse" if it is bad, "off" if neither.
+    color: DeltaColor = "off"
+
+
+class Trend(NamedTuple):
+    """A metric's values over the period, oldest first, drawn from three values on."""
+
+    points: Sequence[float]
+    kind: Literal["line", "bar", "area"] = "line"
 
 
 def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool = False) -> None:
@@ -116,25 +125,25 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
     # Three in a row on a narrow screen would leave two alone; four, two or one leave none.
     with st.grid(4, min_column_width=150):
         draw_metric(
-            _("Questions"), number(now.questions), grown(now.questions, before.questions), "off",
-            trend=[day.questions for day in days], kind="bar",
+            _("Questions"), number(now.questions), grown(now.questions, before.questions),
+            trend=Trend([day.questions for day in days], "bar"),
             help_text=_("All that was asked, small talk included."),
         )  # fmt: skip
         draw_metric(
-            _("People"), number(now.people), grown(now.people, before.people), "off",
+            _("People"), number(now.people), grown(now.people, before.people),
             help_text=_("How many different people asked. Programs that ask are not counted here."),
         )  # fmt: skip
         draw_metric(
-            _("Answered"), percent(now.answered_rate), moved(now.answered_rate, before.answered_rate), "normal",
-            trend=[rate for day in days if (rate := day.answered_rate) is not None],
+            _("Answered"), percent(now.answered_rate), moved(now.answered_rate, before.answered_rate, "normal"),
+            trend=Trend([rate for day in days if (rate := day.answered_rate) is not None]),
             help_text=_(
                 "With a source that says what the answer says. Of all questions that came to an end, small talk left "
                 "out; the rest was answered partly, not in the documents, stopped, refused or failed."
             ),
         )  # fmt: skip
         draw_metric(
-            _("Helpful"), percent(now.helpful_rate), moved(now.helpful_rate, before.helpful_rate), "normal",
-            trend=[day.helpful / day.rated for day in days if day.rated],
+            _("Helpful"), percent(now.helpful_rate), moved(now.helpful_rate, before.helpful_rate, "normal"),
+            trend=Trend([day.helpful / day.rated for day in days if day.rated]),
             help_text=ngettext("Of {count} answer rated.", "Of {count} answers rated.", now.rated),
         )  # fmt: skip
         _draw_time(_("First words"), FIRST, summary, _("Half of the answers began within this time, 95 of 100 within "
@@ -143,13 +152,13 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
                                                        "within the time of p95."))  # fmt: skip
         draw_metric(
             _("Cost"), _("unpriced") if now.known_cost is None else plain(money(now.known_cost)),
-            grown(now.cost, before.cost), "inverse", trend=[float(day.cost) for day in days], kind="area",
+            grown(now.cost, before.cost, "inverse"), trend=Trend([float(day.cost) for day in days], "area"),
             help_text=_("The sum of the ledger: questions, searches of programs, evaluations, and processing documents "
                         "with text recognition."),
         )  # fmt: skip
         draw_metric(
             _("Cost per answer"), "–" if now.cost_per_answer is None else plain(money(now.cost_per_answer)),
-            grown(now.cost_per_answer, before.cost_per_answer), "inverse",
+            grown(now.cost_per_answer, before.cost_per_answer, "inverse"),
             help_text=_("What questions cost, those without an answer included, by the number of answers."),
         )  # fmt: skip
     _draw_context(who, summary, period, zone=zone, shows_names=shows_names)
@@ -193,9 +202,8 @@ def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None
     draw_metric(
         label,
         duration(now.p50_ms, is_about=now.is_about) if now else duration(None),
-        grown(now.p50_ms if now else None, before.p50_ms if before else None),
-        "inverse",
-        trend=[row.p50_ms for row in summary.times_by_day if row.stage == stage],
+        grown(now.p50_ms if now else None, before.p50_ms if before else None, "inverse"),
+        trend=Trend([row.p50_ms for row in summary.times_by_day if row.stage == stage]),
         help_text=help_text,
         beside=f"p95 {duration(now.p95_ms, is_about=now.is_about)}" if now else None,
     )
@@ -205,49 +213,47 @@ def draw_metric(
     label: str,
     value: str,
     change: Change,
-    color: DeltaColor,
     *,
-    trend: Sequence[float] = (),
-    kind: Literal["line", "bar", "area"] = "line",
+    trend: Trend | None = None,
     help_text: str | None = None,
     beside: str | None = None,
 ) -> None:
-    """Draw a figure with the change and, given values, a line."""
+    """Draw a figure with the change and the trend; `beside` is a second figure, such as the 95th percentile."""
     # A line with one or two points, or along zero, says nothing.
-    shows = len(trend) >= LEAST_POINTS and sum(1 for point in trend if point) >= LEAST_POINTS
+    shown_trend = trend if trend and sum(1 for point in trend.points if point) >= LEAST_POINTS else None
     # A bare zero below a figure looks like another figure.
     shown = "±0" if change.shown == 0 else change.shown
     st.metric(
         label,
         value,
         shown if shown is not None or beside is None else beside,
-        color if change.is_notable else "off",
+        change.color if change.is_notable else "off",
         border=True,
         height="stretch",
-        chart_data=trend if shows else None,
-        chart_type=kind,
+        chart_data=shown_trend.points if shown_trend else None,
+        chart_type=shown_trend.kind if shown_trend else "line",
         help=help_text,
         delta_description=beside if shown is not None else None,
         delta_arrow="auto" if change.shown else "off",
     )
 
 
-def grown(now: float | Decimal | None, before: float | Decimal | None) -> Change:
+def grown(now: float | Decimal | None, before: float | Decimal | None, color: DeltaColor = "off") -> Change:
     """Return the relative change; notable from 2 %."""
     if now is None or not before:
         return Change(None)
     change = float(now) / float(before) - 1
     shown = signed(change, percentage(abs(change), 1 if abs(change) < 10 else 0))
-    return Change(0 if abs(change) < 0.0005 else shown, abs(change) >= 0.02)
+    return Change(0 if abs(change) < 0.0005 else shown, abs(change) >= 0.02, color)
 
 
-def moved(now: float | None, before: float | None) -> Change:
+def moved(now: float | None, before: float | None, color: DeltaColor = "off") -> Change:
     """Return a rate's change in percentage points; notable from one point."""
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
     shown = _("{change} pts", change=signed(change, number(abs(change), 1)))
-    return Change(0 if abs(change) < 0.05 else shown, abs(change) >= 1)
+    return Change(0 if abs(change) < 0.05 else shown, abs(change) >= 1, color)
 
 
 def signed(change: float, size: str) -> str:

@@ -63,10 +63,8 @@ def draw_budgets(identity: Identity) -> None:
                     return
                 ask_to_confirm(
                     _("Remove this budget?"),
-                    [
-                        f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
-                        _("Nothing holds this spending back from now on."),
-                    ],
+                    f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
+                    _("Nothing holds this spending back from now on."),
                     does=_("Remove the budget of {name}", name=plain(_name(budget))),
                     on_confirm=partial(_remove, identity, budget),
                     key="prices_budget_sure",

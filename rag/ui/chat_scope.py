@@ -205,14 +205,18 @@ class ChatScope:
         names = name_labels(named, gone=_("Deleted collection"))
         if st.session_state.get("chat_collection") not in names:
             st.session_state.chat_collection = self.collection.id
-        choose_collection(
-            names,
-            key="chat_collection",
-            label=_("Ask in"),
-            gone=_("Deleted collection"),
-            side_by_side=SIDE_BY_SIDE,
-            on_change=_choose,
-        )
+        if len(names) <= SIDE_BY_SIDE:
+            keep_chosen("chat_collection")
+            st.segmented_control(
+                _("Ask in"),
+                list(names),
+                required=True,
+                format_func=drawn(names),
+                key="chat_collection",
+                on_change=_choose,
+            )
+        else:
+            choose_collection(named, key="chat_collection", label=_("Ask in"), on_change=_choose)
 
     def draw_filter(self) -> None:
         """Ask in some documents only. The list is read only while the popover is open."""

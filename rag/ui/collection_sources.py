@@ -93,7 +93,8 @@ def _draw_kept(
         ):
             ask_to_confirm(
                 _("Stop following this source?"),
-                [label, _("The documents that came from it stay, and no longer follow changes there.")],
+                label,
+                _("The documents that came from it stay, and no longer follow changes there."),
                 does=_("Stop following"),
                 on_confirm=lambda: _stop_following(syncs, identity, collection, source, form),
                 key=f"collections_unfollow_{source.kind}",

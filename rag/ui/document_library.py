@@ -140,23 +140,31 @@ def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
     }
 
 
+class LibraryContents(NamedTuple):
+    """What the toolbar offers to filter by."""
+
+    figures: Sequence[DocumentFigures]
+    #: Names by id; empty if there is only one collection.
+    collections: Mapping[UUID, str]
+    shelves: Shelves
+    views: Sequence[SavedView]
+    owners: Mapping[UUID, str]
+    #: The number of documents in the bin.
+    binned: int
+
+
 def draw_toolbar(
-    figures: Sequence[DocumentFigures],
-    collections: Mapping[UUID, str],
-    shelves: Shelves,
-    views: Sequence[SavedView],
-    owners: Mapping[UUID, str],
+    held: LibraryContents,
     *,
     me: UUID,
-    binned: int,
     on_save: Callable[[str, DocumentFilters], None],
     on_drop: Callable[[SavedView], None],
 ) -> Looking:
     """Draw the search box, the views and the filters. Widgets exchange ids, never names."""
-    saved = {str(view.id): view for view in views}
+    saved = {str(view.id): view for view in held.views}
     names = {key: _(words) for key, (words, _filters) in VIEWS.items()}
     names |= {key: view.name for key, view in saved.items()}
-    names["bin"] = _("Bin ({number})", number=thousands(binned)) if binned else _("Bin")
+    names["bin"] = _("Bin ({number})", number=thousands(held.binned)) if held.binned else _("Bin")
     labels = name_labels(names)
 
     def use_view() -> None:
@@ -186,15 +194,15 @@ def draw_toolbar(
             label_visibility="collapsed",
             width=196,
         )
-        in_folders = all_folders(shelves.folders)
+        in_folders = all_folders(held.shelves.folders)
         folders = {"": _("All folders"), **{name: f"{name} ({thousands(n)})" for name, n in in_folders.items()}}
         folder = _choice(_("Folder"), folders, "documents_folder", width=165)
-        tags = {"": _("All tags"), **{name: f"{name} ({thousands(n)})" for name, n in shelves.tags.items()}}
+        tags = {"": _("All tags"), **{name: f"{name} ({thousands(n)})" for name, n in held.shelves.tags.items()}}
         tag = _choice(_("Tag"), tags, "documents_tag", width=182)
         set_within = sum(bool(st.session_state.get(key)) for key in WITHIN_FILTERS)
         words = _("Filters ({number})", number=set_within) if set_within else _("Filters")
         with st.popover(words, icon=":material/tune:", key="documents_filters", width="content"):
-            statuses = status_labels(figures)
+            statuses = status_labels(held.figures)
             keep_chosen("documents_wanted")
             wanted = st.pills(
                 _("Status"),
@@ -203,14 +211,18 @@ def draw_toolbar(
                 format_func=drawn(statuses),
                 key="documents_wanted",
             )
-            spoken = {f.language: language_name(f.language) for f in figures if f.language}
+            spoken = {f.language: language_name(f.language) for f in held.figures if f.language}
             languages = {"": _("All languages"), **spoken}
             language = _choice(_("Language"), languages, "documents_language", is_labelled=True)
-            kinds = {"": _("All kinds"), **{f.mime_type: kind_name(f.mime_type) for f in figures}}
+            kinds = {"": _("All kinds"), **{f.mime_type: kind_name(f.mime_type) for f in held.figures}}
             kind = _choice(_("Kind of file"), kinds, "documents_kind", is_labelled=True)
             everywhere = _("All collections")
-            only = _id_choice(_("Collection"), everywhere, collections, "documents_only") if collections else None
-            owner = _id_choice(_("Owner"), _("Any owner"), owners, "documents_owner")
+            only = (
+                _id_choice(_("Collection"), everywhere, held.collections, "documents_only")
+                if held.collections
+                else None
+            )
+            owner = _id_choice(_("Owner"), _("Any owner"), held.owners, "documents_owner")
             dates = {name: _(words) for name, words in DUE.items()}
             due = _choice(_("Dates"), dates, "documents_due", is_labelled=True)
             sort = st.selectbox(_("Order"), list(SORTS), format_func=words_of(SORTS), key="documents_sort")
@@ -571,13 +583,11 @@ def draw_bin(
                 return
             ask_to_confirm(
                 ngettext("Delete {count} document for good?", "Delete {count} documents for good?", len(chosen)),
-                [f"**{plain(document.title)}** :gray[{plain(document.file_name)}]" for document in picked[:5]]
-                + [
-                    _(
-                        "Pages, passages and files are removed now. What they cost stays in the analytics. This cannot "
-                        "be undone."
-                    )
-                ],
+                *(f"**{plain(document.title)}** :gray[{plain(document.file_name)}]" for document in picked[:5]),
+                _(
+                    "Pages, passages and files are removed now. What they cost stays in the analytics. This cannot "
+                    "be undone."
+                ),
                 does=ngettext("Delete {count} document", "Delete {count} documents", len(chosen)),
                 on_confirm=lambda: on_delete(chosen),
                 key="documents_bin_sure",

@@ -94,18 +94,26 @@ class Refused(NamedTuple):
 #: Takes a file: name, bytes, collection with options, and a unique key.
 Take = Callable[[str, bytes, UploadChoice, str], None]
 
+
+class UploadActions(NamedTuple):
+    """Actions on new files."""
+
+    #: Sets the cost in US dollars from which a file waits for confirmation.
+    on_limit: Callable[[Decimal], None]
+    on_take: Take
+    on_refuse: Callable[[Refused], None]
+
+
 DROP_ANYWHERE = script("drop_anywhere")
 
 
 def draw_upload(
     collections: Sequence[Collection],
     limits: ExtractionLimits,
+    actions: UploadActions,
     *,
     default: Collection | None,
     spending_limit: Decimal,
-    on_limit: Callable[[Decimal], None],
-    on_take: Take,
-    on_refuse: Callable[[Refused], None],
 ) -> None:
     """Draw the button for new documents; files can be dropped anywhere on the page.
 
@@ -120,7 +128,7 @@ def draw_upload(
         place = st.container(key="documents_add")
         with st.popover(_("How they are read"), icon=":material/settings:", key="documents_options", width="content"):
             choice = _choice(collections, beforehand)
-            _draw_limit(spending_limit, on_limit)
+            _draw_limit(spending_limit, actions.on_limit)
     with place:
         files = st.file_uploader(
             _("Add documents: drop them anywhere on this page"),
@@ -135,7 +143,7 @@ def draw_upload(
         )
     st.html(DROP_ANYWHERE, unsafe_allow_javascript=True)
     if files:
-        _hand_over(files, choice, limits, on_take, on_refuse)
+        _hand_over(files, choice, limits, actions)
 
 
 def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) -> None:
@@ -216,8 +224,7 @@ def _hand_over(
     files: Sequence[UploadedFile],
     choice: UploadChoice,
     limits: ExtractionLimits,
-    on_take: Take,
-    on_refuse: Callable[[Refused], None],
+    actions: UploadActions,
 ) -> None:
     """Hand over every file, then give the uploader a new key to free the files' memory."""
     handled: set[str] = st.session_state.documents_handled
@@ -236,10 +243,10 @@ def _hand_over(
             ),
         )
         if file.name.lower().endswith(".zip"):
-            for refused in _from_archive(file, choice, limits, on_take):
-                on_refuse(refused)
+            for refused in _from_archive(file, choice, limits, actions.on_take):
+                actions.on_refuse(refused)
         else:
-            on_take(file.name, file.getvalue(), choice, file.file_id)
+            actions.on_take(file.name, file.getvalue(), choice, file.file_id)
         handled.add(file.file_id)
     st.session_state.documents_upload_number += 1
     st.rerun()

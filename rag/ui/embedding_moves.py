@@ -119,10 +119,8 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
             ):
                 ask_to_confirm(
                     _("Remove the old vectors?"),
-                    [
-                        f"**{name}** :gray[{plain(embedder_name(latest.from_model))}]",
-                        _("The move cannot be undone any more. Documents and answers stay as they are."),
-                    ],
+                    f"**{name}** :gray[{plain(embedder_name(latest.from_model))}]",
+                    _("The move cannot be undone any more. Documents and answers stay as they are."),
                     does=_("Remove the old vectors"),
                     on_confirm=lambda: act(lambda: reembeddings.clean_up(identity, collection.id)),
                     key="moves_clean_sure",
@@ -221,14 +219,12 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
         ):
             ask_to_confirm(
                 _("Cancel the move?"),
-                [
-                    ngettext(
-                        "{count} new vector that was made and paid for is removed.",
-                        "{count} new vectors that were made and paid for are removed.",
-                        move.chunks_done,
-                    ),
-                    _("Questions go on being answered with the present model."),
-                ],
+                ngettext(
+                    "{count} new vector that was made and paid for is removed.",
+                    "{count} new vectors that were made and paid for are removed.",
+                    move.chunks_done,
+                ),
+                _("Questions go on being answered with the present model."),
                 does=_("Cancel the move"),
                 on_confirm=on_cancel,
                 key="moves_stop_sure",

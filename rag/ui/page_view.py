@@ -47,16 +47,17 @@ def open_page_view(
     document_id: UUID,
     *,
     page: int = 1,
-    chunk_id: UUID | None = None,
-    section: str = "",
-    passage: str = "",
-    terms: tuple[str, ...] = (),
+    cited: Citation | None = None,
     on_close: Callable[[], None] | None = None,
 ) -> None:
     """Draw the page view beside the answer, or over it on a narrow screen. Call it in each run while it stays open.
 
+    The passage of `cited` is marked.
+
     `on_close` runs when it is closed. `st.session_state.page_view_page` keeps the current page.
     """
+    chunk_id = cited.chunk_id if cited else None
+    section, passage, terms = (cited.section, cited.passage, cited.matched_terms) if cited else ("", "", ())
     with st.container(key="page_view", gap="small"):
         with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", wrap=False):
             heading = st.container(gap=None)

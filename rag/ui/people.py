@@ -166,11 +166,9 @@ def _show_secret(key: ApiKey, secret: str) -> None:
 def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
     ask_to_confirm(
         _("Revoke this key?"),
-        [
-            f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
-            _("Programs that use it are refused from their next request on. A revoked key cannot be brought back."),
-            _("Was it the wrong one? Make a new key and enter it in the program."),
-        ],
+        f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
+        _("Programs that use it are refused from their next request on. A revoked key cannot be brought back."),
+        _("Was it the wrong one? Make a new key and enter it in the program."),
         does=_("Revoke the key of {name}", name=plain(key.name)),
         on_confirm=lambda: keys.revoke(identity, key.id),
         key="people_key_revoke",
@@ -249,7 +247,8 @@ def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp],
             ):
                 ask_to_confirm(
                     _("Disconnect this program?"),
-                    [f"**{plain(app.name)}**", _("It is refused from now on. You can connect it again from there.")],
+                    f"**{plain(app.name)}**",
+                    _("It is refused from now on. You can connect it again from there."),
                     does=_("Disconnect"),
                     on_confirm=partial(disconnect, app),
                     key="disconnect",

@@ -22,7 +22,7 @@ from rag.records.forecast import priced_chat_models
 from rag.services import services
 from rag.types import Collection, DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions, lists
-from rag.ui.analytics import Change, DrawDetails, draw_metric, grown, moved, signed
+from rag.ui.analytics import DeltaColor, DrawDetails, Trend, draw_metric, grown, moved, signed
 from rag.ui.charts import outcome_names
 from rag.ui.formats import duration, money, percent
 from rag.ui.question_details import draw_beside
@@ -172,7 +172,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
 
         ask_to_confirm(
             ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(chosen)),
-            [_("Later runs leave them out. What earlier runs measured stays.")],
+            _("Later runs leave them out. What earlier runs measured stays."),
             does=words,
             on_confirm=remove,
             key="analytics_golden_remove",
@@ -241,11 +241,10 @@ def _draw_newest(runs: Sequence[Run]) -> None:
                 continue
             old = before.figures.get(name) if before is not None else None
             history = [run.figures[name] for run in reversed(ended) if name in run.figures]
-            change = Change(None) if old is None else grown(value, old) if name in COUNTED else moved(value, old)
-            draw_metric(
-                _(TITLES[name]), _written(name, value), change, "normal" if FIGURES[name] else "inverse",
-                trend=history, help_text=_(FIGURE_HELP.get(name, TITLES[name])),
-            )  # fmt: skip
+            color: DeltaColor = "normal" if FIGURES[name] else "inverse"
+            change = (grown if name in COUNTED else moved)(value, old, color)
+            help_text = _(FIGURE_HELP.get(name, TITLES[name]))
+            draw_metric(_(TITLES[name]), _written(name, value), change, trend=Trend(history), help_text=help_text)
 
 
 def _draw_results(identity: Identity, run: Run, draw_details: DrawDetails) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from html import escape
-from typing import Any, Literal, ParamSpec
+from typing import Any, ParamSpec
 from uuid import UUID
 
 import streamlit as st
@@ -121,10 +121,7 @@ def choose_collection(
     label: str = "",
     chosen: UUID | None = None,
     everything: str = "",
-    gone: str = "",
-    side_by_side: int = 0,
-    width: int | Literal["stretch"] = "stretch",
-    on_change: Callable[[], None] | None = None,
+    **options: Any,
 ) -> UUID | None:
     """Draw the choice of a collection by name, and return the chosen collection.
 
@@ -132,27 +129,19 @@ def choose_collection(
         chosen: The preselected collection; the first if None.
         everything: The text in the empty box. With it, nothing is preselected without `chosen`, the label is hidden,
             and None is returned until a person chooses.
-        gone: The label for a chosen collection deleted meanwhile.
-        side_by_side: Up to this many names are drawn side by side instead of in a box; the choice is then in the state.
+        options: Further options of `st.selectbox`, such as `width`.
     """
-    label = label or _("Collection")
-    labels = name_labels(names, gone=gone or _("Deleted collection"))
+    labels = name_labels(names, gone=_("Deleted collection"))
     keep_chosen(key)
-    if len(labels) <= side_by_side:
-        found = st.segmented_control(
-            label, list(labels), required=True, format_func=drawn(labels), key=key, on_change=on_change
-        )
-        return found if isinstance(found, UUID) else None
     found = st.selectbox(
-        label,
+        label or _("Collection"),
         list(labels),
         index=list(labels).index(chosen) if chosen is not None else None if everything else 0,
         placeholder=everything or None,
         format_func=labels.of,
         key=key,
         label_visibility="collapsed" if everything else "visible",
-        width=width,
-        on_change=on_change,
+        **options,
     )
     # A label sent before a change comes back unchanged.
     return found if isinstance(found, UUID) else None
@@ -160,8 +149,7 @@ def choose_collection(
 
 def ask_to_confirm(
     title: str,
-    sentences: Sequence[str],
-    *,
+    *sentences: str,
     does: str,
     on_confirm: Callable[[], None],
     key: str,

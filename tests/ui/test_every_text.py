@@ -252,7 +252,7 @@ class Source:
                 annotations = {a.arg: a.annotation for a in (*arguments.args, *arguments.kwonlyargs)}
                 if name in names and is_number(annotations[name]):
                     return True
-                if name in names:
+                if name in names or (arguments.vararg and arguments.vararg.arg == name):
                     return isinstance(scope, ast.FunctionDef) and self.is_parameter_ours(scope, name)
             if isinstance(scope, ast.Lambda):
                 continue
@@ -274,6 +274,10 @@ class Source:
             calls = [call for call in calls if self.modules[call] is self.modules[function]]
         for call in calls:
             given = {keyword.arg: keyword.value for keyword in call.keywords}
+            if name not in names:  # further arguments by place
+                if not all(map(self.is_ours, call.args[len(function.args.args) :])):
+                    return False
+                continue
             place = names.index(name) - (names[0] == "self")
             value = given.get(name, call.args[place] if place < len(call.args) else None)
             if not self.is_ours(value):
@@ -377,6 +381,7 @@ def test_no_page_draws_what_others_wrote_as_markdown() -> None:
         "st.table({'File': document.file_name})",
         "words = document.title\nst.toast(words)",
         "def draw(words):\n    st.subheader(words)\ndraw(document.title)",
+        "def draw(*words):\n    for one in words:\n        st.markdown(one)\ndraw('Ours', document.title)",
         "def words():\n    return document.title\nst.caption(words())",
         "facts = ['a']\nfacts.append(document.title)\nst.caption(' '.join(facts))",
         "st.caption(' '.join(d.title for d in documents))",
@@ -395,6 +400,7 @@ def test_a_call_that_does_is_found(call: str) -> None:
         "st.markdown(f':{COLORS[status]}-badge[{plain(word)}] {len(found):,}')",
         "st.pills('Category', categories, format_func=drawn(labels))",
         "def draw(words):\n    st.subheader(words)\ndraw('Ours')\ndraw(words='Also ours')",
+        "def draw(*words):\n    for one in words:\n        st.markdown(one)\ndraw('Ours', 'Also ours')",
         "st.selectbox('Document', titles, format_func=titles.of)",
         "log.warning(document.title)",
     ],

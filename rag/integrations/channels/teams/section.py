@@ -140,7 +140,7 @@ def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> 
         if st.button(red(_("Remove the bot")), key="programs_teams_remove", icon=":material/delete:"):
             ask_to_confirm(
                 _("Remove the bot in Microsoft Teams?"),
-                [_("It stops answering at once. Conversations stay.")],
+                _("It stops answering at once. Conversations stay."),
                 does=_("Remove the bot"),
                 on_confirm=lambda: actions.remove(
                     "programs",

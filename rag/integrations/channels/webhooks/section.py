@@ -184,10 +184,8 @@ def _show_secret(webhook: Webhook, secret: str) -> None:
 def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> None:
     ask_to_confirm(
         _("Remove this webhook?"),
-        [
-            f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]",
-            _("It gets no more messages, and the list of sent messages is removed."),
-        ],
+        f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]",
+        _("It gets no more messages, and the list of sent messages is removed."),
         does=_("Remove {name}", name=plain(webhook.name)),
         on_confirm=lambda: actions.remove(
             "programs",

@@ -172,10 +172,8 @@ def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[
 def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None:
     ask_to_confirm(
         _("Remove this widget?"),
-        [
-            f"**{plain(widget.name)}**",
-            _("Pages that show it stop answering at once. What was asked stays in the analytics."),
-        ],
+        f"**{plain(widget.name)}**",
+        _("Pages that show it stop answering at once. What was asked stays in the analytics."),
         does=_("Remove {name}", name=plain(widget.name)),
         on_confirm=lambda: actions.remove(
             "programs",
