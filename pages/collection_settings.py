@@ -57,6 +57,10 @@ def open_dialog(name: str) -> None:
     state.collections_dialog = name
 
 
+def close_dialog() -> None:
+    state.collections_dialog = ""
+
+
 def save_setting(collection_id: UUID, changes: dict[str, Any]) -> None:
     library.override_collection(identity, collection_id, changes)
     state.collections_done = _("Setting saved.")
@@ -93,7 +97,7 @@ def attempt(done: str, action: Any) -> None:
 # Dialogs
 
 
-@st.dialog(_("New collection"), width="large", icon=":material/library_add:", on_dismiss=lambda: open_dialog(""))
+@st.dialog(_("New collection"), width="large", icon=":material/library_add:", on_dismiss=close_dialog)
 def ask_to_create() -> None:
     name = st.text_input(
         _("Name"), key="collections_new_name", max_chars=80, placeholder=_("For example: Notices 2026")
@@ -136,26 +140,18 @@ def ask_to_create() -> None:
         with st.expander(_("Models that need a key first"), icon=":material/key:"):
             for option in missing:
                 st.markdown(f"{plain(embedder_line(option))}  \n:small[:gray[{plain(added_by(option.provider))}]]")
-    error = st.empty()
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Cancel"), key="collections_new_cancel"):
-            open_dialog("")
-            st.rerun()
-        if st.button(_("Create collection"), key="collections_new_create", type="primary", icon=":material/check:"):
-            try:
-                made = library.create_collection(
-                    identity, name, profile.name, embedding_model=str(embedder), language=str(language)
-                )
-            except RagError as exc:
-                error.error(plain(exc.message), icon=":material/error:")
-            else:
-                open_dialog("")
-                state.collections_done = _("Collection created.")
-                open_collection(made.id)
-                st.rerun()
+
+    def create() -> None:
+        made = library.create_collection(
+            identity, name, profile.name, embedding_model=str(embedder), language=str(language)
+        )
+        state.collections_done = _("Collection created.")
+        open_collection(made.id)
+
+    actions.draw_ending(_("Create collection"), create, key="collections_new_create", on_close=close_dialog)
 
 
-@st.dialog(_("Name, language and readers"), icon=":material/edit:", on_dismiss=lambda: open_dialog(""))
+@st.dialog(_("Name, language and readers"), icon=":material/edit:", on_dismiss=close_dialog)
 def ask_to_rename(collection: Collection) -> None:
     name = st.text_input(_("Name"), collection.name, key="collections_name", max_chars=80)
     language = st.selectbox(
@@ -174,20 +170,12 @@ def ask_to_rename(collection: Collection) -> None:
         placeholder=_("Everybody may read it"),
         help=_("People of other groups do not find, cite, open or count anything of it. Administrators always see it."),
     )
-    error = st.empty()
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Cancel"), key="collections_rename_cancel"):
-            open_dialog("")
-            st.rerun()
-        if st.button(_("Save"), key="collections_rename_save", type="primary", icon=":material/check:"):
-            try:
-                library.change_collection(identity, collection.id, name=name, language=str(language), groups=groups)
-            except RagError as exc:
-                error.error(plain(exc.message), icon=":material/error:")
-            else:
-                open_dialog("")
-                state.collections_done = _("Changes saved.")
-                st.rerun()
+
+    def rename() -> None:
+        library.change_collection(identity, collection.id, name=name, language=str(language), groups=groups)
+        state.collections_done = _("Changes saved.")
+
+    actions.draw_ending(_("Save"), rename, key="collections_rename_save", on_close=close_dialog)
 
 
 def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
@@ -236,7 +224,7 @@ def take_back(collection_id: UUID) -> None:
         raise InvalidInput(" ".join(problems))
 
 
-@st.dialog(_("Delete this collection for good?"), icon=":material/delete_forever:", on_dismiss=lambda: open_dialog(""))
+@st.dialog(_("Delete this collection for good?"), icon=":material/delete_forever:", on_dismiss=close_dialog)
 def ask_to_delete_for_good(binned: BinnedCollection) -> None:
     st.markdown(f"**{plain(binned.name)}**")
     lost = (
@@ -246,21 +234,22 @@ def ask_to_delete_for_good(binned: BinnedCollection) -> None:
     st.markdown(_("These are removed at once, and cannot be brought back:\n") + "".join(f"\n- {item}" for item in lost))
     st.caption(_("What was asked and what it cost stays in the analytics."))
     typed = st.text_input(_("Type the collection's name to confirm"), key="collections_delete_name")
-    error = st.empty()
+    refusal = st.container()
     with st.container(horizontal=True, horizontal_alignment="right"):
         if st.button(_("Keep it"), key="collections_keep"):
-            open_dialog("")
-            st.rerun()
-        if st.button(red(_("Delete for good")), key="collections_delete_confirmed", icon=":material/delete_forever:"):
-            try:
-                library.delete_collection(identity, binned.id, confirmed_name=typed)
-            except RagError as exc:
-                with error.container():
-                    actions.draw_error(exc)
-            else:
-                open_dialog("")
-                state.collections_done = _("Collection deleted.")
-                st.rerun()
+            actions.finish(close_dialog)
+        is_sure = st.button(
+            red(_("Delete for good")), key="collections_delete_confirmed", icon=":material/delete_forever:"
+        )
+    if is_sure:
+        with refusal:
+            actions.finish(delete_for_good, binned, typed)
+
+
+def delete_for_good(binned: BinnedCollection, confirmed_name: str) -> None:
+    library.delete_collection(identity, binned.id, confirmed_name=confirmed_name)
+    close_dialog()
+    state.collections_done = _("Collection deleted.")
 
 
 # The list, and a single collection

@@ -6,7 +6,6 @@ from functools import partial
 
 import streamlit as st
 
-from rag.errors import RagError
 from rag.language import N_, _, ngettext
 from rag.records.privacy import LEAST_DAYS
 from rag.services import require, services
@@ -112,14 +111,13 @@ def ask_to_erase(email: str) -> None:
     st.caption(_("Backups made before hold it until they are deleted. Restoring one erases it again."))
     typed = st.text_input(_("Type the address to confirm"), key="privacy_typed", autocomplete="off")
     if st.button(red(_("Erase for good")), key="privacy_erase_confirmed", disabled=typed.strip().lower() != email):
-        try:
-            receipt = privacy.erase_for(identity, email)
-        except RagError as error:
-            actions.draw_error(error)
-        else:
-            st.session_state.pop("privacy_person", None)
-            st.session_state[DONE] = _("Erased. The receipt is {receipt}.", receipt=str(receipt.id))
-            st.rerun()
+        actions.finish(erase, email)
+
+
+def erase(email: str) -> None:
+    receipt = privacy.erase_for(identity, email)
+    st.session_state.pop("privacy_person", None)
+    st.session_state[DONE] = _("Erased. The receipt is {receipt}.", receipt=str(receipt.id))
 
 
 def draw_receipts() -> None:

@@ -135,6 +135,36 @@ def draw_error(error: RagError) -> None:
         draw_link()
 
 
+def finish(action: Callable[..., object], *arguments: object, **changes: object) -> None:
+    """Run a dialog's action, then close the dialog. It stays open with the reason if the action is refused."""
+    try:
+        action(*arguments, **changes)
+    except RagError as error:
+        draw_error(error)
+    else:
+        st.rerun()
+
+
+def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Callable[[], object]) -> None:
+    """Draw a dialog's last buttons: Cancel, and one that runs `act`. Above them is why `act` was refused.
+
+    `on_close` runs before the page is drawn again without the dialog.
+    """
+
+    def act_and_close() -> None:
+        act()
+        on_close()
+
+    refusal = st.container()
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button(_("Cancel"), key=f"{key.rpartition('_')[0]}_cancel"):
+            finish(on_close)
+        is_asked = st.button(label, key=key, type="primary", icon=":material/check:")
+    if is_asked:
+        with refusal:
+            finish(act_and_close)
+
+
 def ask_where_refused() -> None:
     """Open the dialog after a click refused for lack of a recent sign-in."""
     if st.session_state.pop("frame_sign_in_again", False):

@@ -7,7 +7,6 @@ from functools import partial
 
 import streamlit as st
 
-from rag.errors import RagError
 from rag.language import N_, _
 from rag.money.budgets import Budget, Scope
 from rag.services import services
@@ -156,11 +155,13 @@ def _set_budget(identity: Identity) -> None:
     )  # fmt: skip
     ask = st.slider(_("Ask from (%)"), 0, 100, 90, step=5, key="prices_budget_ask") if asks else None
     if st.button(_("Save"), type="primary", icon=":material/check:", key="prices_budget_save"):
-        try:
-            running.budgets.set(
-                identity, scope, amount, user_group=group, account_id=account, warn_percent=warn, ask_percent=ask
-            )
-        except RagError as error:
-            actions.draw_error(error)
-        else:
-            st.rerun()
+        actions.finish(
+            running.budgets.set,
+            identity,
+            scope,
+            amount,
+            user_group=group,
+            account_id=account,
+            warn_percent=warn,
+            ask_percent=ask,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from rag.profiles.profile import GROUPS, SETTINGS, Profile, Setting
 from rag.services import services
 from rag.settings.providers import BY_NAME, provider_name
 from rag.types import Collection, Identity
+from rag.ui.actions import draw_ending
 from rag.ui.collection_changes import Save, changes_of, draw_presets, draw_preview, preset_by_name
 from rag.ui.collection_profile import CUTS
 from rag.ui.formats import count
@@ -187,26 +189,10 @@ def _choose(
             )
         )
         draw_preview(services().previews, identity, collection, changed, changes)
-        _draw_ending("collections_preset", lambda: on_save(collection.id, dict(changes)))
+        save = partial(on_save, collection.id, dict(changes))
+        draw_ending(_("Save"), save, key="collections_preset_save", on_close=_close)
 
     ask()
-
-
-def _draw_ending(key: str, save: Callable[[], None]) -> None:
-    """Draw a dialog's final buttons, and above them why saving failed."""
-    error = st.empty()
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Cancel"), key=f"{key}_cancel"):
-            _close()
-            st.rerun()
-        if st.button(_("Save"), key=f"{key}_save", type="primary", icon=":material/check:"):
-            try:
-                save()
-            except RagError as exc:
-                error.error(plain(exc.message), icon=":material/error:")
-            else:
-                _close()
-                st.rerun()
 
 
 def _change(
@@ -221,7 +207,11 @@ def _change(
         if field.new_documents_only:
             st.caption(f":material/info: {_('It counts for documents added from now on.')}")
         _draw_trial(field, value, identity, collection, changed)
-        _draw_ending("collections_field", lambda: on_save(collection.id, {field.name: _typed(field, value)}))
+
+        def save() -> None:
+            on_save(collection.id, {field.name: _typed(field, value)})
+
+        draw_ending(_("Save"), save, key="collections_field_save", on_close=_close)
 
     ask()
 

@@ -217,16 +217,11 @@ def _write_answer(identity: Identity, gap: Gap) -> None:
             review = st.date_input(_("Review by"), today + timedelta(days=REVIEW_DAYS), min_value=today)
         sent = st.form_submit_button(_("Add to the documents"), type="primary")
     if sent:
-        try:
-            with st.spinner(_("Adding the answer")):
-                publish_answer(
-                    identity, gap, question=question, answer=answer, owner=owner,
-                    review_on=review if isinstance(review, date) else None,
-                )  # fmt: skip
-        except RagError as error:
-            actions.draw_error(error)
-        else:
-            st.rerun()
+        with st.spinner(_("Adding the answer")):
+            actions.finish(
+                publish_answer, identity, gap, question=question, answer=answer, owner=owner,
+                review_on=review if isinstance(review, date) else None,
+            )  # fmt: skip
 
 
 def publish_answer(
@@ -244,7 +239,7 @@ def publish_answer(
     )  # fmt: skip
     title = " ".join(question.split())
     running.gaps.note_answer(identity, result.document_id, title=title, owner=owner, review_on=review_on)
-    st.session_state[TOLD] = running.gaps.solve(identity, gap.id, result.document_id, answer)
+    _solve(identity, gap, result.document_id, answer)
     return result.document_id
 
 
@@ -259,13 +254,8 @@ def _upload_document(identity: Identity, gap: Gap) -> None:
     file = st.file_uploader(_("Document"), key=f"analytics_gap_file_{gap.id}", help=plain(formats_in_words()))
     sent = st.button(_("Upload"), type="primary", disabled=file is None, key=f"analytics_gap_upload_now_{gap.id}")
     if sent and file is not None:
-        try:
-            with st.spinner(_("Adding the document")):
-                upload_for(identity, gap, collection, file.name, file.getvalue())
-        except RagError as error:
-            actions.draw_error(error)
-        else:
-            st.rerun()
+        with st.spinner(_("Adding the document")):
+            actions.finish(upload_for, identity, gap, collection, file.name, file.getvalue())
 
 
 def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: str, content: bytes) -> Document:
@@ -330,12 +320,11 @@ def _choose_document(identity: Identity, gap: Gap) -> None:
         key=f"analytics_gap_document_{gap.id}",
     )  # fmt: skip
     if st.button(_("It answers the question"), type="primary", disabled=chosen is None) and chosen is not None:
-        try:
-            st.session_state[TOLD] = running.gaps.solve(identity, gap.id, chosen, answered_by(titles.of(chosen)))
-        except RagError as error:
-            actions.draw_error(error)
-        else:
-            st.rerun()
+        actions.finish(_solve, identity, gap, chosen, answered_by(titles.of(chosen)))
+
+
+def _solve(identity: Identity, gap: Gap, document_id: UUID, answer: str) -> None:
+    st.session_state[TOLD] = services().gaps.solve(identity, gap.id, document_id, answer)
 
 
 @dialog(N_("Dismiss"), icon=":material/do_not_disturb_on:")
@@ -346,9 +335,4 @@ def _dismiss(identity: Identity, gap: Gap) -> None:
         key="analytics_gap_reason",
     )  # fmt: skip
     if st.button(_("Dismiss"), type="primary", disabled=not reason, key=f"analytics_gap_dismiss_{gap.id}"):
-        try:
-            services().gaps.dismiss(identity, gap.id, reason or "")
-        except RagError as error:
-            actions.draw_error(error)
-        else:
-            st.rerun()
+        actions.finish(services().gaps.dismiss, identity, gap.id, reason or "")

@@ -17,13 +17,13 @@ import streamlit as st
 from rag.language import table_date
 
 Row = TypeVar("Row")
-#: Pixels, or a size of Streamlit's; `None` fits the content.
+#: Pixels, or a Streamlit size; `None` fits the content.
 Width = int | Literal["small", "medium", "large"] | None
 by_id: Callable[[Any], Hashable] = attrgetter("id")
 
 
 class Column(NamedTuple):
-    """A column's values, one per row, and their look: a value of `st.column_config`."""
+    """A column: a value per row, and the look from `st.column_config`."""
 
     values: Any
     look: Any
@@ -45,7 +45,7 @@ def amounts(values: Iterable[str], width: Width = None, *, help_text: str | None
 def numbers(
     values: Iterable[float | None], width: Width = None, *, style: Any = None, help_text: str | None = None
 ) -> Column:
-    """Draw numbers; `style` is a format of Streamlit's, such as "localized"."""
+    """Draw numbers; `style` is a Streamlit number format, for example "localized"."""
     return Column(values, st.column_config.NumberColumn(width=width, format=style, help=help_text))
 
 
@@ -70,7 +70,7 @@ def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], w
 
 
 def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) -> Any:
-    """Draw a table and return Streamlit's value for it. `options` are those of `st.dataframe`."""
+    """Draw a table and return the value from `st.dataframe`, which also takes the `options`."""
     given = {title: column.values if isinstance(column, Column) else column for title, column in columns.items()}
     looks = {title: column.look for title, column in columns.items() if isinstance(column, Column)}
     frame = pd.DataFrame({title: list(v) if isinstance(v, Iterator) else v for title, v in given.items()})

@@ -430,12 +430,7 @@ def _propose_golden(identity: Identity, collection: Collection) -> None:
     )
     words = ngettext("Add {count} question", "Add {count} questions", len(chosen))
     if st.button(words, type="primary", disabled=not chosen, key="analytics_propose_add"):
-        try:
-            evaluations.add_golden(identity, collection, chosen)
-        except RagError as error:
-            actions.draw_error(error)
-        else:
-            st.rerun()
+        actions.finish(evaluations.add_golden, identity, collection, chosen)
 
 
 def _keep_nightly(identity: Identity, collection: Collection) -> None:
@@ -524,16 +519,15 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
         "question": question, "document": document or "", "pages": pages, "answer": answer, "evidence": evidence,
         "language": language or kept, "tags": tags, "is_answerable": is_answerable, "asked_as": golden.asked_as,
     }  # fmt: skip
-    try:
+
+    def keep() -> None:
         written = golden_from_json(row)
         if golden_id is None:
             services().evaluations.add_golden(identity, collection, [written])
         else:
             services().evaluations.change_golden(identity, collection, golden_id, written)
-    except RagError as error:
-        actions.draw_error(error)
-    else:
-        st.rerun()
+
+    actions.finish(keep)
 
 
 @dialog(N_("Golden questions from a file"), icon=":material/upload_file:")
@@ -544,13 +538,8 @@ def _upload_golden(identity: Identity, collection: Collection) -> None:
     )  # fmt: skip
     file = st.file_uploader(_("File"), type=["csv", "jsonl"], key="analytics_golden_upload")
     if file is not None and st.button(_("Add"), type="primary", key="analytics_golden_take"):
-        _add(identity, collection, file.getvalue().decode("utf-8-sig", "replace"), is_csv=file.name.endswith(".csv"))
-
-
-def _add(identity: Identity, collection: Collection, text: str, *, is_csv: bool) -> None:
-    try:
-        services().evaluations.add_golden(identity, collection, parse_golden(text, is_csv=is_csv))
-    except RagError as error:
-        actions.draw_error(error)
-    else:
-        st.rerun()
+        text = file.getvalue().decode("utf-8-sig", "replace")
+        is_csv = file.name.endswith(".csv")
+        actions.finish(
+            lambda: services().evaluations.add_golden(identity, collection, parse_golden(text, is_csv=is_csv))
+        )

@@ -1,4 +1,4 @@
-"""The pages' scripts and styles: `NAME.js` and `NAME.css` in this folder, each as an HTML element."""
+"""The pages' scripts and styles: the files `NAME.js` and `NAME.css` in this folder, as HTML elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _read(file_name: str) -> str:
 
 
 def script(name: str, **values: object) -> str:
-    """Return a script; a name in `values` stands for its value, written as JSON."""
+    """Return a script. Words in `values` are replaced by their values in JSON."""
     text = _read(f"{name}.js")
     for word, value in values.items():
         written = json.dumps(value).replace("<", "\\u003c")
