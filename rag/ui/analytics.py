@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import pandas as pd
@@ -48,7 +48,7 @@ from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.question_details import OUTCOME_WORDS
 from rag.ui.search_metrics import draw_errors, part_name
 from rag.ui.text import plain
-from rag.ui.widgets import name_labels, words_of
+from rag.ui.widgets import choose_word, name_labels, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
 #: Takes a filter from a table row: the name in `Filters`, and the value.
@@ -58,17 +58,17 @@ DrawDetails = Callable[[UUID], None]
 SLOWEST = 8
 #: Days with questions from which a line says something.
 LEAST_POINTS = 3
-COSTS_BY = {
+COSTS_BY: Mapping[CostsBy, str] = {
     "operation": N_("Operation"),
     "model": N_("Model"),
     "collection": N_("Collection"),
     "group": N_("Group"),
     "purpose": N_("Purpose"),
 }
-UNITS = {"day": N_("By day"), "week": N_("By week"), "month": N_("By month")}
+UNITS: Mapping[Unit, str] = {"day": N_("By day"), "week": N_("By week"), "month": N_("By month")}
 PERCENTILES = {"p50": N_("Median"), "p95": N_("p95")}
 WAITED = {WHOLE: N_("Whole answer"), FIRST: N_("First words")} | {stage: STAGE_NAMES[stage] for stage in STAGES}
-PARTS_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
+PARTS_BY: Mapping[PartsBy, str] = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 PURPOSE_NAMES = {
     "question": N_("Questions"),
     "search": N_("Searches of programs"),
@@ -355,32 +355,9 @@ def _head(title: str) -> DeltaGenerator:
 
 
 def _draw_costs(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
-    by = cast(
-        CostsBy,
-        _head(_("Cost")).segmented_control(
-            _("Costs by"),
-            list(COSTS_BY),
-            default="operation",
-            required=True,
-            format_func=words_of(COSTS_BY),
-            key="analytics_cost_by",
-            label_visibility="collapsed",
-            bind="query-params",
-        ),
-    )
-    unit = cast(
-        Unit,
-        st.segmented_control(
-            _("Divided"),
-            list(UNITS),
-            default=period.unit,
-            required=True,
-            format_func=words_of(UNITS),
-            key=f"analytics_cost_unit_{period.unit}",
-            label_visibility="collapsed",
-            bind="query-params",
-        ),
-    )
+    with _head(_("Cost")):
+        by = choose_word(_("Costs by"), COSTS_BY, key="analytics_cost_by", default="operation")
+    unit = choose_word(_("Divided"), UNITS, key=f"analytics_cost_unit_{period.unit}", default=period.unit)
     costs = analytics.cost_by_day(who, period, filters, by, unit)
     words = OPERATION_NAMES if by == "operation" else PURPOSE_NAMES if by == "purpose" else None
     if any(cost.cost for cost in costs):
@@ -463,22 +440,14 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
 
 
 def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
-    chosen = _head(_("Time per stage")).segmented_control(
-        _("Percentile"),
-        list(PERCENTILES),
-        default="p50",
-        required=True,
-        format_func=words_of(PERCENTILES),
-        key="analytics_percentile",
-        label_visibility="collapsed",
-        bind="query-params",
-    )
+    with _head(_("Time per stage")):
+        percentile = choose_word(_("Percentile"), PERCENTILES, key="analytics_percentile", default="p50")
     times = analytics.stage_percentiles(who, period, filters)
     if times:
         # All are read in the same way.
         is_about = times[0].is_about
         draw_chart(
-            stage_figure(times, period, percentile=chosen or "p50"),
+            stage_figure(times, period, percentile=percentile),
             pd.DataFrame(
                 {
                     _("From"): [row.day for row in times],
@@ -558,19 +527,8 @@ def seconds(milliseconds: float | None) -> float | None:
 
 
 def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Filters, choose: Choose) -> None:
-    by = cast(
-        PartsBy,
-        _head(_("Who asks")).segmented_control(
-            _("Questions by"),
-            list(PARTS_BY),
-            default="group",
-            required=True,
-            format_func=words_of(PARTS_BY),
-            key="analytics_parts",
-            label_visibility="collapsed",
-            bind="query-params",
-        ),
-    )
+    with _head(_("Who asks")):
+        by = choose_word(_("Questions by"), PARTS_BY, key="analytics_parts", default="group")
     parts = analytics.by_part(who, period, filters, by)
     lists.act_on_row(
         parts,

@@ -59,44 +59,37 @@ def draw_form(
     if remark := date_remark(document, today):
         st.warning(remark, icon=":material/event_busy:")
 
-    def note(field: str) -> None:
-        value = state[f"documents_form_{field}_{key}"]
-        stored = _stored(document, field)
+    def note(name: str) -> None:
+        value = state[f"documents_form_{name}_{key}"]
         state.pop("documents_form_saved", None)
-        if (value or None) == (stored or None):
-            edits.pop(field, None)
+        if (value or None) == (_stored(document, name) or None):
+            edits.pop(name, None)
         else:
-            edits[field] = value
+            edits[name] = value
         keep_edits(document, edits)
 
-    def at_first(field: str) -> Any:
-        return edits.get(field, _stored(document, field))
+    def field(name: str) -> dict[str, Any]:
+        return {"key": f"documents_form_{name}_{key}", "on_change": note, "args": (name,)}
 
-    def place(options: Sequence[Any], field: str) -> int | None:
-        chosen = at_first(field)
+    def at_first(name: str) -> Any:
+        return edits.get(name, _stored(document, name))
+
+    def place(options: Sequence[Any], name: str) -> int | None:
+        chosen = at_first(name)
         return options.index(chosen) if chosen in options else None
 
     folders = list(dict.fromkeys([*all_folders(shelves.folders), *filter(None, [document.folder, at_first("folder")])]))
     # Not a Streamlit form: its fields would reach the server only when saved, and Escape would lose them.
     with st.container(key=f"documents_form_{key}"):
-        title = st.text_input(
-            _("Title"),
-            at_first("title"),
-            key=f"documents_form_title_{key}",
-            max_chars=300,
-            on_change=note,
-            args=("title",),
-        )
+        title = st.text_input(_("Title"), at_first("title"), max_chars=300, **field("title"))
         with st.grid(2, min_column_width=240, vertical_alignment="bottom"):
             language = st.selectbox(
                 _("Language"),
                 list(languages),
                 index=place(list(languages), "language"),
                 format_func=languages.of,
-                key=f"documents_form_language_{key}",
                 help=_("The language its words are searched in. Reading the file again does not change it."),
-                on_change=note,
-                args=("language",),
+                **field("language"),
             )
             owner = st.selectbox(
                 _("Owner"),
@@ -104,10 +97,8 @@ def draw_form(
                 index=place(list(labels), "owner"),
                 format_func=labels.of,
                 placeholder=_("Nobody"),
-                key=f"documents_form_owner_{key}",
                 help=_("Is reminded on this page when the document is to be reviewed or no longer valid."),
-                on_change=note,
-                args=("owner",),
+                **field("owner"),
             )
             folder = st.selectbox(
                 _("Folder"),
@@ -115,9 +106,7 @@ def draw_form(
                 index=place(folders, "folder"),
                 accept_new_options=True,
                 placeholder=_("No folder"),
-                key=f"documents_form_folder_{key}",
-                on_change=note,
-                args=("folder",),
+                **field("folder"),
             )
             tags = st.multiselect(
                 _("Tags"),
@@ -125,34 +114,22 @@ def draw_form(
                 at_first("tags"),
                 accept_new_options=True,
                 max_selections=MOST_TAGS,
-                key=f"documents_form_tags_{key}",
-                on_change=note,
-                args=("tags",),
+                **field("tags"),
             )
         with st.grid(3, min_column_width=150):
             valid_from = st.date_input(
                 _("Valid from"),
                 at_first("valid_from"),
-                key=f"documents_form_valid_from_{key}",
                 help=_("The first day of this version. Until then the version before it answers."),
-                on_change=note,
-                args=("valid_from",),
+                **field("valid_from"),
             )
             valid_until = st.date_input(
                 _("Valid until"),
                 at_first("valid_until"),
-                key=f"documents_form_valid_until_{key}",
                 help=_("Its last day. After that it goes on answering, and each answer from it says so."),
-                on_change=note,
-                args=("valid_until",),
+                **field("valid_until"),
             )
-            review_on = st.date_input(
-                _("Review on"),
-                at_first("review_on"),
-                key=f"documents_form_review_on_{key}",
-                on_change=note,
-                args=("review_on",),
-            )
+            review_on = st.date_input(_("Review on"), at_first("review_on"), **field("review_on"))
         # The same height with and without a remark: the button must not move away from a click which also ends typing.
         with st.container(horizontal=True, vertical_alignment="center"):
             is_saved = st.button(

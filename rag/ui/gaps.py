@@ -20,7 +20,7 @@ from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Ide
 from rag.ui import actions, lists
 from rag.ui.formats import known_cost, language_name, money, pages, status_badge
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, document_labels, name_labels, words_of
+from rag.ui.widgets import choose_word, dialog, document_labels, name_labels
 
 PROBLEM = "analytics_gap_problem"
 #: Number of people notified about the answer to their question.
@@ -54,10 +54,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
               "meaning in any wording and language. The most frequent ones are worth writing down next."),
             width="stretch",
         )  # fmt: skip
-        status = st.segmented_control(
-            _("State"), list(STATES), default="open", required=True, key="analytics_gap_state",
-            format_func=words_of(STATES), label_visibility="collapsed", bind="query-params",
-        )  # fmt: skip
+        status = choose_word(_("State"), STATES, key="analytics_gap_state", default="open")
     if st.session_state.get(PROBLEM):
         st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
     told = st.session_state.pop(TOLD, None)
@@ -68,9 +65,9 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             told,
         )
         st.toast(plain(words) if told else _("Solved"), icon=":material/mark_chat_read:")
-    found = gaps.list(identity, period, filters, status=status or "open")
+    found = gaps.list(identity, period, filters, status=status)
     if not found:
-        st.caption(_(NONE[status or "open"]))
+        st.caption(_(NONE[status]))
         return
     chosen = lists.choose_row(
         found,

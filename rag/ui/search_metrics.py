@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from uuid import UUID
 
 import pandas as pd
@@ -18,10 +18,10 @@ from rag.ui import lists
 from rag.ui.charts import OPERATION_NAMES, draw_chart, score_figure
 from rag.ui.formats import language_name, pages, percent
 from rag.ui.text import plain
-from rag.ui.widgets import words_of
+from rag.ui.widgets import choose_word
 
 SCORES = {"similarity": N_("Similarity"), "score": N_("Rerank score")}
-SEARCHES_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
+SEARCHES_BY: Mapping[PartsBy, str] = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 
 
 def draw_search(
@@ -45,10 +45,7 @@ def draw_search(
 def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(_("How near the best passage was"), anchor=False, width="content")
-        kind = st.segmented_control(
-            _("Score"), list(SCORES), default="similarity", required=True, format_func=words_of(SCORES),
-            key="analytics_score", label_visibility="collapsed", bind="query-params",
-        )  # fmt: skip
+        kind = choose_word(_("Score"), SCORES, key="analytics_score", default="similarity")
     found = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
     if not found:
         st.caption(
@@ -110,14 +107,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
 def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(_("Where the search does well"), anchor=False, width="content")
-        by = cast(
-            PartsBy,
-            st.segmented_control(
-                _("Searches by"), list(SEARCHES_BY), default="language", required=True,
-                format_func=words_of(SEARCHES_BY), key="analytics_search_by", label_visibility="collapsed",
-                bind="query-params",
-            ),
-        )  # fmt: skip
+        by = choose_word(_("Searches by"), SEARCHES_BY, key="analytics_search_by", default="language")
     groups = search_groups(searches, by)
     lists.draw(
         {

@@ -50,6 +50,21 @@ def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
     return lambda option: _(names[option])
 
 
+def choose_word(label: str, words: Mapping[Option, str], *, key: str, default: Option) -> Option:
+    """Draw a small choice between the product's words, without the label. The query parameters keep the choice."""
+    chosen = st.segmented_control(
+        label,
+        list(words),
+        default=default,
+        required=True,
+        format_func=words_of(words),
+        key=key,
+        label_visibility="collapsed",
+        bind="query-params",
+    )
+    return default if chosen is None else chosen
+
+
 def read_address(words: Mapping[str, Iterable[str]]) -> None:
     """Translate choices in the query parameters into the reader's language, so a link works for everyone.
 

@@ -26,7 +26,7 @@ from rag.ui.widgets import name_labels
 from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parents[2]
-PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider"}
+PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider", "choose_word"}
 #: Words in a list beside the call.
 WORDS = re.compile(r"N_\('([^']+)'\)")
 TABLES = {"dataframe", "data_editor", "draw"}
@@ -44,8 +44,8 @@ OWN_LABELS = {
     "prices_model": "a sorted set of names of models",
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
-    "f'documents_form_folder_{key}": "the names of folders, each once",
-    "f'documents_form_tags_{key}": "tags, each once",
+    "field('folder')": "the names of folders, each once",
+    "field('tags')": "tags, each once",
     "documents_bulk_tag_add": "tags, each once",
     "documents_bulk_tag_remove": "tags, each once",
     "documents_bulk_folder": "the names of folders, each once",
@@ -117,6 +117,11 @@ class Call(NamedTuple):
         return next((ast.unparse(k.value) for k in self.node.keywords if k.arg == name), "")
 
     @property
+    def rest(self) -> str:
+        """What is given by `**`, such as the key of a field of a form."""
+        return next((ast.unparse(k.value) for k in self.node.keywords if k.arg is None), "")
+
+    @property
     def place(self) -> str:
         return f"{self.path.relative_to(PROJECT)}:{self.node.lineno}"
 
@@ -151,6 +156,12 @@ def assigned_from(call: Call, name: str) -> set[str]:
     return found
 
 
+def enclosing(call: Call) -> str:
+    """The function that a call is in."""
+    functions = (node for node in ast.walk(call.tree) if isinstance(node, ast.FunctionDef))
+    return next(function.name for function in functions if call.node in ast.walk(function))
+
+
 def test_there_are_pickers_to_look_at() -> None:
     assert len(list(calls(PICKERS))) > 25
 
@@ -158,8 +169,13 @@ def test_there_are_pickers_to_look_at() -> None:
 @pytest.mark.parametrize("call", [*calls(PICKERS)], ids=lambda call: f"{call.place}-{call.name}")
 def test_no_picker_decides_by_labels_that_could_be_equal(call: Call) -> None:
     shown = call.argument("format_func")
+    if call.name == "choose_word":
+        shown = f"words_of({ast.unparse(call.node.args[1])})"
+    elif shown == "words_of(words)":
+        assert enclosing(call) == "choose_word", f"{call.place}: only `choose_word` is given its words"
+        return
     if not shown:
-        key = call.argument("key").strip("'\"")
+        key = (call.argument("key") or call.rest).strip("'\"")
         assert key in OWN_LABELS, f"{call.place}: say why no two options of {key} have one label, or use rag.ui.widgets"
         return
     # Drawn as Markdown, labels stay distinct: they are escaped, not shortened.
