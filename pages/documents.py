@@ -6,7 +6,7 @@ survives a refresh and is the same in every administrator's browser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -139,18 +139,19 @@ def attempt(action: Callable[..., object], *arguments: Any) -> None:
     actions.attempt("documents_notice", action, *arguments)
 
 
+attempted = actions.attempted("documents_notice")
+
+
 def follow(document_id: UUID) -> None:
     """Announce this document when it is ready, even if this happens before the page is drawn again."""
     state.documents_followed.add(document_id)
 
 
+@attempted
 def confirm(document: Document) -> None:
-    def confirm_seen() -> None:
-        library.confirm(identity, document.id)
-        follow(document.id)
-        decide(document, _("It is being processed."))
-
-    attempt(confirm_seen)
+    library.confirm(identity, document.id)
+    follow(document.id)
+    decide(document, _("It is being processed."))
 
 
 def decide(document: Document, decision: str, *, is_removed: bool = False) -> None:
@@ -160,12 +161,10 @@ def decide(document: Document, decision: str, *, is_removed: bool = False) -> No
         state.documents_cards[document.id] = card._replace(decision=decision, is_removed=is_removed)
 
 
+@attempted
 def confirm_all(until: datetime) -> None:
-    def confirm_seen() -> None:
-        library.confirm_all(identity, until=until)
-        state.documents_cards = {}
-
-    attempt(confirm_seen)
+    library.confirm_all(identity, until=until)
+    state.documents_cards = {}
 
 
 def discard_one(document: Document) -> None:
@@ -178,35 +177,27 @@ def undo_discard(document: Document) -> None:
     take_back([document.id])
 
 
+@attempted
 def keep_both(document: Document) -> None:
-    def keep() -> None:
-        library.keep_both(identity, document.id)
-        decide(document, _("Kept as a document of its own."))
-
-    attempt(keep)
+    library.keep_both(identity, document.id)
+    decide(document, _("Kept as a document of its own."))
 
 
+@attempted
 def run_step(document: Document, step: Step, only_missing: bool, method: ChunkingMethod | None) -> None:
-    def run() -> None:
-        library.versions.run_again(identity, document.id, step, only_missing=only_missing, chunking_method=method)
-
-    attempt(run)
+    library.versions.run_again(identity, document.id, step, only_missing=only_missing, chunking_method=method)
 
 
+@attempted
 def read_again(document: Document, pdf_type: PdfType) -> None:
-    def run() -> None:
-        limit = library.spending_limit(identity)
-        follow(library.versions.read_again(identity, document.id, pdf_type=pdf_type, confirmed_up_to=limit).id)
-
-    attempt(run)
+    limit = library.spending_limit(identity)
+    follow(library.versions.read_again(identity, document.id, pdf_type=pdf_type, confirmed_up_to=limit).id)
 
 
+@attempted
 def restore(version: Document) -> None:
-    def run() -> None:
-        library.versions.restore(identity, version.id)
-        open_document(str(version.id))
-
-    attempt(run)
+    library.versions.restore(identity, version.id)
+    open_document(str(version.id))
 
 
 def open_corrected(made: Document, page: int) -> None:
@@ -217,20 +208,23 @@ def open_corrected(made: Document, page: int) -> None:
     open_document(str(made.id))
 
 
-def each(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None:
-    """Run an action on every document; report failures and continue with the others."""
-    state.documents_notice = ""
+def each(named: Iterable[tuple[str, Callable[[], object]]]) -> None:
+    """Run actions, each named for its problem; report failures and continue with the others."""
     sentences = []
-    names = library.names(identity, DocumentFilters(document_ids=tuple(document_ids)), limit=None)
     with one_act():
-        for name in names:
+        for name, action in named:
             try:
-                action(name.id)
+                action()
             except RagError as error:
-                sentences.append(f"{name.title}: {error.message}")
+                sentences.append(f"{name}: {error.message}")
     more = len(sentences) - MOST_CARDS
     rest = [ngettext("And {count} more.", "And {count} more.", more)] if more > 0 else []
     state.documents_notice = "  \n".join([*sentences[:MOST_CARDS], *rest])
+
+
+def each_document(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None:
+    names = library.names(identity, DocumentFilters(document_ids=tuple(document_ids)), limit=None)
+    each((name.title, partial(action, name.id)) for name in names)
 
 
 def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
@@ -336,28 +330,20 @@ def refuse(refused: Refused) -> None:
     attempt(library.note_refused, identity, refused.name, refused.size_bytes, refused.sentence)
 
 
-def replace_file(document: Document, name: str, content: bytes) -> None:
+def upload_next(document_id: UUID, name: str, content: bytes) -> None:
     """Upload a document's next version."""
+    collection = library.collection(identity, library.get(identity, document_id).collection_id)
+    follow(library.upload(identity, collection, name, content, UploadOptions(replaces=document_id)).id)
 
-    def upload() -> None:
-        collection = library.collection(identity, document.collection_id)
-        follow(library.upload(identity, collection, name, content, UploadOptions(replaces=document.id)).id)
 
-    attempt(upload)
+def replace_file(document: Document, name: str, content: bytes) -> None:
+    attempt(upload_next, document.id, name, content)
     open_document(None)
 
 
 def replace_files(files: Sequence[tuple[UUID, str, bytes]]) -> None:
     """Upload the next versions of several documents, each for review before it answers."""
-    sentences = []
-    with one_act():
-        for document_id, name, content in files:
-            try:
-                collection = library.collection(identity, library.get(identity, document_id).collection_id)
-                follow(library.upload(identity, collection, name, content, UploadOptions(replaces=document_id)).id)
-            except RagError as error:
-                sentences.append(f"{name}: {error.message}")
-    state.documents_notice = "  \n".join(sentences)
+    each([(name, partial(upload_next, document_id, name, content)) for document_id, name, content in files])
     ask_to_replace(is_open=False)
     clear_selection()
 
@@ -658,13 +644,15 @@ def draw_selected() -> None:
 
     def read_selected() -> None:
         limit = library.spending_limit(identity)
-        each(lambda i: follow(library.versions.read_again(identity, i, confirmed_up_to=limit).id), chosen)
+        each_document(lambda i: follow(library.versions.read_again(identity, i, confirmed_up_to=limit).id), chosen)
 
     def retry_selected() -> None:
-        each(lambda i: library.retry(identity, i), selected_in(TROUBLED))
+        each_document(lambda i: library.retry(identity, i), selected_in(TROUBLED))
 
     def write_selected() -> None:
-        each(lambda i: library.versions.run_again(identity, i, Step.TAG), selected_in((DocumentStatus.COMPLETED,)))
+        each_document(
+            lambda i: library.versions.run_again(identity, i, Step.TAG), selected_in((DocumentStatus.COMPLETED,))
+        )
 
     draw_bulk(
         len(chosen),

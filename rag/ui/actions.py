@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
@@ -19,6 +19,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import dialog
 
 Kept = TypeVar("Kept")
+P = ParamSpec("P")
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
@@ -33,6 +34,19 @@ def attempt(problem: str, action: Callable[..., object], *arguments: object, **c
         st.session_state[problem] = error.message
         return False
     return True
+
+
+def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]]:
+    """Make a function a change that is run by `attempt`."""
+
+    def decorate(action: Callable[P, object]) -> Callable[P, None]:
+        @wraps(action)
+        def run(*arguments: P.args, **changes: P.kwargs) -> None:
+            attempt(problem, action, *arguments, **changes)
+
+        return run
+
+    return decorate
 
 
 def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:

@@ -215,11 +215,6 @@ def _choice(collections: Sequence[Collection], collection: Collection) -> Upload
     return UploadChoice(collection, options)
 
 
-def _after_colon(text: str) -> str:
-    """Return a sentence for use after a colon: English starts with a small letter."""
-    return text[0].lower() + text[1:] if language.current() == language.ENGLISH else text
-
-
 def _hand_over(
     files: Sequence[UploadedFile],
     choice: UploadChoice,
@@ -288,6 +283,13 @@ STEP_NAMES = {
     Step.TAG: N_("Metadata"),
     Step.PUBLISH: N_("Publish"),
 }
+
+
+def _draw_head(words: str, key: str, on_dismiss: Callable[..., None], *dismissed: object) -> None:
+    """Draw a card's first line with a button to dismiss the card."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", wrap=False):
+        st.markdown(words, width="stretch")
+        st.button(_("Dismiss"), key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=dismissed)
 
 
 def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock: Callable[[Locked], None]) -> None:
@@ -444,14 +446,6 @@ def step_words(document: Document) -> str:
         Step.TAG: _("Writing metadata"),
         Step.PUBLISH: _("Making it searchable"),
     }[document.step]
-
-
-def _draw_head(words: str, key: str, on_dismiss: Callable[[str], None], dismissed: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", wrap=False):
-        st.markdown(words, width="stretch")
-        st.button(
-            _("Dismiss"), key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,)
-        )
 
 
 OnOne = Callable[[Document], None]
@@ -653,20 +647,13 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
                 )
         with st.container(height=220 if len(refused) > 4 else "content", border=False, gap="xsmall"):
             for file in refused:
-                with st.container(horizontal=True, vertical_alignment="center", wrap=False):
-                    size = f" :gray[{file_size(file.file_size)}]" if file.file_size else ""
-                    st.markdown(
-                        f"**{plain(file.file_name)}**{size}  \n{plain(language.translated(file.reason))}",
-                        width="stretch",
-                    )
-                    st.button(
-                        _("Dismiss"),
-                        key=f"documents_dismiss_{file.id}",
-                        icon=":material/close:",
-                        type="tertiary",
-                        on_click=on_dismiss,
-                        args=(file.id,),
-                    )
+                size = f" :gray[{file_size(file.file_size)}]" if file.file_size else ""
+                _draw_head(
+                    f"**{plain(file.file_name)}**{size}  \n{plain(language.translated(file.reason))}",
+                    f"documents_dismiss_{file.id}",
+                    on_dismiss,
+                    file.id,
+                )
 
 
 def draw_rest(number: int, status: DocumentStatus) -> None:
@@ -685,19 +672,8 @@ def draw_rest(number: int, status: DocumentStatus) -> None:
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
     """Draw a single card for `number` documents which became ready while this page was open, the latest in a table."""
     with st.container(border=True, key="documents_finished", gap="small"):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(
-                ":green[:material/check_circle:] "
-                + ngettext("**{count} document** is ready", "**{count} documents** are ready", number),
-                width="stretch",
-            )
-            st.button(
-                _("Dismiss"),
-                key="documents_done_all",
-                icon=":material/close:",
-                type="tertiary",
-                on_click=on_dismiss,
-            )
+        ready_words = ngettext("**{count} document** is ready", "**{count} documents** are ready", number)
+        _draw_head(f":green[:material/check_circle:] {ready_words}", "documents_done_all", on_dismiss)
         with st.expander(_("What each of them cost"), type="compact", key="documents_finished_costs"):
             draw_cost_table(ready)
             if number > len(ready):
