@@ -40,7 +40,6 @@ accounts = services().accounts
 state = st.session_state
 state.setdefault("people_error", "")
 state.setdefault("people_done", "")
-state.setdefault("people_add_error", None)
 zone = time_zone(st.context.timezone)
 
 
@@ -67,12 +66,8 @@ def make_link(person: Account) -> None:
 
 
 def add() -> None:
-    state.people_add_error = None
     values = (state[f"people_new_{field}"] for field in ("email", "name", "role", "group"))
-    try:
-        state.people_link = accounts.invite(identity, *values)
-    except RagError as error:
-        state.people_add_error = error
+    state.people_link = accounts.invite(identity, *values)
 
 
 # Dialogs
@@ -80,14 +75,10 @@ def add() -> None:
 
 def invite_many() -> None:
     """Invite everyone on the list; report failures and continue with the others."""
-    state.people_invited, state.people_add_error = [], None
-    try:
-        listed = people_from(
-            list_text(state.people_list_file.getvalue()) if state.get("people_list_file") else state.people_list
-        )
-    except RagError as error:
-        state.people_add_error = error
-        return
+    state.people_invited, refused = [], None
+    listed = people_from(
+        list_text(state.people_list_file.getvalue()) if state.get("people_list_file") else state.people_list
+    )
     links: dict[str, str] = {}
     with one_act():
         for person in listed:
@@ -95,7 +86,7 @@ def invite_many() -> None:
             try:
                 account, path = accounts.invite(identity, person.email, person.name, role, group)
             except SignInAgain as error:
-                state.people_add_error = error
+                refused = error
                 break
             except RagError as error:
                 state.people_invited.append((person.email, "", error.message))
@@ -109,6 +100,8 @@ def invite_many() -> None:
             (email, "" if link and email not in failed else link, failed.get(email, problem or "sent"))
             for email, link, problem in state.people_invited
         ]
+    if refused is not None:
+        raise refused
 
 
 @st.dialog(_("Invite many people"), icon=":material/group_add:", width="medium")
@@ -131,11 +124,7 @@ def ask_to_invite() -> None:
             st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_list_role", help=_(ROLE_HELP))
             st.text_input(_("Group (optional)"), key="people_list_group", max_chars=120, help=_(GROUP_HELP))
         words = _("Invite them by e-mail") if by_mail else _("Invite and get the links")
-        st.form_submit_button(words, type="primary", icon=":material/send:", on_click=invite_many)
-    if state.people_add_error:
-        actions.draw_error(state.people_add_error)
-    elif state.get("people_invited"):
-        st.rerun()
+        actions.draw_submit(words, invite_many, key="people_add_error", icon=":material/send:")
 
 
 @st.dialog(_("Invited"), icon=":material/group_add:", width="large", dismissible=False)
@@ -173,11 +162,7 @@ def ask_to_add() -> None:
         st.text_input(_("Name"), key="people_new_name", max_chars=120, autocomplete="off")
         st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_new_role", help=_(ROLE_HELP))
         st.text_input(_("Group (optional)"), key="people_new_group", max_chars=120, help=_(GROUP_HELP))
-        st.form_submit_button(_("Add and get a link"), type="primary", icon=":material/link:", on_click=add)
-    if state.people_add_error:
-        actions.draw_error(state.people_add_error)
-    if "people_link" in state:
-        st.rerun()
+        actions.draw_submit(_("Add and get a link"), add, key="people_add_error", icon=":material/link:")
 
 
 @st.dialog(_("Link to choose a password"), icon=":material/link:", dismissible=False)
@@ -442,7 +427,6 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
         is_inviting = st.button(_("Invite many"), key="people_invite_button", icon=":material/group_add:")
         is_adding = st.button(_("Add a person"), key="people_add_button", type="primary", icon=":material/person_add:")
     if (is_adding or is_inviting) and not actions.is_needed(identity):
-        state.people_add_error = None
         if is_adding:
             ask_to_add()
         else:

@@ -11,7 +11,6 @@ from decimal import Decimal
 
 import streamlit as st
 
-from rag.errors import RagError
 from rag.language import _, day
 from rag.money.price_list import UNIT_NAMES, Price
 from rag.services import require, services
@@ -26,7 +25,6 @@ identity = require(Role.ADMIN)
 prices = services().prices
 state = st.session_state
 state.setdefault("prices_done", "")
-state.setdefault("prices_error", None)
 
 
 def amount(price: Decimal | None) -> str:
@@ -60,13 +58,9 @@ def draw_list(found: Sequence[Price]) -> None:
 @st.dialog(_("Set a price"), icon=":material/payments:")
 def ask_for_price(known: Sequence[Price]) -> None:
     def save() -> None:
-        state.prices_error, text = None, (state.prices_price or "").strip().removeprefix("$")
-        try:
-            prices.set(identity, state.prices_model or "", state.prices_unit, text or None, state.prices_from)
-        except RagError as error:
-            state.prices_error = error
-        else:
-            state.prices_done = _("Price saved.")
+        text = (state.prices_price or "").strip().removeprefix("$")
+        prices.set(identity, state.prices_model or "", state.prices_unit, text or None, state.prices_from)
+        state.prices_done = _("Price saved.")
 
     with st.form("prices_set", border=False):
         st.selectbox(
@@ -93,11 +87,7 @@ def ask_for_price(known: Sequence[Price]) -> None:
             key="prices_from",
             help=_("The day (UTC) from which it counts. What was charged before keeps its price."),
         )
-        st.form_submit_button(_("Save"), type="primary", icon=":material/check:", on_click=save)
-    if state.prices_error:
-        actions.draw_error(state.prices_error)
-    if state.prices_done:
-        st.rerun()
+        actions.draw_submit(_("Save"), save, key="prices_error", icon=":material/check:")
 
 
 found = prices.list(identity)
@@ -106,7 +96,6 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     if st.button(_("Set a price"), key="prices_add", type="primary", icon=":material/payments:") and (
         not actions.is_needed(identity)
     ):
-        state.prices_error = None
         ask_for_price(found)
 st.caption(
     _(

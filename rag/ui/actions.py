@@ -159,6 +159,26 @@ def finish(action: Callable[..., object], *arguments: object, **changes: object)
         st.rerun()
 
 
+def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str) -> None:
+    """Draw the button of a dialog's form. It runs `action` and closes the dialog, or says below why not.
+
+    `st.session_state[key]` has the error from the last click.
+    """
+    state = st.session_state
+
+    def run() -> None:
+        state[key] = None
+        try:
+            action()
+        except RagError as error:
+            state[key] = error
+
+    if st.form_submit_button(label, type="primary", icon=icon, on_click=run):
+        if state[key] is None:
+            st.rerun()
+        draw_error(state[key])
+
+
 def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Callable[[], object]) -> None:
     """Draw a dialog's last buttons: Cancel, and one that runs `act`. Above them is why `act` was refused.
 

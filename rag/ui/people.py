@@ -14,7 +14,6 @@ import streamlit as st
 from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
 from rag.access.connected_apps import ConnectedApp
 from rag.access.sessions import OpenSession
-from rag.errors import RagError
 from rag.language import N_, _
 from rag.records.audit import AuditEntry
 from rag.types import Collection, Identity, Role
@@ -47,7 +46,6 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Colle
         st.header(_("API keys"), anchor=False, width="content")
         is_asked = st.button(_("Make a key"), key="people_key_add", icon=":material/key:")
         if is_asked and not actions.is_needed(identity):
-            st.session_state.people_key_error = None
             _ask_for_key(keys, identity, names)
     st.caption(_(ABOUT))
     if made := st.session_state.get("people_key_made"):
@@ -105,17 +103,14 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
     def make() -> None:
         day: date | None = state.people_key_expires
         expires_at = datetime.combine(day + timedelta(days=1), time(), UTC) if day else None
-        try:
-            state.people_key_made = keys.create(
-                identity,
-                state.people_key_name,
-                state.people_key_scopes,
-                expires_at,
-                requests_per_minute=state.people_key_limit,
-                collection_id=state.people_key_collection,
-            )
-        except RagError as error:
-            state.people_key_error = error
+        state.people_key_made = keys.create(
+            identity,
+            state.people_key_name,
+            state.people_key_scopes,
+            expires_at,
+            requests_per_minute=state.people_key_limit,
+            collection_id=state.people_key_collection,
+        )
 
     with st.form("people_key", border=False):
         st.text_input(
@@ -148,11 +143,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
         st.number_input(
             _("Requests a minute"), 1, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, key="people_key_limit"
         )
-        st.form_submit_button(_("Make the key"), type="primary", icon=":material/key:", on_click=make)
-    if error := state.get("people_key_error"):
-        actions.draw_error(error)
-    if "people_key_made" in state:
-        st.rerun()
+        actions.draw_submit(_("Make the key"), make, key="people_key_error", icon=":material/key:")
 
 
 @dialog(N_("Your new API key"), icon=":material/key:", dismissible=False)

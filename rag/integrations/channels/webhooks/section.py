@@ -8,7 +8,6 @@ from functools import partial
 
 import streamlit as st
 
-from rag.errors import RagError
 from rag.integrations.channels.webhooks.webhooks import TEST, Delivery, Webhook, Webhooks
 from rag.language import N_, _
 from rag.records.events import EVENTS
@@ -38,7 +37,6 @@ def draw_webhooks(webhooks: Webhooks, identity: Identity) -> None:
         st.header(_("Webhooks"), anchor=False, width="content")
         is_asked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")
         if is_asked and not actions.is_needed(identity):
-            st.session_state.programs_webhook_error = None
             _ask_for_webhook(webhooks, identity)
     st.caption(_(ABOUT))
     if made := st.session_state.get("programs_webhook_made"):
@@ -136,12 +134,9 @@ def _ask_for_webhook(webhooks: Webhooks, identity: Identity) -> None:
     state = st.session_state
 
     def add() -> None:
-        try:
-            state.programs_webhook_made = webhooks.add(
-                identity, state.programs_webhook_name, state.programs_webhook_address, state.programs_webhook_events
-            )
-        except RagError as error:
-            state.programs_webhook_error = error
+        state.programs_webhook_made = webhooks.add(
+            identity, state.programs_webhook_name, state.programs_webhook_address, state.programs_webhook_events
+        )
 
     with st.form("programs_webhook", border=False):
         st.text_input(
@@ -161,11 +156,7 @@ def _ask_for_webhook(webhooks: Webhooks, identity: Identity) -> None:
             format_func=words_of(EVENTS),
             placeholder=_("Everything"),
         )
-        st.form_submit_button(_("Add the webhook"), type="primary", icon=":material/webhook:", on_click=add)
-    if error := state.get("programs_webhook_error"):
-        actions.draw_error(error)
-    if "programs_webhook_made" in state:
-        st.rerun()
+        actions.draw_submit(_("Add the webhook"), add, key="programs_webhook_error", icon=":material/webhook:")
 
 
 @dialog(N_("The secret of your webhook"), icon=":material/key:", dismissible=False)

@@ -10,7 +10,6 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.errors import RagError
 from rag.integrations.channels.widget.widgets import Widget, Widgets
 from rag.language import N_, _, ngettext
 from rag.types import Collection, Identity
@@ -28,15 +27,12 @@ ERROR = "programs_widget_problem"
 
 def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
     """Draw the widgets' section with the dialogs."""
-    state = st.session_state
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(_("Widgets"), anchor=False, width="content")
         is_asked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
         if is_asked and not actions.is_needed(identity):
-            state[ERROR] = None
             _ask_for_widget(widgets, identity, collections)
     st.caption(_(ABOUT))
-    state.pop("programs_widget_made", None)
     found = widgets.list(identity)
     if not found:
         st.caption(_("There is no widget yet."))
@@ -147,12 +143,7 @@ def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[
 
     def add() -> None:
         chosen: UUID = state.programs_widget_collection
-        try:
-            state.programs_widget_made = widgets.add(
-                identity, named[chosen], state.programs_widget_name, state.programs_widget_sites.split()
-            )
-        except RagError as error:
-            state[ERROR] = error
+        widgets.add(identity, named[chosen], state.programs_widget_name, state.programs_widget_sites.split())
 
     with st.form("programs_widget", border=False):
         st.text_input(_("Name"), key="programs_widget_name", max_chars=80, autocomplete="off")
@@ -162,11 +153,7 @@ def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[
             key="programs_widget_sites",
             placeholder="https://intranet.example.com",
         )
-        st.form_submit_button(_("Add the widget"), type="primary", icon=":material/chat_add_on:", on_click=add)
-    if error := state.get(ERROR):
-        actions.draw_error(error)
-    if "programs_widget_made" in state:
-        st.rerun()
+        actions.draw_submit(_("Add the widget"), add, key=ERROR, icon=":material/chat_add_on:")
 
 
 def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None:
