@@ -209,7 +209,7 @@ def open_corrected(made: Document, page: int) -> None:
 
 
 def each(named: Iterable[tuple[str, Callable[[], object]]]) -> None:
-    """Run actions, each named for its problem; report failures and continue with the others."""
+    """Run named actions. Failures are reported by name and do not stop the rest."""
     sentences = []
     with one_act():
         for name, action in named:
