@@ -371,6 +371,8 @@ def best_quotes(
     chosen = [*chosen, *quotable]
     of_own = own.passages if own else ()
     with_steps = kind is None and ASKS_HOW.search(reading.question) is not None
+    if with_steps and not any(c.step for c in chosen):
+        chosen = [*chosen, *_first_step(candidates, weights)]
     quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own, with_steps=with_steps)
     return replace(
         quotes,
@@ -785,6 +787,13 @@ def _first_below(
         if len(found) < len(RULE.below_heading):
             found[candidate] = RULE.below_heading[len(found)] * candidate.value
     return found
+
+
+def _first_step(candidates: Sequence[CandidateSentence], weights: dict[str, float]) -> list[CandidateSentence]:
+    """Return the first step of a list below a heading with all words of the question; [] without such a list."""
+    least = RULE.all_in_words * sum(weights.values())
+    listed = (c for c in candidates if c.step and c.under and _weight(weights, c.under | c.title) >= least)
+    return list(itertools.islice(listed, 1))
 
 
 class _Reading(NamedTuple):

@@ -253,22 +253,25 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
     found: list[Unit] = []
     for number, block in enumerate(re.split(r"\n\s*\n", text), first_block):
         begin = len(found)
-        lines = [" ".join(line.split()) for line in block.splitlines() if line.strip()]
+        written = [line for line in block.splitlines() if line.strip()]
+        lines = [" ".join(line.split()) for line in written]
         if rows := _lost_table(lines):
             found.extend(rows)
             continue
         width = _width(lines)
         steps = _steps(lines)
+        # Indented lines go on with a list item.
+        hanging = [line[0].isspace() and not BULLET.match(line) and BULLET.match(lines[0]) for line in written]
         unit = ""
         step = 0
-        for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+        for line, following, hangs, is_followed in zip_longest(lines, lines[1:], hanging, hanging[1:], fillvalue=""):
             if unit and (BULLET.match(line) or ends(unit)):
                 found.extend(_split(unit, step))
-                unit, step = "", 0
+                unit, step = "", step if hangs else 0
             unit = f"{unit} {line}" if unit else line
             step = steps.get(line, step)
             is_listed = bool(found) and found[-1].text.endswith(":")
-            if _is_broken(line, following, unit, width, is_listed=is_listed):
+            if not is_followed and _is_broken(line, following, unit, width, is_listed=is_listed):
                 found.extend(_split(unit, step))
                 unit, step = "", 0
         if unit:
@@ -278,8 +281,13 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
 
 def _steps(lines: list[str]) -> dict[str, int]:
-    """Return the lines with consecutive numbers, and their numbers: steps, however short, are no headings."""
+    """Return the lines with consecutive numbers, and their numbers: steps, however short, are no headings.
+
+    Markdown counts the items of a list, and "1." may stand before each.
+    """
     counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
+    if {number for number, _ in counted} == {1}:
+        counted = [(place, line) for place, (_, line) in enumerate(counted, 1)]
     if len(counted) < FEWEST_ROWS or any(after != before + 1 for (before, _), (after, _) in pairwise(counted)):
         return {}
     return {line: number for number, line in counted}

@@ -1522,6 +1522,32 @@ def test_a_list_of_steps_is_quoted_whole(question: str, language: str) -> None:
     assert places == sorted(places)
 
 
+MARKDOWN_STEPS = """# Changing your name
+
+We want everyone to feel welcome. Your name may be another one in some systems, and you can change it.
+
+## Changing your name in all systems
+
+Follow these steps if your name in our systems is not the one in your passport:
+
+1. Log in to [the portal](https://portal.example/)
+1. Follow
+   [these steps](https://portal.example/steps).
+1. Wait up to 5 business days. You will receive
+   an automated message.
+1. Tell the help desk, which updates
+   your account."""
+
+
+@pytest.mark.parametrize("question", ["How do I change my name?", "How can I get my name changed in all systems?"])
+def test_steps_that_markdown_counts_are_quoted_whole_with_their_indented_lines(question: str) -> None:
+    said = quotes_of(MARKDOWN_STEPS, question, "en").text.replace("**", "")
+    steps = ("Log in", "Follow [these steps]", "Wait up to", "receive an automated message", "updates your account")
+    places = [said.find(step) for step in steps]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
 def test_one_step_is_enough_where_a_fact_is_asked_for() -> None:
     steps = "1. Call the line before 8:00.\n2. Send the note.\n3. Come back healthy."
     quotes = quotes_of(steps, "When do I have to call the line?", "en")
