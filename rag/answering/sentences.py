@@ -41,6 +41,10 @@ ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
 BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+|[a-z][.)](?=[a-z]{2,}\s|\d))")
 #: A step's number: "3. Press send."
 STEP = re.compile(r"\s*\(?(\d{1,2})[.)]\s+\S")
+#: A field of a form with its value: "Plan: Gold".
+FIELD = re.compile(r"[^\W\d_][^:：.!?]{0,40}(?::\s|：\s?)\S.{0,80}")
+#: Fewer fields in a row are no form.
+FEWEST_FIELDS = 3
 #: A section's number at the start of a heading: "7.2", "§ 3".
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
@@ -255,7 +259,7 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
         begin = len(found)
         written = [line for line in block.splitlines() if line.strip()]
         lines = [" ".join(line.split()) for line in written]
-        if rows := _lost_table(lines):
+        if rows := _lost_table(lines) or _form(lines):
             found.extend(rows)
             continue
         width = _width(lines)
@@ -330,6 +334,15 @@ def _lost_table(lines: list[str]) -> list[Unit]:
     if max(map(len, lines)) > 2 * HEADING_CHARACTERS or any(row[0].islower() for row in rows):
         return []
     return [Unit(f"{row} ({lines[0]})", "row", row) for row in rows]
+
+
+def _form(lines: list[str]) -> list[Unit]:
+    """Return the fields of a form as rows, "Plan: Gold", with the line above; [] for other lines."""
+    first = int(bool(lines) and not FIELD.fullmatch(lines[0]))
+    fields = lines[first:]
+    if len(fields) < FEWEST_FIELDS or not all(map(FIELD.fullmatch, fields)):
+        return []
+    return [*(Unit(line, "sentence") for line in lines[:first]), *(Unit(line, "row") for line in fields)]
 
 
 def _split(text: str, step: int = 0) -> list[Unit]:

@@ -1548,6 +1548,30 @@ def test_steps_that_markdown_counts_are_quoted_whole_with_their_indented_lines(q
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize(
+    ("form", "question", "language", "field", "others"),
+    [
+        ("Benefits enrolment\nName: Ada Okafor\nPlan: Gold\nStart: 1 March 2026\nSmoker: no",
+         "Which plan was chosen?", "en", "Plan: Gold", ("Okafor", "March", "Smoker")),
+        ("Antrag\n\nName: Ada Okafor\nTarif: Komfort\nBeginn: 1. März 2026\nRaucher: nein",
+         "Welcher Tarif wurde gewählt?", "de", "Tarif: Komfort", ("Okafor", "März", "Raucher")),
+        ("申込書\n\n氏名：森田花子\nプラン：ゴールド\n開始日：2026年3月1日",
+         "プランは何ですか？", "ja", "プラン：ゴールド", ("森田", "2026年")),
+    ],
+)  # fmt: skip
+def test_of_a_form_only_the_field_that_was_asked_for_is_quoted(
+    form: str, question: str, language: str, field: str, others: tuple[str, ...]
+) -> None:
+    quotes = quotes_of(form, question, language)
+    assert field in quotes.text
+    assert not [other for other in others if other in quotes.text]
+
+
+def test_hours_and_addresses_are_no_fields() -> None:
+    text = "The desk is open from\n9:00 to 17:00 on weekdays\nand 10:00 to 12:00 on Saturdays."
+    assert "open from 9:00 to 17:00 on weekdays and 10:00" in quotes_of(text, "When is the desk open?", "en").text
+
+
 def test_one_step_is_enough_where_a_fact_is_asked_for() -> None:
     steps = "1. Call the line before 8:00.\n2. Send the note.\n3. Come back healthy."
     quotes = quotes_of(steps, "When do I have to call the line?", "en")
