@@ -27,13 +27,14 @@ from uuid import UUID
 import psycopg
 
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
-from rag.records.chat_logs import ChatLogs
+from rag.records.chat_logs import ChatLogs, QuestionEnd
 from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.records.help_requests import HelpRequests
+from rag.storage.collections import find_collections
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
-from rag.types import Identity, Outcome, RAGDetails, RawResultDetails, Role, SearchDetails, Who
+from rag.types import Identity, Outcome, Question, RAGDetails, RawResultDetails, Role, SearchDetails, Who
 
 Pair = tuple[float, float]
 
@@ -278,13 +279,15 @@ def measure_logging(database: Database, clocks: Clocks) -> None:
         UUID(hashlib.md5(name, usedforsecurity=False).hexdigest()) for name in (b"aone0", b"cone0")
     )
     asker = Identity(account_id=person, tenant_id="one", email="", name="", role=Role.EMPLOYEE)
+    (collection,) = find_collections(database, "one", collection_id=collection_id)
+    question = Question(text=text, identity=asker, collection=collection)
     opened: list[UUID] = []
-    (opening,) = clocks.median_ms(lambda: opened.append(logs.open(asker, text, collection_id=collection_id)))
+    (opening,) = clocks.median_ms(lambda: opened.append(logs.open(question)))
     found = RawResultDetails(chunk_id=str(person), document_id=str(person), similarity=0.5, preview="x" * 240)
     details = RAGDetails(search=SearchDetails(raw_results=[found] * 10))
     (closing,) = clocks.median_ms(
         lambda: logs.close(
-            "one", opened.pop(), outcome=Outcome.ANSWERED, answer=text * 8, details=details, total_ms=900
+            "one", opened.pop(), QuestionEnd(outcome=Outcome.ANSWERED, answer=text * 8, details=details, total_ms=900)
         )
     )
     print(f"\nlogging a question, before {written(opening)}, after it {written(closing)}")

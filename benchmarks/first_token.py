@@ -30,7 +30,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from rag.storage.migrations import migrate
-from rag.types import ChatMessage, Collection, Identity
+from rag.types import ChatMessage, Collection, Identity, Question
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTIONS = (
@@ -46,7 +46,7 @@ QUESTIONS = (
 def ask(parts: Services, identity: Identity, collection: Collection, text: str) -> tuple[float, float]:
     """Milliseconds until the first text of the answer, and until its end."""
     started = time.perf_counter()
-    live = parts.answers.ask(identity, None, collection, text)
+    live = parts.answers.ask(Question(text=text, identity=identity, collection=collection))
     first = 0.0
     for piece in live.tail(every_seconds=0.0):
         if piece and not first:

@@ -147,7 +147,10 @@ def asked(parts: Services, who: Identity, shelf: Shelf, chance: random.Random) -
     """An answer from such a collection, or in a conversation that is another's."""
     forged = replace(shelf.collection, tenant_id=who.tenant_id)
     conversation_id = chance.choice([None, shelf.ids["conversation"][0]])
-    return parts.answers.ask(who, conversation_id, forged, f"How much annual leave has {shelf.secret.needle}?")
+    return parts.answers.ask(
+        Question(text=f"How much annual leave has {shelf.secret.needle}?", identity=who, collection=forged),
+        conversation_id=conversation_id,
+    )
 
 
 # Routes

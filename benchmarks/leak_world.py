@@ -16,7 +16,7 @@ from uuid import UUID
 from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.samples import SAMPLES
 from rag.services import Services
-from rag.types import Collection, Document, Identity, Role, UploadOptions
+from rag.types import Collection, Document, Identity, Question, Role, UploadOptions
 
 GROUP = "Council"
 PERIOD = 30
@@ -208,7 +208,9 @@ def _shelf(
 
 
 def _conversation(parts: Services, asker: Identity, collection: Collection, secret: Secret) -> tuple[UUID, UUID]:
-    live = parts.answers.ask(asker, None, collection, f"How many days of annual leave has {secret.needle}?")
+    live = parts.answers.ask(
+        Question(text=f"How many days of annual leave has {secret.needle}?", identity=asker, collection=collection)
+    )
     deadline = time.monotonic() + 30
     while not live.is_done and time.monotonic() < deadline:
         time.sleep(0.02)

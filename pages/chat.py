@@ -18,7 +18,7 @@ from rag.errors import NotFound, RagError
 from rag.language import _, current
 from rag.records.conversations import SharedConversation
 from rag.services import require, services
-from rag.types import Citation, Conversation, Message, MessageState, Role
+from rag.types import Citation, Conversation, Message, MessageState, Question, Role
 from rag.ui import actions
 from rag.ui.budgets import draw_question_to_go_on
 from rag.ui.chat_scope import ChatScope, forget_narrowing, take_up_narrowing
@@ -89,15 +89,18 @@ def ask(text: str, *, is_again: bool = False) -> None:
             for _piece in unfinished.tail():
                 pass
         with running.limits.question(identity):
-            live = running.answers.ask(
-                identity,
-                conversation.id if conversation else None,
-                asked.collection,
-                text,
-                document_ids=asked.document_ids,
-                options=asked.options,
-                languages=reader_languages(),
+            question = Question(
+                text=text,
+                identity=identity,
+                collection=asked.collection,
                 others=asked.others,
+                document_ids=asked.document_ids,
+                reader_languages=reader_languages(),
+            )
+            live = running.answers.ask(
+                question,
+                conversation_id=conversation.id if conversation else None,
+                options=asked.options,
                 is_again=is_again,
             )
     except RagError as exc:

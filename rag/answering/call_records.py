@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
@@ -23,10 +23,10 @@ from rag.errors import DatabaseUnavailable
 from rag.money.ledger import Finished, Ledger
 from rag.money.price_list import charge
 from rag.providers.retry import Notes, lost_calls
-from rag.records.chat_logs import ChatLogs, PassagePlace, Prompt, SheetPage
+from rag.records.chat_logs import ChatLogs, PassagePlace, QuestionEnd, SheetPage
 from rag.retrieval.context_builder import document_day
 from rag.retrieval.processor import waiting
-from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
+from rag.types import Charge, Citation, CostDetails, Operation, Usage
 
 log = logging.getLogger(__name__)
 
@@ -142,20 +142,7 @@ class CallRecords:
             **{line: float(cost) for line, cost in by_line.items()}, total=float(sum(by_line.values(), Decimal(0)))
         )
 
-    def close(
-        self,
-        *,
-        outcome: Outcome,
-        answer: str,
-        details: RAGDetails,
-        error: str,
-        language: str,
-        model: str,
-        document_ids: Sequence[UUID],
-        first_token_ms: int | None,
-        total_ms: int,
-        prompt: Prompt | None = None,
-    ) -> Decimal | None:
+    def close(self, end: QuestionEnd) -> Decimal | None:
         """Close the log row and return the cost, or `None` with an unknown price or without a database.
 
         Without a database, the row is closed when the database answers again. If the process ends first, the row is
@@ -164,36 +151,20 @@ class CallRecords:
         # The answer was lost by a fault in the product, but the provider may have billed the call.
         for _, operation, expected in tuple(self._sent):
             self.charge(operation, expected)
-        return self._close(
-            partial(
-                self._chat_logs.close,
-                self._tenant_id,
-                self._chat_log_id,
-                outcome=outcome,
-                answer=answer,
-                details=details,
-                error=error,
-                language=language,
-                model=model,
-                document_ids=document_ids,
-                first_token_ms=first_token_ms,
-                total_ms=total_ms,
-                prompt=prompt,
-            )
-        )
+        return self._close(end)
 
     def discard(self) -> None:
         """Delete the log row: there was no paid call, and nobody asked for an answer."""
         with suppress(DatabaseUnavailable):
             self._chat_logs.discard(self._tenant_id, self._chat_log_id)
 
-    def _close(self, close_row: Callable[[], Decimal | None]) -> Decimal | None:
+    def _close(self, end: QuestionEnd) -> Decimal | None:
         try:
             self._write()
-            return close_row()
+            return self._chat_logs.close(self._tenant_id, self._chat_log_id, end)
         except DatabaseUnavailable:
             log.error("the log of question %s waits to be closed: the database does not answer", self._chat_log_id)
-            self._chat_logs.postpone(partial(self._close, close_row))
+            self._chat_logs.postpone(partial(self._close, end))
             return None
 
     def page_text(self, citation: Citation) -> str:

@@ -15,11 +15,12 @@ import re
 import time
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -42,20 +43,17 @@ from rag.language import N_
 from rag.monitoring import metrics
 from rag.monitoring.tracing import span
 from rag.profiles import profile_of
-from rag.profiles.profile import Options
+from rag.profiles.profile import Options, Profile
 from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import (
     ChatMessage,
-    Collection,
     Identity,
     Message,
     MessageState,
     Question,
-    SearchFilters,
-    limited_to,
     narrowing,
 )
 
@@ -88,6 +86,13 @@ BUSY = "An answer is still being written in this conversation. Wait for it to en
 SHUT_DOWN = N_("The application was shut down while this answer was being written.")
 
 
+class _StoredQuestion(NamedTuple):
+    conversation_id: UUID
+    #: The answer, still empty.
+    message_id: UUID
+    chat_log_id: UUID
+
+
 class LiveAnswers:
     """Starts answers, finds them again and stores their text."""
 
@@ -109,93 +114,68 @@ class LiveAnswers:
 
     def ask(
         self,
-        identity: Identity,
-        conversation_id: UUID | None,
-        collection: Collection,
-        text: str,
+        question: Question,
         *,
-        document_ids: tuple[UUID, ...] = (),
+        conversation_id: UUID | None = None,
         options: Options | None = None,
-        languages: Sequence[str] = (),
-        history: Sequence[ChatMessage] = (),
-        others: tuple[Collection, ...] = (),
         is_again: bool = False,
     ) -> LiveAnswer:
         """Store a question and start its answer.
 
-        Without a conversation, a new conversation is started, with the question as title.
+        Without a conversation, a new conversation is started, with the question as title; with a conversation, its
+        messages replace the question's history.
 
-        `options` replace the collection's settings for this question; `languages` come from the asker's browser or
-        program. `history` holds the earlier messages if a program keeps conversations by itself. `others` are further
-        collections to search. `is_again` means that the same question was just answered: the new answer is written
-        without knowledge of the earlier answer.
+        `options` replace the collection's settings, and the question's filters, for this question. `is_again` means
+        that the same question was just answered: the new answer is written without knowledge of the earlier answer.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for someone else's conversation or collection,
         `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this process writes the
         most answers allowed for this person, `Saturated` while this process is full, and `DatabaseUnavailable`.
         """
-        with self._place(identity) as give_up_place:
+        with self._place(question.identity) as give_up_place:
             turn = self._turns.take()
             try:
-                return self._begin(
-                    identity,
-                    conversation_id,
-                    collection,
-                    text,
-                    document_ids,
-                    options,
-                    languages,
-                    history,
-                    others,
-                    is_again,
-                    give_up_place,
-                    turn,
-                )
+                options = options or Options()
+                question = self._prepared(question, conversation_id, options, is_again=is_again)
+                profile = options.applied_to(profile_of(question.collection))
+                stored = self._store_question(question, conversation_id)
+                return self._begin(question, stored, profile, give_up_place, turn)
             except BaseException:
                 turn.end()
                 raise
 
+    def _prepared(
+        self, question: Question, conversation_id: UUID | None, options: Options, *, is_again: bool
+    ) -> Question:
+        """Return the question with clean text, the options' filters, and the last messages of its conversation."""
+        text = clean_question(question.text, maximum_characters=self._answerer.settings.maximum_question_characters)
+        identity = question.identity
+        if any(asked.tenant_id != identity.tenant_id for asked in (question.collection, *question.others)):
+            raise NotFound
+        history = tuple(question.history)
+        if conversation_id is not None:
+            messages = self._conversations.messages(identity, conversation_id, last=HISTORY_MESSAGES + 2 * is_again)
+            history = _history(_before(messages, text) if is_again else messages)
+        filters = options.filters or question.filters
+        return replace(question, text=text, history=history[-HISTORY_MESSAGES:], filters=filters)
+
     def _begin(
         self,
-        identity: Identity,
-        conversation_id: UUID | None,
-        collection: Collection,
-        text: str,
-        document_ids: tuple[UUID, ...],
-        options: Options | None,
-        languages: Sequence[str],
-        history: Sequence[ChatMessage],
-        others: tuple[Collection, ...],
-        is_again: bool,
+        question: Question,
+        stored: _StoredQuestion,
+        profile: Profile,
         give_up_place: Callable[[], None],
         turn: AnswerSlot,
     ) -> LiveAnswer:
-        text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
-        if any(asked.tenant_id != identity.tenant_id for asked in (collection, *others)):
-            raise NotFound
-        options = options or Options()
-        profile = options.applied_to(profile_of(collection))
-        history = tuple(history)[-HISTORY_MESSAGES:]
-        if conversation_id is not None:
-            messages = self._conversations.messages(identity, conversation_id, last=HISTORY_MESSAGES + 2 * is_again)
-            history = _history(_before(messages, text) if is_again else messages)[-HISTORY_MESSAGES:]
-        conversation_id, message_id, chat_log_id = self._store_question(
-            identity,
-            conversation_id,
-            collection,
-            text,
-            others=others,
-            narrowed_to=narrowing(document_ids, options.filters or SearchFilters()),
-        )
         live = LiveAnswer(
-            message_id=message_id,
-            conversation_id=conversation_id,
-            question=text,
-            owner=(identity.tenant_id, identity.account_id),
+            message_id=stored.message_id,
+            conversation_id=stored.conversation_id,
+            question=question.text,
+            owner=(question.identity.tenant_id, question.identity.account_id),
             on_forced_end=self._save,
         )
         with self._lock:
-            self._answers[message_id] = live
+            self._answers[live.message_id] = live
             # From here on the answer counts as under way.
             give_up_place()
             self._under_way += 1
@@ -203,17 +183,6 @@ class LiveAnswers:
             if self._keeper is None or not self._keeper.is_alive():
                 self._keeper = Thread(target=self._keep, name="answers-keeper", daemon=True)
                 self._keeper.start()
-        question = Question(
-            text=text,
-            identity=identity,
-            collection=collection,
-            others=others,
-            history=history,
-            document_ids=document_ids,
-            filters=options.filters or SearchFilters(),
-            reader_languages=languages,
-        )
-
         started = time.perf_counter()
         metrics.answers_under_way.inc()
         metrics.answers_waiting.inc()
@@ -226,7 +195,7 @@ class LiveAnswers:
                     question,
                     profile=profile,
                     cancel=live.cancel,
-                    chat_log_id=chat_log_id,
+                    chat_log_id=stored.chat_log_id,
                     on_step=live.take,
                     every_seconds=self.pace_seconds,
                 ):
@@ -254,8 +223,8 @@ class LiveAnswers:
         def traced() -> None:
             attributes = {
                 "gen_ai.operation.name": "invoke_agent",
-                "gen_ai.conversation.id": str(conversation_id),
-                "rag.chat_log.id": str(chat_log_id),
+                "gen_ai.conversation.id": str(stored.conversation_id),
+                "rag.chat_log.id": str(stored.chat_log_id),
                 "rag.profile": profile.name,
             }
             with span("invoke_agent", attributes) as begun:
@@ -264,7 +233,7 @@ class LiveAnswers:
 
         # Daemon threads: a hanging provider must not keep the process alive. The thread gets the caller's context, so
         # logs and traces of the answer belong to the request.
-        Thread(target=copy_context().run, args=(traced,), name=f"answer-{message_id}", daemon=True).start()
+        Thread(target=copy_context().run, args=(traced,), name=f"answer-{live.message_id}", daemon=True).start()
         return live
 
     @contextmanager
@@ -384,44 +353,23 @@ class LiveAnswers:
 
     # Storing
 
-    def _store_question(
-        self,
-        identity: Identity,
-        conversation_id: UUID | None,
-        collection: Collection,
-        text: str,
-        *,
-        others: Sequence[Collection],
-        narrowed_to: Mapping[str, Any],
-    ) -> tuple[UUID, UUID, UUID]:
-        """Store question, log row and empty answer in one transaction; return conversation, answer and log ids."""
-        stored = self._stored_question(
-            identity, conversation_id, collection, text, others=others, narrowed_to=narrowed_to
-        )
+    def _store_question(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion:
+        """Store question, log row and empty answer in one transaction."""
+        stored = self._stored_question(question, conversation_id)
         # An answer left unfinished by a dead process is no reason to wait.
-        if stored is None and conversation_id is not None and self._close_abandoned_in(identity, conversation_id):
-            stored = self._stored_question(
-                identity, conversation_id, collection, text, others=others, narrowed_to=narrowed_to
-            )
+        if stored is None and conversation_id and self._close_abandoned_in(question.identity, conversation_id):
+            stored = self._stored_question(question, conversation_id)
         if stored is None:
             raise InvalidInput(BUSY)
         return stored
 
-    def _stored_question(
-        self,
-        identity: Identity,
-        conversation_id: UUID | None,
-        collection: Collection,
-        text: str,
-        *,
-        others: Sequence[Collection],
-        narrowed_to: Mapping[str, Any],
-    ) -> tuple[UUID, UUID, UUID] | None:
+    def _stored_question(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion | None:
         """Store the question unless the conversation has an unfinished answer; then return `None`."""
+        identity, collection_id = question.identity, question.collection.id
         with self._database.writing(identity) as pipeline:
             if conversation_id is None:
-                title = title_from_question(text)
-                conversation_id = self._conversations.create_within(pipeline, identity, collection.id, title).id
+                title = title_from_question(question.text)
+                conversation_id = self._conversations.create_within(pipeline, identity, collection_id, title).id
                 where = {"conversation_id": conversation_id}
             else:
                 where = {"conversation_id": conversation_id, "account_id": identity.account_id}
@@ -431,28 +379,22 @@ class LiveAnswers:
                     raise NotFound
                 if (found := busy.fetchone()) and found[0]:
                     return None
-            limited = limited_to(collection, others)
-            chat_log_id = self._answerer.chat_logs.open(
-                identity,
-                text,
-                collection_id=collection.id,
-                conversation_id=conversation_id,
-                limited_to=limited,
-                within=pipeline,
-            )
-            where_shown = where | {"limited_to": limited or None}
-            asked = {"role": "user", "content": text, "state": "complete", "chat_log_id": None}
+            chat_log_id = self._answerer.chat_logs.open(question, conversation_id=conversation_id, within=pipeline)
+            where_shown = where | {"limited_to": question.limited_to or None}
+            asked = {"role": "user", "content": question.text, "state": "complete", "chat_log_id": None}
             answer = {"role": "assistant", "content": "", "state": "streaming", "chat_log_id": chat_log_id}
             pipeline.run(queries["add_message"], where_shown | asked)
             added = pipeline.run(queries["add_message"], where_shown | answer)
-            pipeline.run(
-                queries["touch_conversation"], where | {"asks_all": bool(others), "narrowed_to": Jsonb(narrowed_to)}
-            )
-            pipeline.run(queries["note_last_collection"], {"collection_id": collection.id})
+            scope = {
+                "asks_all": bool(question.others),
+                "narrowed_to": Jsonb(narrowing(question.document_ids, question.filters)),
+            }
+            pipeline.run(queries["touch_conversation"], where | scope)
+            pipeline.run(queries["note_last_collection"], {"collection_id": collection_id})
             pipeline.finish()
             row = added.fetchone()
         assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
-        return conversation_id, row[0], chat_log_id
+        return _StoredQuestion(conversation_id, row[0], chat_log_id)
 
     def _save(self, live: LiveAnswer) -> None:
         """Store a finished answer. Without a database, the keeper tries again."""

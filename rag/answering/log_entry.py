@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag.answering.state import AnswerState
-from rag.records.chat_logs import Prompt, SentPassage
+from rag.records.chat_logs import Prompt, QuestionEnd, SentPassage
 
 
 def log_answer(state: AnswerState) -> None:
@@ -17,16 +17,18 @@ def log_answer(state: AnswerState) -> None:
     # Only cited documents count as used.
     used = state.citations if state.kind == "cited" else ()
     state.cost = state.calls.close(
-        outcome=state.outcome,
-        answer=state.text,
-        details=state.details,
-        error=state.error,
-        language=state.language,
-        model=state.model,
-        document_ids=list(dict.fromkeys(citation.document_id for citation in used)),
-        first_token_ms=state.first_text_ms,
-        total_ms=total_ms,
-        prompt=_prompt(state),
+        QuestionEnd(
+            outcome=state.outcome,
+            answer=state.text,
+            details=state.details,
+            error=state.error,
+            language=state.language,
+            model=state.model,
+            document_ids=list(dict.fromkeys(citation.document_id for citation in used)),
+            first_token_ms=state.first_text_ms,
+            total_ms=total_ms,
+            prompt=_prompt(state),
+        )
     )
 
 

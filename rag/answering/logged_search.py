@@ -17,7 +17,7 @@ from rag.money.ledger import Ledger
 from rag.profiles.profile import MAXIMUM_CANDIDATES, Options, Profile
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
-from rag.records.chat_logs import ChatLogs
+from rag.records.chat_logs import ChatLogs, QuestionEnd
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.types import Charge, Embeddings, Identity, Operation, Outcome, Question, RAGDetails, Usage
 
@@ -100,12 +100,11 @@ class Searches:
         if why := self._stop_spending(question.identity):
             raise BudgetSpent(why)
         started = time.perf_counter()
-        log_id = self._chat_logs.open(
-            question.identity, question.text[:LOGGED_CHARACTERS], collection_id=question.collection.id, kind="search"
-        )
+        question = replace(question, text=question.text[:LOGGED_CHARACTERS])
+        log_id = self._chat_logs.open(question, kind="search")
         records = CallRecords(question.identity.tenant_id, log_id, ledger=self._ledger, chat_logs=self._chat_logs)
         details = RAGDetails()
-        details.query.original = question.text[:LOGGED_CHARACTERS]
+        details.query.original = question.text
         outcome, error = Outcome.FAILED, ""
         try:
             with records.paying("embedding"):
@@ -119,15 +118,13 @@ class Searches:
             raise
         finally:
             records.close(
-                outcome=outcome,
-                answer="",
-                details=details,
-                error=error,
-                language="",
-                model=embedder.id,
-                document_ids=(),
-                first_token_ms=None,
-                total_ms=round((time.perf_counter() - started) * 1000),
+                QuestionEnd(
+                    outcome=outcome,
+                    details=details,
+                    error=error,
+                    model=embedder.id,
+                    total_ms=round((time.perf_counter() - started) * 1000),
+                )
             )
 
 
@@ -153,17 +150,9 @@ class _SearchRecorder:
 
     def _opened(self) -> CallRecords:
         if self._kept is None:
-            question = self._question
-            chat_log_id = self._chat_logs.open(
-                question.identity,
-                question.text,
-                collection_id=question.collection.id,
-                kind="search",
-                limited_to=question.limited_to,
-            )
-            self._kept = CallRecords(
-                question.identity.tenant_id, chat_log_id, ledger=self._ledger, chat_logs=self._chat_logs
-            )
+            chat_log_id = self._chat_logs.open(self._question, kind="search")
+            tenant_id = self._question.identity.tenant_id
+            self._kept = CallRecords(tenant_id, chat_log_id, ledger=self._ledger, chat_logs=self._chat_logs)
         return self._kept
 
     def close(
@@ -181,13 +170,11 @@ class _SearchRecorder:
             self._kept.discard()
             return
         self._kept.close(
-            outcome=outcome,
-            answer="",
-            details=details,
-            error=error,
-            language="",
-            model="",
-            document_ids=document_ids,
-            first_token_ms=None,
-            total_ms=round((time.perf_counter() - started) * 1000),
+            QuestionEnd(
+                outcome=outcome,
+                details=details,
+                error=error,
+                document_ids=document_ids,
+                total_ms=round((time.perf_counter() - started) * 1000),
+            )
         )

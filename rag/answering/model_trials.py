@@ -16,8 +16,8 @@ from rag.money.price_list import charge
 from rag.profiles import profile_of
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.records.chat_logs import ChatLogs
-from rag.types import ChatMessage, Collection, Identity, Operation, Outcome, RAGDetails, Usage
+from rag.records.chat_logs import ChatLogs, QuestionEnd
+from rag.types import ChatMessage, Collection, Identity, Operation, Outcome, Question, RAGDetails, Usage
 
 Task = Literal["chat_model", "translation_model", "embedding_model", "rerank_model"]
 OPERATIONS: dict[Task, Operation] = {
@@ -55,7 +55,7 @@ class ModelTrials:
         """
         require_admin(identity)
         provider, model, ask = self._call(collection, task)
-        log_id = self._chat_logs.open(identity, ASKED, collection_id=collection.id, kind="evaluation")
+        log_id = self._chat_logs.open(Question(text=ASKED, identity=identity, collection=collection), kind="evaluation")
         records = CallRecords(identity.tenant_id, log_id, ledger=self._ledger, chat_logs=self._chat_logs)
         started, outcome, error = time.perf_counter(), Outcome.FAILED, ""
         try:
@@ -72,15 +72,13 @@ class ModelTrials:
             details = RAGDetails()
             details.query.original = ASKED
             records.close(
-                outcome=outcome,
-                answer="",
-                details=details,
-                error=error,
-                language="",
-                model=model,
-                document_ids=(),
-                first_token_ms=None,
-                total_ms=took,
+                QuestionEnd(
+                    outcome=outcome,
+                    details=details,
+                    error=error,
+                    model=model,
+                    total_ms=took,
+                )
             )
         prices = self._chat_logs.tenant_prices(identity.tenant_id)
         costs = [charge(OPERATIONS[task], usage, prices).cost for usage in usages]

@@ -84,12 +84,7 @@ class Answerer:
         questions.
         """
         if chat_log_id is None:
-            chat_log_id = self.chat_logs.open(
-                question.identity,
-                question.text,
-                collection_id=question.collection.id,
-                limited_to=question.limited_to,
-            )
+            chat_log_id = self.chat_logs.open(question)
         state = AnswerState(
             parts=self._parts,
             question=question,

@@ -378,13 +378,15 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
             collection_id = str(parts.conversations.get(caller, body.conversation_id).collection_id)
         collection = chosen_collection(parts, caller, collection_id)
         live = parts.answers.ask(
-            caller,
-            body.conversation_id,
-            collection,
-            body.query,
+            Question(
+                text=body.query,
+                identity=caller,
+                collection=collection,
+                others=parts.documents.others_to_ask(caller, collection) if body.all_collections else (),
+                reader_languages=languages,
+            ),
+            conversation_id=body.conversation_id,
             options=body.options.options_for(collection),
-            languages=languages,
-            others=parts.documents.others_to_ask(caller, collection) if body.all_collections else (),
         )
     return live, profile_of(collection).api_extras
 

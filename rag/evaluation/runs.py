@@ -496,9 +496,7 @@ class Evaluations:
         place: int = 0,
     ) -> _Asked:
         question = Question(text=golden.question, identity=asker, collection=collection)
-        chat_log_id = self._answerer.chat_logs.open(
-            asker, golden.question, collection_id=collection.id, kind="evaluation"
-        )
+        chat_log_id = self._answerer.chat_logs.open(question, kind="evaluation")
         ranked: Sequence[Any] = ()
         text, end, cancel = "", None, Event()
         with self._lock:

@@ -24,7 +24,7 @@ from rag.storage.database import Database
 from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.text.tokens import estimate_tokens
-from rag.types import Identity, Outcome, QueryDetails, RAGDetails, Section, sections_from_json, storable_json
+from rag.types import Identity, Outcome, QueryDetails, Question, RAGDetails, Section, sections_from_json, storable_json
 
 #: A process writing an answer sends a heartbeat every second; after this long without, it counts as dead.
 QUIET_SECONDS = 15.0
@@ -82,6 +82,25 @@ class Prompt:
     passages: tuple[SentPassage, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class QuestionEnd:
+    """How a question ended, for its row in the log."""
+
+    outcome: Outcome
+    details: RAGDetails
+    total_ms: int
+    answer: str = ""
+    #: A sentence, or "".
+    error: str = ""
+    language: str = ""
+    #: The model called for the answer, or "".
+    model: str = ""
+    #: The documents used, without repetition.
+    document_ids: Sequence[UUID] = ()
+    first_token_ms: int | None = None
+    prompt: Prompt | None = None
+
+
 class ChatLogs:
     """Writes `chat_logs`."""
 
@@ -108,54 +127,36 @@ class ChatLogs:
 
     def open(
         self,
-        identity: Identity,
-        question: str,
+        question: Question,
         *,
-        collection_id: UUID,
         conversation_id: UUID | None = None,
         kind: Literal["question", "search", "evaluation"] = "question",
-        limited_to: Sequence[UUID] = (),
         within: Pipeline | None = None,
     ) -> UUID:
         """Log a new question; with `within`, in the caller's transaction.
 
         A `search` shows passages without an answer: it is logged for its cost and does not count as a person's
-        question. The same applies to an `evaluation`. Only people who may read all collections in `limited_to` can read
-        the log.
+        question. The same applies to an `evaluation`. Only people who may read all restricted collections in
+        `question.limited_to` can read the log.
         """
         chat_log_id = uuid4()
         parameters = {
             "chat_log_id": chat_log_id,
-            "account_id": identity.account_id,
-            "user_group": identity.user_group,
+            "account_id": question.identity.account_id,
+            "user_group": question.identity.user_group,
             "conversation_id": conversation_id,
-            "collection_id": collection_id,
-            "question": question,
+            "collection_id": question.collection.id,
+            "question": question.text,
             "kind": kind,
-            "limited_to": list(limited_to) or None,
+            "limited_to": question.limited_to or None,
         }
         if within is None:
-            self.database.execute(identity, "open_chat_log", **parameters)
+            self.database.execute(question.identity, "open_chat_log", **parameters)
         else:
             within.run(queries["open_chat_log"], parameters)
         return chat_log_id
 
-    def close(
-        self,
-        tenant_id: str,
-        chat_log_id: UUID,
-        *,
-        outcome: Outcome,
-        answer: str,
-        details: RAGDetails,
-        error: str = "",
-        language: str = "",
-        model: str = "",
-        document_ids: Sequence[UUID] = (),
-        first_token_ms: int | None = None,
-        total_ms: int,
-        prompt: Prompt | None = None,
-    ) -> Decimal | None:
+    def close(self, tenant_id: str, chat_log_id: UUID, end: QuestionEnd) -> Decimal | None:
         """Log how a question ended, and return its cost in US dollars, `None` if a call had no known price.
 
         Call it after the last ledger row. Closing again replaces the earlier values.
@@ -165,27 +166,27 @@ class ChatLogs:
                 queries["close_chat_log"],
                 {
                     "chat_log_id": chat_log_id,
-                    "outcome": outcome.value,
-                    "answer": answer,
-                    "error": error,
-                    "language": language,
-                    "model": model,
-                    "document_ids": list(document_ids),
-                    "rag_details": Jsonb(to_json(details)),
-                    "first_token_ms": first_token_ms,
-                    "total_ms": total_ms,
+                    "outcome": end.outcome.value,
+                    "answer": end.answer,
+                    "error": end.error,
+                    "language": end.language,
+                    "model": end.model,
+                    "document_ids": list(end.document_ids),
+                    "rag_details": Jsonb(to_json(end.details)),
+                    "first_token_ms": end.first_token_ms,
+                    "total_ms": end.total_ms,
                 },
             ).fetchone()
-            if prompt is not None and row is not None:
+            if end.prompt is not None and row is not None:
                 kept = {
-                    "messages": [{"role": role, "content": content} for role, content in prompt.messages],
-                    "passages": [_json_value(passage) for passage in prompt.passages],
+                    "messages": [{"role": role, "content": content} for role, content in end.prompt.messages],
+                    "passages": [_json_value(passage) for passage in end.prompt.passages],
                 }
                 pipeline.run(
                     queries["keep_prompt"],
                     {"chat_log_id": chat_log_id} | {name: Jsonb(value, _dumps) for name, value in kept.items()},
                 )
-        if outcome in GAPS:
+        if end.outcome in GAPS:
             self.on_gap(tenant_id)
         return row[0] if row and row[1] else None
 

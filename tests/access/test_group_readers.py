@@ -11,6 +11,7 @@ import pytest
 from rag.errors import NotFound
 from rag.profiles import HR
 from rag.records.analytics import Filters, Period
+from rag.records.chat_logs import QuestionEnd
 from rag.samples import SAMPLES
 from rag.types import Collection, Document, Identity, Outcome, Question, RAGDetails, Role, UploadOptions
 
@@ -77,7 +78,9 @@ def test_others_cannot_begin_a_conversation_there(
     app_services: Services, collection: Collection, minutes: Document
 ) -> None:
     with pytest.raises(NotFound):
-        app_services.answers.ask(person(Role.EMPLOYEE, "Sales"), None, collection, QUESTION)
+        app_services.answers.ask(
+            Question(text=QUESTION, identity=person(Role.EMPLOYEE, "Sales"), collection=collection)
+        )
 
 
 def test_a_manager_of_another_group_counts_nothing_of_it(
@@ -91,8 +94,8 @@ def test_a_manager_of_another_group_counts_nothing_of_it(
             "VALUES (%s, 'demo', 'a@b.c', 'admin', '')",
             (asker.account_id,),
         )
-    log_id = log.open(asker, QUESTION, collection_id=collection.id)
-    log.close("demo", log_id, outcome=Outcome.ANSWERED, answer="27 days", details=RAGDetails(), total_ms=5)
+    log_id = log.open(Question(text=QUESTION, identity=asker, collection=collection))
+    log.close("demo", log_id, QuestionEnd(outcome=Outcome.ANSWERED, answer="27 days", details=RAGDetails(), total_ms=5))
     today = datetime.now(UTC).date()
     period = Period(first=today - timedelta(days=1), last=today)
     analytics = app_services.analytics

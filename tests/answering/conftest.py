@@ -11,6 +11,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from rag.answering.jobs import LiveAnswers
+from rag.answering.live_answer import LiveAnswer
 from rag.answering.pipeline import Answerer
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -19,7 +20,7 @@ from rag.records.conversations import Conversations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, Identity
+from rag.types import Collection, Identity, Question
 from tests.answering.scripted import (
     FixedRetriever,
     ScriptedModel,
@@ -53,6 +54,12 @@ class Desk:
         }
         with self.database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(statements[table]).fetchall()
+
+    def question(self, text: str) -> Question:
+        return Question(text=text, identity=self.identity, collection=self.collection)
+
+    def ask(self, text: str, **choices: Any) -> LiveAnswer:
+        return self.answers.ask(self.question(text), **choices)
 
     def another_process(self) -> LiveAnswers:
         return LiveAnswers(self.answerer, self.conversations, self.database)

@@ -33,7 +33,7 @@ from rag.errors import (
 from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.profiles.profile import Profile
-from rag.records.chat_logs import to_json
+from rag.records.chat_logs import QuestionEnd, to_json
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails, SearchFilters, Usage
 from tests.answering.scripted import ScriptedModel, Trouble, add_document, charged, passage
 
@@ -116,26 +116,19 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
             super().finish(*given, **also)
 
     ledger, logs = Interrupted(desk.database), desk.answerer.chat_logs
-    log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
+    log_id = logs.open(desk.question("Vacation?"))
     books = CallRecords("demo", log_id, ledger=ledger, chat_logs=logs)
     books.record(charged("embedding", "0.0001"))
     assert desk.rows("cost_ledger") == []
     ledger.is_up = True
-    ended: dict[str, Any] = {
-        "outcome": Outcome.ANSWERED,
-        "answer": "",
-        "error": "",
-        "language": "en",
-        "model": "",
-        "document_ids": [],
-    }
-    assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
+    end = QuestionEnd(outcome=Outcome.ANSWERED, language="en", details=RAGDetails(), total_ms=1)
+    assert books.close(end) == Decimal("0.0001")
     assert len(desk.rows("cost_ledger")) == 1
 
 
 def test_while_somebody_waits_a_charge_is_written_with_the_call_that_follows(desk: Any) -> None:
     logs = desk.answerer.chat_logs
-    log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
+    log_id = logs.open(desk.question("Vacation?"))
     calls = CallRecords("demo", log_id, ledger=Ledger(desk.database), chat_logs=logs, is_awaited=True)
     expected = Usage(provider="openai", model="text-embedding-3-small", input_tokens=1000, is_estimated=True)
     calls.send("embedding", expected)
@@ -153,16 +146,13 @@ def test_while_somebody_waits_a_charge_is_written_with_the_call_that_follows(des
 
 def test_a_request_whose_end_a_fault_of_our_own_lost_is_charged_by_its_estimate(desk: Any) -> None:
     logs = desk.answerer.chat_logs
-    log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
+    log_id = logs.open(desk.question("Vacation?"))
     calls = CallRecords("demo", log_id, ledger=Ledger(desk.database), chat_logs=logs)
     expected = Usage(provider="openai", model="text-embedding-3-small", input_tokens=1000, is_estimated=True)
     calls.send("embedding", expected)
     calls.send("embedding", expected)
     calls.drop()
-    calls.close(
-        outcome=Outcome.FAILED, answer="", error="", language="en", model="", document_ids=[], details=RAGDetails(),
-        first_token_ms=None, total_ms=1,
-    )  # fmt: skip
+    calls.close(QuestionEnd(outcome=Outcome.FAILED, language="en", details=RAGDetails(), total_ms=1))
     rows = [(row["input_tokens"], row["is_estimated"], row["chat_log_id"]) for row in desk.rows("cost_ledger")]
     assert rows == [(1000, True, log_id)]
 

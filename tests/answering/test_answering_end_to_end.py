@@ -60,7 +60,7 @@ def ask(database: Database, settings: Settings, collection: Collection, question
         answerer = Answerer(Retriever(database, providers), providers, Ledger(database), chat_logs, settings)
         answers = LiveAnswers(answerer, conversations, database)
         identity = add_account(database, "demo", "somebody@example.org")
-        live = answers.ask(identity, None, collection, question)
+        live = answers.ask(Question(text=question, identity=identity, collection=collection))
         for _ in live.tail(every_seconds=0.01):
             pass
         message = conversations.messages(identity, live.conversation_id)[-1]
@@ -123,7 +123,7 @@ def test_a_source_is_under_the_heading_below_which_it_says_what_it_is_cited_for(
         ("How many vacation days do full-time employees receive?", "1 Time off › 1.1 Vacation"),
         ("Is moving house paid?", "1 Time off › 1.2 Moving house"),
     ):
-        live = answers.ask(identity, None, collection, question)
+        live = answers.ask(Question(text=question, identity=identity, collection=collection))
         for _ in live.tail(every_seconds=0.01):
             pass
         (source,) = conversations.messages(identity, live.conversation_id)[-1].citations

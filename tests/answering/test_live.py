@@ -27,7 +27,7 @@ from rag.errors import (
 from rag.profiles.profile import Options
 from rag.records.chat_logs import ABANDONED, KEPT
 from rag.settings import Settings
-from rag.types import Identity, MessageState, Outcome
+from rag.types import Identity, MessageState, Outcome, Question
 from tests.answering.scripted import add_account
 from tests.patience import patient
 
@@ -65,7 +65,7 @@ def test_control_characters_go_and_html_stays_text() -> None:
 
 def test_an_answer_is_asked_watched_and_stored(desk: Any) -> None:
     desk.model.scripts = [["You have ", "25 days [1]."], ["What about June?"]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "How many <b>vacation</b> days?")
+    live = desk.ask("How many <b>vacation</b> days?")
     assert text_of(live) == "You have 25 days [1]."
     assert live.is_done
     assert (live.state, live.outcome, live.kind) == (MessageState.COMPLETE, Outcome.ANSWERED, "cited")
@@ -85,7 +85,7 @@ def test_an_answer_is_asked_watched_and_stored(desk: Any) -> None:
 
 def test_the_question_is_stored_before_the_first_word(desk: Any) -> None:
     desk.retriever.wait_for = Event()
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     asked, answer = desk.conversations.messages(desk.identity, live.conversation_id)
     assert (asked.content, answer.content, answer.state) == ("Vacation?", "", MessageState.STREAMING)
     assert desk.rows("chat_logs")[0]["outcome"] is None
@@ -96,7 +96,7 @@ def test_the_question_is_stored_before_the_first_word(desk: Any) -> None:
 def test_several_watchers_get_the_same_text(desk: Any) -> None:
     gate = Event()
     desk.model.scripts = [["One ", "two ", gate, "three [1]."]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     seen: list[str] = []
     watchers = [threading.Thread(target=lambda: seen.append(text_of(live))) for _ in range(5)]
     for watcher in watchers:
@@ -113,7 +113,7 @@ def test_several_watchers_get_the_same_text(desk: Any) -> None:
 
 def test_watching_pulses_while_nothing_comes(desk: Any) -> None:
     desk.retriever.wait_for = Event()
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     steps = live.follow_steps(pulse_seconds=0.02)
     # Its writer may take longer than a pulse to begin.
     assert next(step for step in steps if step) == StepEvent("searching")
@@ -124,7 +124,7 @@ def test_watching_pulses_while_nothing_comes(desk: Any) -> None:
 
 def test_stopping_is_quick_and_keeps_what_was_written(desk: Any) -> None:
     desk.model.scripts = [["You have 25 days [1].", Event(), "never"]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     eventually(lambda: live.text)
     live.stop()  # of a model that would never go on
     assert live.is_done
@@ -137,7 +137,7 @@ def test_stopping_is_quick_and_keeps_what_was_written(desk: Any) -> None:
 def test_text_and_sources_do_not_wait_for_next_questions(desk: Any) -> None:
     gate = Event()
     desk.model.scripts = [["You have 25 days [1]."], [gate, "What about June?"]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     shown = "".join(live.tail(every_seconds=0.01, pulse_seconds=0.05, until_written=True))
     assert shown == "You have 25 days [1]."
     assert not live.is_done
@@ -153,7 +153,7 @@ def test_a_writer_that_hangs_is_left_behind_and_its_log_closed_when_it_returns(d
     gate = Event()
     desk.model.heeds_cancel = False
     desk.model.scripts = [["You have 25 days [1].", gate, " More."]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     eventually(lambda: live.text)
     live.stop()
     assert not gate.is_set()  # its writer still hangs
@@ -167,7 +167,7 @@ def test_a_writer_that_hangs_is_left_behind_and_its_log_closed_when_it_returns(d
 
 def test_stopping_the_follow_up_questions_leaves_a_complete_answer(desk: Any) -> None:
     desk.model.scripts = [["You have 25 days [1]."], [Event(), "Next?"]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     eventually(lambda: live.citations)
     live.stop()
     assert (live.state, live.follow_ups) == (MessageState.COMPLETE, ())
@@ -175,7 +175,7 @@ def test_stopping_the_follow_up_questions_leaves_a_complete_answer(desk: Any) ->
 
 def test_a_cut_stream_is_stored_with_its_notice(desk: Any) -> None:
     desk.model.scripts = [["You have", ProviderStreamCut()]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     text_of(live)
     message = desk.conversations.messages(desk.identity, live.conversation_id)[-1]
     assert (message.content, message.state) == ("You have", MessageState.CUT)
@@ -184,11 +184,11 @@ def test_a_cut_stream_is_stored_with_its_notice(desk: Any) -> None:
 
 def test_a_question_asked_again_is_answered_without_its_answers_before(desk: Any) -> None:
     desk.model.scripts = [["One [1]."], [], ["Two [1]."], [], ["Three [1]."], []]
-    first = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    first = desk.ask("Vacation?")
     text_of(first)
     for words in ("Two", "Three"):
         asked_before = len(desk.model.asked)
-        live = desk.answers.ask(desk.identity, first.conversation_id, desk.collection, "Vacation?", is_again=True)
+        live = desk.ask("Vacation?", conversation_id=first.conversation_id, is_again=True)
         assert text_of(live).startswith(words)
         sent = [message.content for message in desk.model.asked[asked_before]]
         assert not [text for text in sent if text.startswith(("One", "Two"))]
@@ -196,16 +196,16 @@ def test_a_question_asked_again_is_answered_without_its_answers_before(desk: Any
 
 def test_a_second_question_waits_for_the_answer_to_the_first(desk: Any) -> None:
     desk.model.scripts = [["One [1].", Event()], ["Two [1]."], []]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     with pytest.raises(InvalidInput, match="still being written"):
-        desk.answers.ask(desk.identity, live.conversation_id, desk.collection, "And June?")
+        desk.ask("And June?", conversation_id=live.conversation_id)
     with pytest.raises(InvalidInput, match="still being written"):
-        desk.another_process().ask(desk.identity, live.conversation_id, desk.collection, "And June?")
+        desk.another_process().ask(desk.question("And June?"), conversation_id=live.conversation_id)
     assert len(desk.rows("chat_logs")) == 1
     eventually(lambda: live.text)
     live.stop()
     desk.model.completions = ["Is June possible for vacation?"]
-    second = desk.answers.ask(desk.identity, live.conversation_id, desk.collection, "And June?")
+    second = desk.ask("And June?", conversation_id=live.conversation_id)
     text_of(second)
     assert desk.retriever.searched[-1] == "Is June possible for vacation?"
     assert len(desk.rows("chat_logs")) == 2
@@ -213,7 +213,7 @@ def test_a_second_question_waits_for_the_answer_to_the_first(desk: Any) -> None:
 
 def test_other_peoples_answers_do_not_exist(desk: Any, colleague: Identity) -> None:
     desk.model.scripts = [["One [1].", Event()]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     for answers in (desk.answers, desk.another_process()):
         assert answers.find(colleague, live.message_id) is None
         assert answers.active(colleague, live.conversation_id) is None
@@ -221,14 +221,19 @@ def test_other_peoples_answers_do_not_exist(desk: Any, colleague: Identity) -> N
     wanted = {"message_id": live.message_id, "account_id": colleague.account_id}
     assert desk.database.execute(colleague, "stop_answer", **wanted) == 0, "nor can they be stopped"
     with pytest.raises(NotFound):
-        desk.answers.ask(colleague, live.conversation_id, desk.collection, "Mine now?")
+        desk.answers.ask(
+            Question(text="Mine now?", identity=colleague, collection=desk.collection),
+            conversation_id=live.conversation_id,
+        )
     with pytest.raises(NotFound):
-        desk.answers.ask(replace(colleague, tenant_id="other"), None, desk.collection, "Mine now?")
+        desk.answers.ask(
+            Question(text="Mine now?", identity=replace(colleague, tenant_id="other"), collection=desk.collection)
+        )
 
 
 def test_another_process_follows_through_the_database_and_can_stop_it(desk: Any) -> None:
     desk.model.scripts = [["You have 25 days [1].", Event()]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     other = desk.another_process()
     elsewhere = other.active(desk.identity, live.conversation_id)
     assert elsewhere is not None
@@ -244,7 +249,7 @@ def test_another_process_follows_through_the_database_and_can_stop_it(desk: Any)
 
 def test_the_text_so_far_is_stored_while_it_is_written(desk: Any) -> None:
     desk.model.scripts = [["So far", Event()]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     eventually(lambda: desk.rows("messages")[-1]["content"] == "So far")
     assert desk.rows("chat_logs")[0]["total_ms"] > 0
     assert not live.is_done
@@ -252,7 +257,7 @@ def test_the_text_so_far_is_stored_while_it_is_written(desk: Any) -> None:
 
 def test_deleting_the_conversation_ends_its_answer(desk: Any) -> None:
     desk.model.scripts = [["So far", Event()]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     desk.conversations.delete(desk.identity, live.conversation_id)
     eventually(lambda: live.is_done)
     eventually(lambda: desk.rows("chat_logs")[0]["outcome"] == "stopped")
@@ -277,7 +282,7 @@ def test_nothing_is_said_to_be_kept_where_nothing_was_written(desk: Any) -> None
     desk.answers.close_abandoned("demo", quiet_seconds=0)
     assert desk.conversations.messages(desk.identity, dead)[-1].notice == ABANDONED
     desk.model.scripts = [[Event()]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    live = desk.ask("Vacation?")
     eventually(lambda: live.context is not None)
     desk.answers.stop_all()
     assert desk.conversations.messages(desk.identity, live.conversation_id)[-1].notice == SHUT_DOWN
@@ -286,19 +291,19 @@ def test_nothing_is_said_to_be_kept_where_nothing_was_written(desk: Any) -> None
 def test_a_conversation_left_by_a_dead_process_is_usable_after_a_while(desk: Any) -> None:
     conversation_id = ask_and_die(desk)
     with pytest.raises(InvalidInput):
-        desk.answers.ask(desk.identity, conversation_id, desk.collection, "Again?")
+        desk.ask("Again?", conversation_id=conversation_id)
     with desk.database.transaction("demo") as connection:
         connection.execute("UPDATE messages SET created_at = created_at - interval '1 minute'")
         connection.execute("UPDATE chat_logs SET created_at = created_at - interval '1 minute'")
     assert desk.answers.active(desk.identity, conversation_id) is None
     desk.model.scripts, desk.model.completions = [["Yes [1]."]], ["Again?"]
-    assert text_of(desk.answers.ask(desk.identity, conversation_id, desk.collection, "Again?")) == "Yes [1]."
+    assert text_of(desk.ask("Again?", conversation_id=conversation_id)) == "Yes [1]."
 
 
 def test_shutting_down_keeps_what_was_written_and_says_why(desk: Any) -> None:
     desk.model.scripts = [["So far [1]", Event()], ["And this", Event()]]
-    one = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
-    two = desk.answers.ask(desk.identity, None, desk.collection, "Parking?")
+    one = desk.ask("Vacation?")
+    two = desk.ask("Parking?")
     eventually(lambda: one.text and two.text)
     desk.answers.stop_all()
     for live in (one, two):
@@ -339,7 +344,7 @@ def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: An
     desk.answers._answerer.settings = replace(desk.answers._answerer.settings, answers_at_once=0)
     desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(100)]
     desk.providers.small = None
-    asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(100)]
+    asked = [desk.ask(f"Vacation {n}?") for n in range(100)]
     eventually(lambda: all(live.text for live in asked), 20)
     assert len(desk.conversations.list(desk.identity)) == 100  # the pool of 20 is free
     gate.set()
@@ -357,21 +362,23 @@ def test_so_many_answers_are_written_for_one_person_at_once(desk: Any, changes: 
     desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(most + 1)]
     desk.providers.small = None
     with ThreadPoolExecutor(most + 6) as pool:
-        asking = [pool.submit(desk.answers.ask, who, None, desk.collection, f"Vacation {n}?") for n in range(most + 6)]
+        questions = [Question(text=f"Vacation {n}?", identity=who, collection=desk.collection) for n in range(most + 6)]
+        asking = [pool.submit(desk.answers.ask, question) for question in questions]
     refused = [one.exception() for one in asking if one.exception()]
     assert [type(exc) for exc in refused] == [TooManyRequests] * 6
     assert str(refused[0]).startswith(f"{most} answers are being written for you")
     gate.set()
     eventually(lambda: all(one.result().is_done for one in asking if not one.exception()), 20)
-    assert desk.answers.ask(who, None, desk.collection, "Vacation?").owner == (who.tenant_id, who.account_id)
+    assert desk.answers.ask(Question(text="Vacation?", identity=who, collection=desk.collection)).owner == (
+        who.tenant_id,
+        who.account_id,
+    )
 
 
 def ask_and_die(desk: Any, written: str = "Half an") -> Any:
     """Write to the database what a process leaves that is killed in the middle of an answer."""
     conversation = desk.conversations.create(desk.identity, desk.collection.id, "Vacation?")
-    chat_log_id = desk.answerer.chat_logs.open(
-        desk.identity, "Vacation?", collection_id=desk.collection.id, conversation_id=conversation.id
-    )
+    chat_log_id = desk.answerer.chat_logs.open(desk.question("Vacation?"), conversation_id=conversation.id)
     with desk.database.transaction("demo") as connection:
         connection.execute(
             "INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id) "
@@ -385,7 +392,7 @@ def test_answers_are_drawn_less_often_while_many_people_wait_for_their_first_wor
     desk.answers._answerer.settings = replace(desk.answers._answerer.settings, answers_at_once=0)
     usual = desk.answers.pace_seconds()
     desk.retriever.wait_for = Event()
-    asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(RUSH + 1)]
+    asked = [desk.ask(f"Vacation {n}?") for n in range(RUSH + 1)]
     assert desk.answers.pace_seconds() > usual
     desk.retriever.wait_for.set()
     for live in asked:
@@ -396,7 +403,7 @@ def test_answers_are_drawn_less_often_while_many_people_wait_for_their_first_wor
 def test_who_follows_only_the_text_is_not_woken_for_steps(desk: Any) -> None:
     desk.retriever.wait_for = Event()
     desk.model.scripts = [["You have ", "25 days [1]."]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?", options=Options(follow_ups=0))
+    live = desk.ask("Vacation?", options=Options(follow_ups=0))
     eventually(lambda: live.steps)
     woken: Counter[str] = Counter()
     with live.heard_by(lambda: woken.update(["text"]), with_steps=False), live.heard_by(lambda: woken.update(["all"])):
@@ -428,7 +435,7 @@ def test_questions_beyond_the_limit_wait_for_their_turn_and_past_it_are_refused(
     desk.model.scripts = [[gate, f"You have 25 days [1]. {n}"] for n, gate in enumerate(gates)]
 
     def ask() -> Any:
-        return desk.answers.ask(desk.identity, None, desk.collection, "Vacation?", options=Options(follow_ups=0))
+        return desk.ask("Vacation?", options=Options(follow_ups=0))
 
     assert desk.answers.has_room
     first, second = ask(), ask()

@@ -33,7 +33,7 @@ from rag.records.conversations import Conversations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, MessageState, Outcome
+from rag.types import Collection, MessageState, Outcome, Question
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
 from tests.patience import patient
@@ -109,7 +109,7 @@ def ask(database: Database, collection: Collection, settings: Settings, model_ur
     answers = LiveAnswers(answerer, Conversations(database), database)
     identity = add_account(database, "demo", "somebody@example.org")
     few = replace(collection, overrides={"follow_ups": 0, "maximum_output_tokens": 300})
-    yield lambda question: answers.ask(identity, None, few, question)
+    yield lambda question: answers.ask(Question(text=question, identity=identity, collection=few))
     answers.stop_all()
     providers.close()
 

@@ -263,7 +263,7 @@ def test_our_mark_before_a_loop_still_counts_as_not_found(desk: Any) -> None:
 def test_who_follows_an_answer_gets_the_new_text_whole(desk: Any) -> None:
     go_on = Event()
     desk.model.scripts = [["Dogs bring joy ", go_on, *tokens(CHILDCARE * 4)]]
-    live = desk.answers.ask(desk.identity, None, desk.collection, VACATION)
+    live = desk.ask(VACATION)
     written, restarts = "", 0
     for piece in live.tail(every_seconds=0.001):
         if live.restarts > restarts:
@@ -306,10 +306,11 @@ def test_the_call_is_ended_and_paid_for_as_far_as_it_came(
         answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
         answers = LiveAnswers(answerer, Conversations(database), database)
         live = answers.ask(
-            add_account(database, "demo", "somebody@example.org"),
-            None,
-            collection,
-            "How many vacation days do full-time employees receive?",
+            Question(
+                text="How many vacation days do full-time employees receive?",
+                identity=add_account(database, "demo", "somebody@example.org"),
+                collection=collection,
+            )
         )
         assert live.wait(patient(20))
         assert "“Full-time employees receive 25 vacation days per calendar year.” [1]" in live.text

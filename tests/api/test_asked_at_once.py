@@ -20,7 +20,7 @@ from rag.answering.jobs import LiveAnswer
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.settings import Settings
-from rag.types import ChatMessage, Collection, MessageState
+from rag.types import ChatMessage, Collection, MessageState, Question
 from tests import hostile
 from tests.answering.test_live import eventually
 from tests.api.callers import Api
@@ -85,7 +85,9 @@ def test_answers_wait_for_their_providers_together(
     barriers = all_meet(provider_standin, "embeddings", "rerank", "chat")
 
     def ask(number: int) -> LiveAnswer:
-        live = api.parts.answers.ask(api.admin, None, asked, f"{QUESTION} Case {number}.", history=history)
+        live = api.parts.answers.ask(
+            Question(text=f"{QUESTION} Case {number}.", identity=api.admin, collection=asked, history=history)
+        )
         for _ in live.tail(every_seconds=0.05):
             pass
         return live
@@ -182,7 +184,7 @@ def test_a_process_without_room_queues_questions_then_refuses_them_and_is_not_re
     usual, barrier = answerer.settings, provider_standin.meet("chat", 2)
     answerer.settings = replace(usual, answers_under_way=1, answers_waiting=1)
     try:
-        first = api.parts.answers.ask(api.admin, None, asked, QUESTION)
+        first = api.parts.answers.ask(Question(text=QUESTION, identity=api.admin, collection=asked))
         eventually(lambda: barrier.n_waiting == 1)
         busy = caller.get("/api/ready")
         assert (busy.status_code, busy.json(), busy.headers["Retry-After"]) == (503, {"ready": False}, "5")

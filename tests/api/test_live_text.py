@@ -14,7 +14,7 @@ from rag.access.guard import SESSION_COOKIE
 from rag.answering.events import CitationsEvent, TextEvent
 from rag.answering.jobs import LiveAnswer
 from rag.services import Services
-from rag.types import Identity, Role
+from rag.types import Identity, Question, Role
 from rag.ui import live_text
 from rag.ui.text import GrowingAnswer
 from tests.api.callers import Api
@@ -115,7 +115,7 @@ def test_an_answer_is_followed_by_who_asked_and_nobody_else(api: Api, provider_s
     mine, another = api.session(Role.EMPLOYEE), api.session(Role.MANAGER)
     owner = api.parts.sessions.find(mine)
     assert owner is not None
-    live = api.parts.answers.ask(owner, None, api.collection, QUESTION)
+    live = api.parts.answers.ask(Question(text=QUESTION, identity=owner, collection=api.collection))
     path = f"/answers/{live.message_id}/text"
     with api.client(cookie=f"{SESSION_COOKIE}={mine}").stream("GET", path) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")

@@ -20,7 +20,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.settings import Settings
 from rag.storage.database import WORKER, Database
 from rag.storage.files import FileStore
-from rag.types import Collection, DocumentStatus, Identity, Usage
+from rag.types import Collection, DocumentStatus, Identity, Question, Usage
 from rag.ui.document_library import status_words
 from tests import hostile
 from tests.ingestion.uploads import confirmed, until
@@ -99,7 +99,7 @@ def test_a_document_without_a_job_is_enqueued_again(
 def test_a_question_that_a_dead_process_left_is_settled_though_nobody_looks_at_it(
     minutes: int, is_dead: bool, queue: Queue, admin: Identity, collection: Collection, database: Database
 ) -> None:
-    chat_log_id = ChatLogs(database).open(admin, "Leave?", collection_id=collection.id, kind="search")
+    chat_log_id = ChatLogs(database).open(Question(text="Leave?", identity=admin, collection=collection), kind="search")
     expected = Usage(provider="openai", model="text-embedding-3-small", input_tokens=1000, is_estimated=True)
     Ledger(database).begin("demo", chat_log_id, "embedding", "request 1", expected)
     with database.transaction("demo") as connection:

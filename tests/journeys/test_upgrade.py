@@ -27,7 +27,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import BINARIES, DATABASE, start_server
 from rag.storage.migrations import migrate
-from rag.types import Account, Collection, Identity, Message, UploadOptions
+from rag.types import Account, Collection, Identity, Message, Question, UploadOptions
 from tests.earlier_database import EARLIER_MIGRATIONS, as_superuser, earlier_database
 from tests.standins.plain_server import PlainServer
 
@@ -65,7 +65,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
 def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[Any, ...]]:
     """Text and citations of an answer."""
     collection = parts.documents.collections(identity.tenant_id)[0]
-    live = parts.answers.ask(identity, None, collection, question)
+    live = parts.answers.ask(Question(text=question, identity=identity, collection=collection))
     for _ in live.tail(every_seconds=0.01):
         pass
     message = parts.conversations.messages(identity, live.conversation_id)[-1]

@@ -198,7 +198,9 @@ def test_a_key_is_never_taken_for_another(app_services: Services, world: World) 
 def test_an_answer_being_written_is_found_by_its_asker_only(app_services: Services, world: World) -> None:
     shelf = world.shelves[0]
     asker = member(world, "Sales")
-    live = app_services.answers.ask(asker.identity, None, shelf.collection, "How many days of annual leave?")
+    live = app_services.answers.ask(
+        Question(text="How many days of annual leave?", identity=asker.identity, collection=shelf.collection)
+    )
     assert app_services.answers.find(asker.identity, live.message_id) is live
     for person in world.people:
         if person.identity.account_id != asker.identity.account_id:

@@ -15,7 +15,7 @@ import rag
 from rag.errors import InvalidInput, NotFound
 from rag.samples.load import BOARD, load_board, prepare_tenant
 from rag.services import Services
-from rag.types import Collection, Identity, Role, UploadOptions, Who
+from rag.types import Collection, Identity, Question, Role, UploadOptions, Who
 from tests.conftest import fast_folder
 from tests.forked import forked_python
 from tests.patience import patient
@@ -112,7 +112,7 @@ def test_what_somebody_may_not_read_is_neither_chosen_nor_kept(app_services: Ser
 def test_asking_keeps_the_collection_without_a_line_in_the_audit_log(app_services: Services) -> None:
     made(app_services, "Rules")
     board, someone = made(app_services, "Board", "notices"), account(app_services)
-    live = app_services.answers.ask(someone, None, board, "What is the mooring fee?")
+    live = app_services.answers.ask(Question(text="What is the mooring fee?", identity=someone, collection=board))
     for _ in live.tail():
         pass
     assert chosen(app_services, someone, in_chat=True) == board.name

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.settings import Settings
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Question, Role
 from tests.patience import patient
 from tests.standins.providers import ProviderStandin
 
@@ -92,7 +92,7 @@ def test_a_page_opened_while_next_questions_are_thought_of_shows_the_written_ans
     running: Services, handbook: Collection, signed_in: Callable[[Role], tuple[AppTest, Identity]], drawn: list[str]
 ) -> None:
     tab, identity = signed_in(Role.MANAGER)
-    live = running.answers.ask(identity, None, handbook, QUESTION)
+    live = running.answers.ask(Question(text=QUESTION, identity=identity, collection=handbook))
     assert live.wait_until_written(patient(30))
     assert not live.is_done
     tab.query_params["c"] = str(live.conversation_id)

@@ -18,7 +18,7 @@ from rag.services import Services
 from rag.storage.database import Database
 from rag.storage.pipeline import PendingResult, Pipeline, Session
 from rag.storage.sql import queries
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Question, Role
 from tests.patience import patient
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
@@ -153,7 +153,10 @@ def test_an_open_conversation_and_a_question_take_few_transactions(
     asked = []
     for conversation_id in (None, conversation.id):
         lent.clear()
-        live = running.answers.ask(identity, conversation_id, handbook, "How many days of leave?")
+        live = running.answers.ask(
+            Question(text="How many days of leave?", identity=identity, collection=handbook),
+            conversation_id=conversation_id,
+        )
         asked.append(lent.count(threading.current_thread().name))
         assert live.wait(patient(20))
     # All of a question; before it, what was said before.

@@ -16,7 +16,7 @@ from rag.api.app import Api
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Question, Role
 from tests.standins.providers import ProviderStandin
 
 Ask = Callable[..., Any]
@@ -90,7 +90,11 @@ def ask(app_services: Services, admin: Identity) -> Ask:
     """Asks as the chat does; the stored answer, its citations and the next questions."""
 
     def answer(collection: Collection, text: str, **options: Any) -> Any:
-        live = app_services.answers.ask(admin, options.pop("conversation_id", None), collection, text, **options)
+        live = app_services.answers.ask(
+            Question(text=text, identity=admin, collection=collection),
+            conversation_id=options.pop("conversation_id", None),
+            **options,
+        )
         for _ in live.tail(every_seconds=0.01):
             pass
         message = app_services.conversations.messages(admin, live.conversation_id)[-1]

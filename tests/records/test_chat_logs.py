@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from rag.money.ledger import Ledger
-from rag.records.chat_logs import ChatLogs, to_json
+from rag.records.chat_logs import ChatLogs, QuestionEnd, to_json
 from rag.storage.database import Database
 from rag.types import (
     Charge,
@@ -17,6 +17,7 @@ from rag.types import (
     OpenAIDetails,
     Outcome,
     QueryDetails,
+    Question,
     RAGDetails,
     RawResultDetails,
     RerankedResultDetails,
@@ -118,7 +119,7 @@ def test_the_cost_of_a_question_is_the_sum_of_its_ledger(
     database: Database, collection: Collection, costs: list[str | None], total: Decimal | None
 ) -> None:
     logs, ledger = ChatLogs(database), Ledger(database)
-    log_id = logs.open(PROGRAM, "Vacation?", collection_id=collection.id)
+    log_id = logs.open(Question(text="Vacation?", identity=PROGRAM, collection=collection))
     for cost in costs:
         paid = Charge(
             operation="chat",
@@ -127,7 +128,9 @@ def test_the_cost_of_a_question_is_the_sum_of_its_ledger(
         )
         ledger.record("demo", paid, chat_log_id=log_id)
         ledger.record("demo", paid, chat_log_id=uuid4())
-    closed = logs.close("demo", log_id, outcome=Outcome.ANSWERED, answer="25", details=RAGDetails(), total_ms=7)
+    closed = logs.close(
+        "demo", log_id, QuestionEnd(outcome=Outcome.ANSWERED, answer="25", details=RAGDetails(), total_ms=7)
+    )
     assert closed == total
 
 
@@ -136,7 +139,7 @@ def test_what_programs_ask_is_not_taken_for_dead_while_it_may_live_and_no_call_i
 ) -> None:
     """Another process begins while a command waits for a slow model: it must not close what is under way."""
     logs, ledger = ChatLogs(database), Ledger(database)
-    log_id = logs.open(PROGRAM, "Vacation?", collection_id=collection.id, kind="evaluation")
+    log_id = logs.open(Question(text="Vacation?", identity=PROGRAM, collection=collection), kind="evaluation")
     usage = Usage(provider="p", model="m", input_tokens=10, is_estimated=True)
     call_id = ledger.begin("demo", log_id, "chat", "answer", usage)
     paid = Charge(operation="chat", usage=replace(usage, output_tokens=5, is_estimated=False), cost=Decimal(1))
@@ -162,7 +165,7 @@ def test_what_programs_ask_is_not_taken_for_dead_while_it_may_live_and_no_call_i
 
 
 def test_a_program_without_an_account_is_logged_too(database: Database, collection: Collection) -> None:
-    log_id = ChatLogs(database).open(PROGRAM, "Vacation?", collection_id=collection.id)
+    log_id = ChatLogs(database).open(Question(text="Vacation?", identity=PROGRAM, collection=collection))
     with database.transaction("demo") as connection:
         row = connection.execute("SELECT account_id, user_group, outcome FROM chat_logs").fetchall()
     assert row == [(None, "office", None)]

@@ -12,7 +12,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations, title_from_question
 from rag.records.privacy import Privacy
 from rag.storage.database import Database, queries
-from rag.types import Collection, MessageState
+from rag.types import Collection, MessageState, Question
 from tests.answering.scripted import add_account
 
 
@@ -163,7 +163,9 @@ def test_a_deleted_conversation_is_gone_at_once_and_comes_back_as_it_was(
     before = conversations.create(somebody, collection.id, "Talk")
     conversations.pin(somebody, before.id, is_pinned=True)
     before = conversations.share(somebody, before.id, is_shared=True)
-    log_id = ChatLogs(database).open(somebody, "How many days?", collection_id=collection.id, conversation_id=before.id)
+    log_id = ChatLogs(database).open(
+        Question(text="How many days?", identity=somebody, collection=collection), conversation_id=before.id
+    )
     say(database, before.id, 'a sentence with "quotes" and ‘others’')
     with database.transaction("demo") as connection:
         connection.execute(

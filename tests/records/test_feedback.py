@@ -10,7 +10,7 @@ from rag.errors import InvalidInput, NotFound
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import MAXIMUM_COMMENT_CHARACTERS, Conversations, Feedback
 from rag.storage.database import Database
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Question, Role
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def asker(database: Database) -> Identity:
 @pytest.fixture
 def answer_id(database: Database, collection: Collection, asker: Identity) -> UUID:
     conversation = Conversations(database).create(asker, collection.id, "Talk")
-    log_id = ChatLogs(database).open(asker, "Vacation?", collection_id=collection.id)
+    log_id = ChatLogs(database).open(Question(text="Vacation?", identity=asker, collection=collection))
     with database.transaction("demo") as connection:
         row = connection.execute(
             "INSERT INTO messages (tenant_id, conversation_id, role, content, chat_log_id) "

@@ -10,7 +10,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.help_requests import MAXIMUM_ANSWER_CHARACTERS, HelpRequests
 from rag.storage.database import Database
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Question, Role
 from tests.answering.scripted import add_account
 
 
@@ -21,7 +21,9 @@ def person(database: Database, name: str, role: Role, group: str = "") -> Identi
 def answered(database: Database, collection: Collection, asker: Identity, question: str) -> tuple[UUID, UUID]:
     """A conversation with an answer; its id and the message's."""
     conversation = Conversations(database).create(asker, collection.id, question)
-    log_id = ChatLogs(database).open(asker, question, collection_id=collection.id, conversation_id=conversation.id)
+    log_id = ChatLogs(database).open(
+        Question(text=question, identity=asker, collection=collection), conversation_id=conversation.id
+    )
     with database.transaction("demo") as connection:
         row = connection.execute(
             "INSERT INTO messages (tenant_id, conversation_id, role, content, chat_log_id) "

@@ -15,7 +15,7 @@ from rag.profiles import profile_of
 from rag.records.privacy import Privacy
 from rag.services import Services
 from rag.storage.database import Database
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Question, Role
 
 CANARY = "canary-7f3a"
 EMAIL = f"{CANARY}@demo.example"
@@ -67,7 +67,7 @@ def person(app_services: Services, collection: Collection, database: Database) -
         assert row is not None
         connection.execute("UPDATE accounts SET name = %s WHERE id = %s", (f"Eva {CANARY}", row[0]))
     eve = Identity(account_id=row[0], tenant_id="demo", email=EMAIL, name=f"Eva {CANARY}", role=Role.MANAGER)
-    live = app_services.answers.ask(eve, None, collection, f"Is there {CANARY} leave?")
+    live = app_services.answers.ask(Question(text=f"Is there {CANARY} leave?", identity=eve, collection=collection))
     for _ in live.tail(every_seconds=0.01):
         pass
     message = app_services.conversations.messages(eve, live.conversation_id)[-1]

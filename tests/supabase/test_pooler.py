@@ -14,7 +14,7 @@ from rag.samples import SAMPLES
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database, looks_pooled
-from rag.types import Collection, DocumentStatus, Identity, Outcome, Role
+from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, Role
 from tests.patience import patient
 from tests.standins.plain_server import PlainServer
 
@@ -99,7 +99,9 @@ def test_documents_are_read_searched_asked_about_and_deleted(product: Services, 
     assert product.queue.wait_until_idle(patient(60))
     assert product.documents.get(tenant, document.id).status is DocumentStatus.COMPLETED
 
-    live = product.answers.ask(identity, None, collection, "How many days of annual leave do I get?")
+    live = product.answers.ask(
+        Question(text="How many days of annual leave do I get?", identity=identity, collection=collection)
+    )
     for _ in live.tail(every_seconds=0.01):
         pass
     message = product.conversations.messages(identity, live.conversation_id)[-1]
@@ -107,7 +109,9 @@ def test_documents_are_read_searched_asked_about_and_deleted(product: Services, 
     assert {citation["document_id"] for citation in message.citations} == {str(document.id)}
 
     product.documents.delete(identity, document.id)
-    again = product.answers.ask(identity, None, collection, "How many days of annual leave do I get?")
+    again = product.answers.ask(
+        Question(text="How many days of annual leave do I get?", identity=identity, collection=collection)
+    )
     for _ in again.tail(every_seconds=0.01):
         pass
     assert product.conversations.messages(identity, again.conversation_id)[-1].outcome is Outcome.NO_CONTEXT

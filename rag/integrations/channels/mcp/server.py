@@ -11,7 +11,7 @@ import base64
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -424,14 +424,12 @@ async def serve_stdio(parts: Services, identity: Identity) -> None:
 
 def _begin(parts: Services, who: Identity, collection: Collection, text: str) -> LiveAnswer:
     options = Options(follow_ups=0)
+    question = Question(text=text, identity=who, collection=collection)
     if who.account_id != PROGRAM:
-        return parts.answers.ask(who, None, collection, text, options=options)
+        return parts.answers.ask(question, options=options)
     # A program on this machine has no account or key that a conversation could belong to.
-    question = Question(
-        text=clean_question(text, maximum_characters=parts.settings.maximum_question_characters),
-        identity=who,
-        collection=collection,
-    )
+    maximum = parts.settings.maximum_question_characters
+    question = replace(question, text=clean_question(text, maximum_characters=maximum))
     live = LiveAnswer(
         message_id=uuid4(),
         conversation_id=uuid4(),

@@ -427,15 +427,14 @@ def _ask(parts: Services, caller: Identity, body: CompletionBody, languages: Seq
         for message in said[:-1]
     ]
     with parts.limits.question(caller):
-        return parts.answers.ask(
-            caller,
-            None,
-            _collection(parts, caller, body.model),
-            said[-1].text,
-            options=Options(follow_ups=0),
-            languages=languages,
+        question = Question(
+            text=said[-1].text,
+            identity=caller,
+            collection=_collection(parts, caller, body.model),
             history=history,
+            reader_languages=languages,
         )
+        return parts.answers.ask(question, options=Options(follow_ups=0))
 
 
 def _collection(parts: Services, caller: Identity, model: str) -> Collection:

@@ -32,7 +32,7 @@ from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, ask
 from rag.language import N_, _
 from rag.profiles.profile import Options
 from rag.services import Services, services
-from rag.types import Citation, Identity, page_path
+from rag.types import Citation, Identity, Question, page_path
 
 log = logging.getLogger("rag.slack")
 PROGRAM = "slack"
@@ -141,7 +141,11 @@ class SlackBot:
             wanted = str(parts.conversations.get(person, known).collection_id)
         collection = asked_collection(parts, person, wanted, is_direct=is_direct)
         question = MENTION.sub("", str(event.get("text", ""))).strip()
-        live = parts.answers.ask(person, known, collection, question, options=Options(follow_ups=0))
+        live = parts.answers.ask(
+            Question(text=question, identity=person, collection=collection),
+            conversation_id=known,
+            options=Options(follow_ups=0),
+        )
         parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
         said = client.chat_postMessage(channel=channel, thread_ts=thread, text=_(WAITING))
         return live, str(said["ts"])

@@ -46,7 +46,7 @@ from rag.language import N_, _
 from rag.profiles.profile import Options
 from rag.providers.bounds import Bounds, bound
 from rag.services import Services
-from rag.types import Citation, Identity, page_path
+from rag.types import Citation, Identity, Question, page_path
 
 log = logging.getLogger("rag.teams")
 # The library logs messages of people.
@@ -246,7 +246,11 @@ class TeamsConversations:
             else:
                 wanted = str(conversation.collection_id)
         collection = asked_collection(parts, person, wanted, is_direct=turn.is_direct)
-        live = parts.answers.ask(person, known, collection, question, options=Options(follow_ups=0))
+        live = parts.answers.ask(
+            Question(text=question, identity=person, collection=collection),
+            conversation_id=known,
+            options=Options(follow_ups=0),
+        )
         parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
         return live
 

@@ -36,7 +36,7 @@ from rag.language import N_, _
 from rag.profiles.profile import Options
 from rag.retrieval.known_by import folder_shown
 from rag.services import services
-from rag.types import Citation
+from rag.types import Citation, Question
 from rag.ui.sources import place_of_source, sentence_of
 from rag.ui.text import GrowingAnswer
 
@@ -280,12 +280,9 @@ def _begin(widget: Widget, body: QuestionBody, address: str, languages: list[str
     if collection is None:  # by now restricted to some groups
         raise NotFound(CLOSED)
     return parts.answers.ask(
-        widget.identity,
-        body.conversation,
-        collection,
-        body.question,
+        Question(text=body.question, identity=widget.identity, collection=collection, reader_languages=languages),
+        conversation_id=body.conversation,
         options=Options(follow_ups=0),
-        languages=languages,
     )
 
 
