@@ -122,11 +122,11 @@ class LiveAnswers:
     ) -> LiveAnswer:
         """Store a question and start its answer.
 
-        Without a conversation, a new conversation is started, with the question as title; with a conversation, its
-        messages replace the question's history.
+        Without a conversation, a new conversation is started, with the question as title. The messages in a
+        conversation replace the question's history.
 
-        `options` replace the collection's settings, and the question's filters, for this question. `is_again` means
-        that the same question was just answered: the new answer is written without knowledge of the earlier answer.
+        `options` replace settings from the collection, and the question's filters. `is_again`: the same question was
+        just answered, and the new answer is written without knowledge of the earlier answer.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for someone else's conversation or collection,
         `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this process writes the
@@ -147,7 +147,7 @@ class LiveAnswers:
     def _prepared(
         self, question: Question, conversation_id: UUID | None, options: Options, *, is_again: bool
     ) -> Question:
-        """Return the question with clean text, the options' filters, and the last messages of its conversation."""
+        """Return the question with clean text, the options' filters, and the conversation's last messages."""
         text = clean_question(question.text, maximum_characters=self._answerer.settings.maximum_question_characters)
         identity = question.identity
         if any(asked.tenant_id != identity.tenant_id for asked in (question.collection, *question.others)):
