@@ -22,8 +22,8 @@ from pathlib import Path
 import pypdf
 
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders import ExtractionLimits, LoadOptions
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 
@@ -42,7 +42,7 @@ def read_with_pypdf(path: Path) -> int:
 
 
 def ours(path: Path) -> int:
-    extracted = extract_pages(path.read_bytes(), password=None, limits=LIMITS)
+    extracted = load_pdf(path.read_bytes(), LoadOptions(limits=LIMITS))
     return len(chunk_document(extracted.pages, extracted.sections))
 
 

@@ -28,8 +28,8 @@ from pgvector import HalfVector
 from benchmarks.database import temporary_database
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.document_jobs import JobControl
-from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, title_from_file_name, title_from_metadata
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders import ExtractedDocument, title_from_file_name, title_from_metadata
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
@@ -202,7 +202,7 @@ def add(
 
 def extract(path: Path) -> tuple[ExtractedDocument, str]:
     """The pages of a PDF, read here instead of in the sandbox, and its title as the library chooses it."""
-    extracted = extract_pages(path.read_bytes(), password=None, limits=ExtractionLimits())
+    extracted = load_pdf(path.read_bytes())
     return extracted, title_from_metadata(extracted.title) or title_from_file_name(path.name)
 
 

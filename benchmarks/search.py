@@ -33,7 +33,7 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.ingestion.document_rows import add_chunks, find_documents
+from rag.ingestion.document_rows import add_chunks, find_document
 from rag.providers.builtin_embedders import MEANING_DIMENSIONS
 from rag.retrieval.bm25.index import index_document
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, search, vector_search
@@ -382,7 +382,9 @@ def new_document(database: Database, tenant: Tenant) -> Document:
             (tenant.id, tenant.collection_id, str(uuid4())),
         ).fetchone()
     assert row is not None
-    return find_documents(database, tenant.id, document_id=row[0])[0]
+    document = find_document(database, tenant.id, row[0])
+    assert document is not None
+    return document
 
 
 def add_document(

@@ -30,7 +30,7 @@ from pgvector import HalfVector
 from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
-from rag.ingestion.document_rows import add_chunks, find_documents
+from rag.ingestion.document_rows import add_chunks, find_document
 from rag.storage.database import Database, queries, sealing_key
 from rag.storage.embedded_postgres import start_server
 from rag.storage.migrations import migrate
@@ -164,7 +164,9 @@ def add_document(database: Database) -> Document:
             (TENANT, MODEL),
         ).fetchone()
     assert row is not None
-    return find_documents(database, TENANT, document_id=row[0])[0]
+    document = find_document(database, TENANT, row[0])
+    assert document is not None
+    return document
 
 
 def langchain_seconds(

@@ -241,7 +241,7 @@ def assemble(
     pipeline = IngestionPipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
     syncs = make_syncs(
-        database, files, pipeline.control, queue, settings, events=PostEvents(database),
+        files, pipeline.control, queue, settings, events=PostEvents(database),
         makers={**board_makers(settings, database), **registry.source_makers(settings)},
     )  # fmt: skip
     queue.on_sync = syncs.run

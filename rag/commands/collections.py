@@ -348,7 +348,7 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
     """Sync with the named source. RAG_SYNC_FOLDERS does not apply: people at the terminal can read the folder."""
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import FolderSource
-    from rag.ingestion.sources.sync import sync_collection
+    from rag.ingestion.sources.sync import SyncWriter, sync_collection
     from rag.profiles.notices.table import PostsTable
 
     if arguments.folder is not None:
@@ -361,9 +361,8 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
         _set_schedule(parts, identity, collection, arguments.every, FolderSource.kind)
         if is_kept:  # Records a run, which the page shows.
             return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
-        return sync_collection(
-            parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
-        )
+        writer = SyncWriter(parts.database, parts.files, collection, source.kind, queue=parts.queue)
+        return sync_collection(writer, source, allow_empty=arguments.allow_empty)
     if arguments.table:
         parts.syncs.set_source(identity, collection, PostsTable.kind, _mapping(arguments.table, arguments.column))
     if arguments.github:

@@ -20,8 +20,8 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, StepNotPossible, TextChanged
 from rag.ingestion.chunking import chunk_document, sizes_for
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue, hold
-from rag.ingestion.document_rows import amounts_to_json, find_documents, find_pages, page_from_row
-from rag.ingestion.estimate import costs_money, estimate_costs, find_correction
+from rag.ingestion.document_rows import amounts_to_json, find_document, find_pages, page_from_row
+from rag.ingestion.estimate import PlannedWork, costs_money, estimate_costs, find_correction
 from rag.ingestion.loaders.ocr import moved_sections
 from rag.ingestion.passages import EXPORT_TYPE
 from rag.ingestion.reading import with_language
@@ -145,10 +145,10 @@ class Corrections:
 
     def _document(self, identity: Identity, document_id: UUID) -> Document:
         require_admin(identity)
-        found = find_documents(self._database, identity, document_id=document_id)
-        if not found:
+        found = find_document(self._database, identity, document_id)
+        if found is None:
             raise NotFound("This document does not exist, or no longer.")
-        return found[0]
+        return found
 
     def _change(
         self,
@@ -224,19 +224,18 @@ class Corrections:
         new = chunks if wanted == "semantic" else self._without_vector(job, chunks)
         tags = job.profile.reading.chunk_tags if job.document.generate_metadata and new else ()
         tagger = self._providers.translation_model_for(job.profile) if tags else None
-        estimate = estimate_costs(
-            job.document.title,
-            join_pages(pages),
-            len(pages),
-            new,
+        work = PlannedWork(
+            title=job.document.title,
+            text=join_pages(pages),
+            pages=len(pages),
+            chunks=new,
             method=wanted,
             embedder=embedder,
             tagger=tagger,
-            prices=job.prices,
             chunk_tags=tags,
             tag_values=job.profile.reading.tag_values,
-            correction=find_correction(self._database, job, embedder, tagger),
         )
+        estimate = estimate_costs(work, job.prices, find_correction(self._database, job, embedder, tagger))
         return CorrectionPlan(job.document, len(new), amounts_to_json(estimate))
 
     def _without_vector(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Chunk]:

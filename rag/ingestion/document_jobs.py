@@ -19,7 +19,7 @@ from rag.errors import (
     ProviderUnavailable,
     TenantSuspended,
 )
-from rag.ingestion.document_rows import find_documents
+from rag.ingestion.document_rows import find_document
 from rag.money.price_list import read_prices
 from rag.monitoring.tracing import ms_since
 from rag.profiles import profile_of
@@ -133,12 +133,12 @@ class JobControl:
 
     def job(self, tenant_id: str, document_id: UUID) -> DocumentJob:
         """Load a document with everything its steps need. Raises `DocumentGone`."""
-        found = find_documents(self.database, tenant_id, document_id=document_id)
-        if not found:
+        document = find_document(self.database, tenant_id, document_id)
+        if document is None:
             raise DocumentGone
-        collection = find_collection(self.database, tenant_id, found[0].collection_id)
+        collection = find_collection(self.database, tenant_id, document.collection_id)
         profile = profile_of(collection)
-        return DocumentJob(found[0], collection, profile, price_overrides(self.database, tenant_id))
+        return DocumentJob(document, collection, profile, price_overrides(self.database, tenant_id))
 
     def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
         """Store how far a step has come, for the documents page."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any
@@ -26,6 +26,7 @@ from rag.storage.files import Originals
 from rag.text.tokens import estimate_tokens
 from rag.types import (
     Chunk,
+    Collection,
     CostEstimate,
     Document,
     DocumentPage,
@@ -42,36 +43,60 @@ from rag.types import (
 ROWS_PER_STATEMENT = 500
 
 
-def find_documents(
+def find_document(database: Database, who: Who, document_id: UUID) -> Document | None:
+    """Find a document by its id."""
+    found = _find(database, who, {"document_id": document_id})
+    return found[0] if found else None
+
+
+def find_documents(database: Database, who: Who, collection_id: UUID | None = None) -> list[Document]:
+    """Find the documents in a collection, or all documents, newest first; versions are separate documents."""
+    return _find(database, who, {"collection_id": collection_id})
+
+
+def find_versions(database: Database, who: Who, original_id: UUID | None) -> list[Document]:
+    """Find all versions of a document, newest first."""
+    return _find(database, who, {"original_id": original_id})
+
+
+def find_copies(database: Database, collection: Collection, sha256: str) -> list[Document]:
+    """Find a collection's documents made from the same file, newest first, with superseded versions."""
+    return _find(database, collection.tenant_id, {"collection_id": collection.id, "sha256": sha256})
+
+
+def list_documents(
     database: Database,
     who: Who,
     *,
-    document_id: UUID | None = None,
     collection_id: UUID | None = None,
-    sha256: str | None = None,
-    original_id: UUID | None = None,
-    with_superseded: bool = True,
     status: DocumentStatus | None = None,
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Document]:
-    """Find a tenant's documents which meet all conditions, newest first; versions are separate documents.
-
-    Returns at most `limit` documents after the first `offset`.
-    """
-    rows = database.fetch_all(
+    """List documents, newest first, without superseded versions: at most `limit`, after the first `offset`."""
+    return _find(
+        database,
         who,
-        "find_documents",
-        Document,
-        document_id=document_id,
-        collection_id=collection_id,
-        sha256=sha256,
-        original_id=original_id,
-        with_superseded=with_superseded,
-        status=status,
-        limit=limit,
-        offset=offset,
+        {
+            "collection_id": collection_id,
+            "status": status,
+            "with_superseded": False,
+            "limit": limit,
+            "offset": offset,
+        },
     )
+
+
+#: All versions of all documents.
+ANY_DOCUMENT: Mapping[str, Any] = {
+    **dict.fromkeys(("document_id", "collection_id", "sha256", "original_id", "status", "limit")),
+    "with_superseded": True,
+    "offset": 0,
+}
+
+
+def _find(database: Database, who: Who, conditions: Mapping[str, Any]) -> list[Document]:
+    rows = database.fetch_all(who, "find_documents", Document, **{**ANY_DOCUMENT, **conditions})
     return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
 

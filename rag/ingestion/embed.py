@@ -18,7 +18,7 @@ import numpy as np
 from rag.errors import VectorUnusable
 from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding, groups_in_parallel
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall, digest_of, expected_embedding, groups_in_parallel
 from rag.ingestion.uploads import ON_PAGES, on_pages
 from rag.language import N_
 from rag.providers import Embedder
@@ -96,16 +96,16 @@ def embed_batches(
                 return generate_embeddings_batch(batch.texts, embedder=embedder, batch_size=len(batch.texts))
 
         if embedder.is_paid:
-            call, embeddings = calls.make(
+            planned = PlannedCall(
                 tenant_id,
                 owner_id,
                 operation,
                 known_by(operation, embedder, batch.texts),
-                make,
                 expected=expected_embedding(embedder.provider, embedder.model, batch.texts),
                 document_id=batch.document_id,
                 collection_id=owner_id if batch.document_id is None else None,
             )
+            call, embeddings = calls.make(planned, make)
             return EmbeddedBatch(batch.items, batch.texts, batch.document_id, embeddings, call)
         return EmbeddedBatch(batch.items, batch.texts, batch.document_id, make(), None)
 

@@ -112,29 +112,40 @@ TOKENS_A_WORD = 1.3
 WORD = re.compile(r"[^\W\d_]+")
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannedWork:
+    """The texts in a document to send, and the models to send them to."""
+
+    title: str
+    text: str
+    #: The number of pages.
+    pages: int
+    chunks: Sequence[Chunk]
+    #: Chunking by topic also embeds every sentence.
+    method: ChunkingMethod = "smart"
+    embedder: Embedder
+    #: The model for summary, topics and tags; `None` without tagging.
+    tagger: ChatModel | None = None
+    #: The fields tagged in every chunk, with their allowed values.
+    chunk_tags: Sequence[str] = ()
+    tag_values: Sequence[tuple[str, str]] = ()
+    #: The expected usage for text recognition.
+    recognition: Usage | None = None
+
+
 def estimate_costs(
-    title: str,
-    text: str,
-    pages: int,
-    chunks: Sequence[Chunk],
-    *,
-    method: ChunkingMethod,
-    embedder: Embedder,
-    tagger: ChatModel | None,
-    prices: Mapping[str, Any],
-    chunk_tags: Sequence[str] = (),
-    tag_values: Sequence[tuple[str, str]] = (),
-    recognition: Usage | None = None,
-    correction: EstimateCorrection = NO_CORRECTION,
+    work: PlannedWork, prices: Mapping[str, Any], correction: EstimateCorrection = NO_CORRECTION
 ) -> CostEstimate:
     """Estimate the cost of each step from the tokens in exactly the texts to send.
 
-    Chunking by topic also embeds every sentence. A model without a known price gives `None`, never 0.
+    A model without a known price gives `None`, never 0.
     """
+    embedder, tagger, text = work.embedder, work.tagger, work.text
     embedding_tokens = sum(
-        estimate_tokens(contextual_text(title, chunk.section, chunk.content), model=embedder.model) for chunk in chunks
+        estimate_tokens(contextual_text(work.title, chunk.section, chunk.content), model=embedder.model)
+        for chunk in work.chunks
     )
-    cutting_tokens = estimate_tokens(text, model=embedder.model) if method == "semantic" else 0
+    cutting_tokens = estimate_tokens(text, model=embedder.model) if work.method == "semantic" else 0
     tokens = correction.embedding(embedding_tokens + cutting_tokens)
     embedding: Decimal | None = Decimal(0)
     chunking: Decimal | None = Decimal(0)
@@ -147,27 +158,29 @@ def estimate_costs(
     metadata: Decimal | None = Decimal(0)
     tagging_tokens = 0
     if tagger is not None:
-        tagging_tokens = tokens_sent(title, text, chunks, chunk_tags, tagger.model, tag_values)
+        tagging_tokens = tokens_sent(work, tagger.model)
         usage = Usage(
             provider=tagger.provider,
             model=tagger.model,
             input_tokens=correction.tagging(tagging_tokens),
-            output_tokens=tokens_answered(text, len(chunks) if chunk_tags else 0, chunk_tags, tagger.model, correction),
+            output_tokens=tokens_answered(
+                text, len(work.chunks) if work.chunk_tags else 0, work.chunk_tags, tagger.model, correction
+            ),
         )
         metadata = charge("tagging", usage, prices).cost
-    parsing = charge("ocr", recognition, prices).cost if recognition is not None else Decimal(0)
+    parsing = charge("ocr", work.recognition, prices).cost if work.recognition is not None else Decimal(0)
     total = low = high = None
     if parsing is not None and chunking is not None and embedding is not None and metadata is not None:
         total = parsing + chunking + embedding + metadata
         spread = (chunking + embedding) * correction.embedding_spread + metadata * correction.tagging_spread
         low, high = total - spread, total + spread
     return CostEstimate(
-        pages=pages,
+        pages=work.pages,
         characters=len(text),
         tokens=tokens,
         embedding_tokens=embedding_tokens + cutting_tokens,
         tagging_tokens=tagging_tokens,
-        chunks=len(chunks),
+        chunks=len(work.chunks),
         parsing=parsing,
         chunking=chunking,
         embedding=embedding,
@@ -178,19 +191,12 @@ def estimate_costs(
     )
 
 
-def tokens_sent(
-    title: str,
-    text: str,
-    chunks: Sequence[Chunk],
-    chunk_tags: Sequence[str],
-    model: str,
-    tag_values: Sequence[tuple[str, str]] = (),
-) -> int:
+def tokens_sent(work: PlannedWork, model: str) -> int:
     """Estimate the input tokens for tagging: a call for the document, and a call per tagged chunk."""
-    calls = [(tagging.messages_for_document(title, text), tagging.DOCUMENT_SCHEMA)]
-    if chunk_tags:
-        schema, vocabulary = tagging.tag_schema(chunk_tags), tagging.vocabulary_of(tag_values)
-        calls += [(tagging.messages_for_chunk(chunk.content, vocabulary), schema) for chunk in chunks]
+    calls = [(tagging.messages_for_document(work.title, work.text), tagging.DOCUMENT_SCHEMA)]
+    if work.chunk_tags:
+        schema, vocabulary = tagging.tag_schema(work.chunk_tags), tagging.vocabulary_of(work.tag_values)
+        calls += [(tagging.messages_for_chunk(chunk.content, vocabulary), schema) for chunk in work.chunks]
     tokens = sum(estimate_tokens(message.content, model=model) for messages, _ in calls for message in messages)
     return tokens + sum(tokens_of_schema(schema, model) for _, schema in calls)
 

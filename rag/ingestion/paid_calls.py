@@ -56,6 +56,23 @@ class PaidCall:
     on_end: Callable[[], None] = field(compare=False)
 
 
+@dataclass(frozen=True)
+class PlannedCall:
+    """A call about to be made; owner, operation and texts identify it."""
+
+    tenant_id: str
+    #: A document, a move, or a collection.
+    owner_id: UUID
+    operation: Operation
+    texts: Sequence[str]
+    #: The usage to be billed.
+    expected: Usage
+    #: The document to charge, if it is not the owner.
+    document_id: UUID | None = None
+    #: Charged instead if the call covers several documents.
+    collection_id: UUID | None = None
+
+
 class PaidCalls:
     """Makes calls through the gate, each with a row. Thread-safe."""
 
@@ -89,27 +106,14 @@ class PaidCalls:
             with self._lock:
                 self._ready_at[called] = max(self._ready_at[called], time.monotonic() + seconds)
 
-    def make(
-        self,
-        tenant_id: str,
-        owner_id: UUID,
-        operation: Operation,
-        texts: Sequence[str],
-        function: Callable[[], Value],
-        *,
-        expected: Usage,
-        document_id: UUID | None = None,
-        collection_id: UUID | None = None,
-    ) -> tuple[PaidCall, Value]:
-        """Make a call, identified by owner, operation and texts. Raises the errors of `function`.
-
-        `expected` is the usage to be billed. `document_id` is the document to charge if it is not the owner;
-        `collection_id` is charged if the call covers several documents.
-        """
-        document_id = None if collection_id else document_id or owner_id
-        key = self._key(owner_id, operation, digest_of(texts))
+    def make(self, planned: PlannedCall, function: Callable[[], Value]) -> tuple[PaidCall, Value]:
+        """Make a call with `function`, and raise its errors."""
+        tenant_id, operation, expected = planned.tenant_id, planned.operation, planned.expected
+        collection_id = planned.collection_id
+        document_id = None if collection_id else planned.document_id or planned.owner_id
+        key = self._key(planned.owner_id, operation, digest_of(planned.texts))
         parameters = {
-            "owner_id": owner_id,
+            "owner_id": planned.owner_id,
             "operation": operation,
             "digest": key[2],
             "expected": Jsonb(asdict(expected)),

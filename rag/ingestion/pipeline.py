@@ -46,7 +46,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, recognition_sandbox_of, sandb
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.passages import EXPORT_TYPE, chunks_from_bytes
-from rag.ingestion.publish import publish
+from rag.ingestion.publish import Processed, publish
 from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.shared_requests import SharedRequests
@@ -185,15 +185,13 @@ class IngestionPipeline:
         read = _sentences(corrected.message, reading_message(pages), set_aside_sentence)
         tags, refused = self._tag(job, pages)
         try:
-            publish(
-                self.control,
-                self._ledger,
-                job,
-                len(chunks),
-                _sentences(read, tags),
-                embedder.id,
+            processed = Processed(
+                chunk_count=len(chunks),
+                message=_sentences(read, tags),
+                embedding_model=embedder.id,
                 waits_for=Step.TAG if refused else None,
             )
+            publish(self.control, self._ledger, job, processed)
         except ModelChanged:
             log.info("Document %s is embedded again: its collection changed its model", document_id)
             self._process(tenant_id, document_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -22,19 +23,21 @@ from rag.types import Document, Step
 DOCUMENTS_INDEXED = 50
 
 
-def publish(
-    control: JobControl,
-    ledger: Ledger,
-    job: DocumentJob,
-    chunk_count: int,
-    message: str,
-    embedding_model: str,
-    *,
-    waits_for: Step | None = None,
-) -> None:
-    """Make a processed document searchable instead of its earlier version: states, counts, costs, keywords.
+@dataclass(frozen=True, kw_only=True)
+class Processed:
+    """The outcome of processing a document, for publication."""
 
-    `waits_for` is a step left for later, while the document is already searchable.
+    chunk_count: int
+    #: Remarks for the admin, or "".
+    message: str
+    #: The model of the stored vectors.
+    embedding_model: str
+    #: A step left for later, while the document is already searchable.
+    waits_for: Step | None = None
+
+
+def publish(control: JobControl, ledger: Ledger, job: DocumentJob, processed: Processed) -> None:
+    """Make a processed document searchable instead of its earlier version: states, counts, costs, keywords.
 
     If a newer version is already published, this version is superseded at once. Raises `ModelChanged` if the
     collection's embedding model has changed.
@@ -46,14 +49,14 @@ def publish(
     costs = ledger.document_costs(document.tenant_id, document.id)
     with control.database.transaction(document.tenant_id) as connection:
         hold(connection, job)
-        is_current = take_place(connection, document, embedding_model)
+        is_current = take_place(connection, document, processed.embedding_model)
         parameters = {
             **job.key,
-            "chunk_count": chunk_count,
-            "message": message,
+            "chunk_count": processed.chunk_count,
+            "message": processed.message,
             "status": "completed" if is_current else "superseded",
             "elapsed_ms": round(ms_since(started)),
-            "waits_for": waits_for,
+            "waits_for": processed.waits_for,
         }
         connection.execute(queries["publish_document"], parameters)
         if is_current:

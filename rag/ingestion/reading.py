@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -20,8 +20,15 @@ from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.document_rows import amounts_to_json, page_row
-from rag.ingestion.estimate import estimate_costs, find_correction
-from rag.ingestion.loaders import LOADERS, PICTURE_TYPES, ExtractedDocument, author_from_metadata, title_from_metadata
+from rag.ingestion.estimate import PlannedWork, estimate_costs, find_correction
+from rag.ingestion.loaders import (
+    LOADERS,
+    PICTURE_TYPES,
+    ExtractedDocument,
+    LoadOptions,
+    author_from_metadata,
+    title_from_metadata,
+)
 from rag.ingestion.loaders.ocr import (
     RecognisedPages,
     TextRecognition,
@@ -32,7 +39,7 @@ from rag.ingestion.loaders.ocr import (
     with_recognised,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.paid_calls import PaidCall, PaidCalls
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall
 from rag.ingestion.passages import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.language import N_
@@ -113,9 +120,11 @@ class ReadStep:
                     content,
                     file_name=document.file_name,
                     mime_type=document.mime_type,
-                    has_paragraphs_by_gaps=job.profile.reading.pdf_paragraphs,
-                    apart=document.metadata.get("attached", ()),
-                    on_page=report_progress,
+                    options=LoadOptions(
+                        has_paragraphs_by_gaps=job.profile.reading.pdf_paragraphs,
+                        apart=frozenset(document.metadata.get("attached", ())),
+                        on_page=report_progress,
+                    ),
                     tenant_id=document.tenant_id,
                 )
         except RagError:
@@ -140,9 +149,9 @@ class ReadStep:
             estimate = estimate_document(
                 self._control,
                 job,
-                title or document.title,
-                expected,
-                moved_sections(extracted.sections, pages, expected),
+                replace(
+                    extracted, title=title, pages=expected, sections=moved_sections(extracted.sections, pages, expected)
+                ),
                 self._providers,
                 recognition=expected_usage(self._recognition.engine, len(awaiting)),
             )
@@ -219,20 +228,19 @@ def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
 def estimate_document(
     control: JobControl,
     job: DocumentJob,
-    title: str,
-    pages: tuple[Page, ...],
-    sections: tuple[Section, ...],
+    extracted: ExtractedDocument,
     providers: Providers,
     *,
     recognition: Usage | None = None,
 ) -> dict[str, Any]:
-    """Estimate the cost of processing pages, for storage."""
+    """Estimate the cost of processing a document with this text, for storage."""
+    pages = extracted.pages
     # Chunks by topic are known only after paying for them; the method `smart` gives about the same number.
     wanted = job.document.chunking_method
     method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
     chunks = chunk_document(
         pages,
-        sections,
+        extracted.sections,
         method=method,
         file_name=job.document.file_name,
         limits=job.profile.chunking,
@@ -240,22 +248,19 @@ def estimate_document(
     )
     tagger = providers.translation_model_for(job.profile) if job.document.generate_metadata else None
     embedder = providers.embedder_for(job.collection.embedding_model)
-    return amounts_to_json(
-        estimate_costs(
-            title,
-            join_pages(pages),
-            len(pages),
-            chunks,
-            method=job.document.chunking_method,
-            embedder=embedder,
-            tagger=tagger,
-            prices=job.prices,
-            chunk_tags=job.profile.reading.chunk_tags,
-            tag_values=job.profile.reading.tag_values,
-            recognition=recognition,
-            correction=find_correction(control.database, job, embedder, tagger),
-        )
+    work = PlannedWork(
+        title=extracted.title or job.document.title,
+        text=join_pages(pages),
+        pages=len(pages),
+        chunks=chunks,
+        method=wanted,
+        embedder=embedder,
+        tagger=tagger,
+        chunk_tags=job.profile.reading.chunk_tags,
+        tag_values=job.profile.reading.tag_values,
+        recognition=recognition,
     )
+    return amounts_to_json(estimate_costs(work, job.prices, find_correction(control.database, job, embedder, tagger)))
 
 
 def language_of(text: str, claimed: str) -> str:
@@ -275,6 +280,12 @@ def with_language(page: Page, language: str) -> tuple[Page, str]:
 
 
 NOTHING_RECOGNISED = N_("Text recognition found no text on any page of this file. Scan it again, larger or clearer.")
+
+
+class _RecognisedBatch(NamedTuple):
+    read: RecognisedPages
+    #: `None` if nothing is billed.
+    call: PaidCall | None = None
 
 
 class RecogniseStep:
@@ -302,20 +313,18 @@ class RecogniseStep:
             for batch in self._recognition.batches(awaited):
                 self._control.stop_if_asked()
                 started = time.perf_counter()
-                call, read = self._recognised(job, content, [page for page in pages if page.number in batch])
+                recognised = self._recognised(job, content, [page for page in pages if page.number in batch])
                 awaited = [number for number in awaited if number not in batch]
-                changed = with_recognised(pages, read.pages)
+                changed = with_recognised(pages, recognised.read.pages)
                 sections = moved_sections(sections, pages, changed)
                 pages = changed
                 noted = progress(job, Step.RECOGNISE, total - len(awaited), total, started)
-                self._store(job, pages, sections, read, call, awaited, noted)
+                self._store(job, pages, sections, recognised, awaited, noted)
         if not any(page.text.strip() for page in pages):
             raise NoTextInPdf(next(unread_reasons(pages), NOTHING_RECOGNISED))
         return pages, sections
 
-    def _recognised(
-        self, job: DocumentJob, content: bytes, pages: Sequence[Page]
-    ) -> tuple[PaidCall | None, RecognisedPages]:
+    def _recognised(self, job: DocumentJob, content: bytes, pages: Sequence[Page]) -> _RecognisedBatch:
         document = job.document
         language = document.language or job.collection.language
 
@@ -324,31 +333,27 @@ class RecogniseStep:
 
         provider = self._recognition.provider
         if provider is None:
-            return None, recognise()
+            return _RecognisedBatch(recognise())
         known_by = [provider.provider, hashlib.sha256(content).hexdigest(), *(str(page.number) for page in pages)]
-        return self._calls.make(
-            document.tenant_id,
-            document.id,
-            "ocr",
-            known_by,
-            recognise,
-            expected=Usage(provider=provider.provider, model=provider.model, pages=len(pages), is_estimated=True),
+        expected = Usage(provider=provider.provider, model=provider.model, pages=len(pages), is_estimated=True)
+        call, read = self._calls.make(
+            PlannedCall(document.tenant_id, document.id, "ocr", known_by, expected=expected), recognise
         )
+        return _RecognisedBatch(read, call)
 
     def _store(
         self,
         job: DocumentJob,
         pages: Sequence[Page],
         sections: Sequence[Section],
-        read: RecognisedPages,
-        call: PaidCall | None,
+        recognised: _RecognisedBatch,
         awaited: Sequence[int],
         noted: dict[str, Any],
     ) -> None:
         """Store a batch with its pages, its bill, and the document's sections and language."""
-        document = job.document
+        document, read = job.document, recognised.read
         with self._control.database.transaction(document.tenant_id) as connection:
-            self._calls.settle(connection, call, [read.usage] if read.usage else [], job.prices)
+            self._calls.settle(connection, recognised.call, [read.usage] if read.usage else [], job.prices)
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
             if is_there:
                 self._change_pages(connection, job, pages, sections, read, awaited)

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import ProviderAnswerInvalid, ProviderError
 from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, progress
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, in_parallel
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall, in_parallel
 from rag.language import N_
 from rag.providers import ChatModel, as_data
 from rag.providers.registry import Providers
@@ -280,14 +280,8 @@ class TagStep:
         """
         document = job.document
         try:
-            call, (tags, usage) = self._calls.make(
-                document.tenant_id,
-                document.id,
-                "tagging",
-                texts,
-                function,
-                expected=expected,
-            )
+            planned = PlannedCall(document.tenant_id, document.id, "tagging", texts, expected=expected)
+            call, (tags, usage) = self._calls.make(planned, function)
         except WAITED_FOR:
             raise
         except ProviderError as exc:

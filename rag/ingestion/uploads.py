@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import DocumentAlreadyStored, DocumentError, InvalidInput, NoTextInPdf
 from rag.ingestion.document_jobs import JobQueue
-from rag.ingestion.document_rows import find_documents
+from rag.ingestion.document_rows import find_copies, find_document
 from rag.ingestion.loaders import BY_KIND, MIME_TYPES, kind_of, title_from_file_name
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
@@ -210,13 +210,13 @@ def _require_new(
     An earlier version of the document to replace does not count: it becomes the next version, after somebody has seen
     the differences.
     """
-    found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
+    found = find_copies(database, collection, sha256)
     present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
     if replaces is None:
         is_back = any((d.file_name, d.upload_folder) == (name, folder) for d in found)
     else:
-        replaced = find_documents(database, collection.tenant_id, document_id=replaces)
-        is_back = any(d.original_id == document.original_id for d in found for document in replaced)
+        replaced = find_document(database, collection.tenant_id, replaces)
+        is_back = replaced is not None and any(d.original_id == replaced.original_id for d in found)
     known = present or (found[0] if found and not is_back else None)
     if known is not None:
         raise DocumentAlreadyStored(

@@ -23,8 +23,8 @@ from rag.ingestion.corrections import Corrections
 from rag.ingestion.document_jobs import DocumentGone, JobQueue
 from rag.ingestion.document_rows import (
     FileRemovals,
-    find_documents,
     find_pages,
+    list_documents,
     request_file_removal,
 )
 from rag.ingestion.estimate import costs_money
@@ -331,14 +331,8 @@ class DocumentLibrary(CollectionLibrary):
         offset: int = 0,
     ) -> Documents:
         """List documents, newest first: published versions, and versions in progress."""
-        return find_documents(
-            self._database,
-            who,
-            collection_id=collection_id,
-            with_superseded=False,
-            status=status,
-            limit=limit,
-            offset=offset,
+        return list_documents(
+            self._database, who, collection_id=collection_id, status=status, limit=limit, offset=offset
         )
 
     def count(self, who: Who, *, collection_id: UUID | None = None, status: DocumentStatus | None = None) -> int:

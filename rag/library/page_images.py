@@ -11,7 +11,7 @@ from collections import OrderedDict
 from uuid import UUID
 
 from rag.errors import NotFound
-from rag.ingestion.document_rows import find_documents
+from rag.ingestion.document_rows import find_document
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.reading import may_be_pictures
 from rag.storage.database import Database
@@ -70,7 +70,7 @@ class PageImages:
 
 def readable_document(database: Database, who: Who, document_id: UUID) -> Document:
     """Return a document that this person may read. Raises `NotFound` otherwise, also for a missing document."""
-    found = find_documents(database, who, document_id=document_id)
-    if not found:
+    found = find_document(database, who, document_id)
+    if found is None:
         raise NotFound("This document does not exist, or no longer.")
-    return found[0]
+    return found

@@ -15,7 +15,8 @@ from psycopg.types.json import Jsonb
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
-from rag.ingestion.document_rows import find_documents, find_pages
+from rag.ingestion.document_rows import find_document, find_pages, find_versions
+from rag.ingestion.loaders import ExtractedDocument
 from rag.ingestion.passages import EXPORT_TYPE
 from rag.ingestion.publish import restore
 from rag.ingestion.reading import estimate_document
@@ -39,7 +40,7 @@ class Versions:
 
     def of(self, who: Who, document: Document) -> list[Document]:
         """List a document's versions, the latest first."""
-        found = find_documents(self._database, who, original_id=document.original_id)
+        found = find_versions(self._database, who, document.original_id)
         return sorted(found, key=lambda version: -version.version)
 
     def restore(self, identity: Identity, document_id: UUID) -> Document:
@@ -164,10 +165,12 @@ class Versions:
         sections = sections_from_json(found[0]) if found else ()
         rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         pages = tuple(Page(number=row.number, text=row.text, label=row.label) for row in rows)
-        return estimate_document(self._control, job, job.document.title, pages, tuple(sections), self._providers)
+        return estimate_document(
+            self._control, job, ExtractedDocument(pages=pages, sections=tuple(sections)), self._providers
+        )
 
     def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
         require_admin(identity)
-        if not find_documents(self._database, identity, document_id=document_id):
+        if find_document(self._database, identity, document_id) is None:
             raise NotFound("This document does not exist, or no longer.")
         return self._control.job(identity.tenant_id, document_id)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.ingestion.sources.sync import sync_collection
+from rag.ingestion.sources.sync import SyncWriter, sync_collection
 from rag.library.collections import FIRST_COLLECTION
 from rag.profiles import BOARD_PROFILES, profile_by_name
 from rag.profiles.notices.sample import SampleBoard
@@ -100,7 +100,8 @@ def load_board(parts: Services) -> Collection:
     embedder = parts.providers.default_embedder_id(profile_by_name(profile))
     board = parts.documents.ensure_collection(tenant, BOARD, profile, embedder, language="ko")
     parts.syncs.set_source(program_of(tenant), board, SampleBoard.kind, {})
-    report = sync_collection(parts.database, parts.files, board, SampleBoard(), queue=None)
+    writer = SyncWriter(parts.database, parts.files, board, SampleBoard.kind, queue=None)
+    report = sync_collection(writer, SampleBoard())
     for document_id in report.documents:
         try:
             parts.pipeline.run(tenant, document_id)

@@ -127,7 +127,7 @@ def test_each_becomes_a_document_that_answers_and_the_host_says_so(
     name: str,
 ) -> None:
     host = library.upload(admin, collection, f"Germany/{name}", HOSTS[name])
-    found = find_documents(database, admin.tenant_id, collection_id=collection.id)
+    found = find_documents(database, admin.tenant_id, collection.id)
     assert {(d.upload_folder, d.file_name) for d in found} == {
         ("Germany", name), (f"Germany/{name}", "jubilee.pdf"), (f"Germany/{name}", "table.csv"),
     }  # fmt: skip
@@ -160,7 +160,7 @@ def test_files_of_one_name_are_no_versions_of_each_other_and_those_of_a_newer_ma
 ) -> None:
     two = mail(("plan.csv", TABLE), ("plan.csv", TABLE + b"Busan,700\n")).as_bytes()
     library.upload(admin, collection, "a.eml", two)
-    found = find_documents(database, admin.tenant_id, collection_id=collection.id)
+    found = find_documents(database, admin.tenant_id, collection.id)
     assert sorted(d.file_name for d in found) == ["a.eml", "plan (2).csv", "plan.csv"]
     newer = mail(("plan.csv", TABLE + b"Seoul,800\n")).as_bytes()
     library.upload(admin, collection, "a.eml", newer)
@@ -189,7 +189,7 @@ def test_processing_a_file_at_once_takes_its_attached_files_along(
         collection=collection,
         options=UploadOptions(generate_metadata=False),
     )
-    found = find_documents(database, collection.tenant_id, collection_id=collection.id)
+    found = find_documents(database, collection.tenant_id, collection.id)
     done = {d.file_name for d in found if d.status is DocumentStatus.COMPLETED}
     assert done == {"a.eml", "jubilee.pdf", "table.csv"}
     assert next(d.id for d in found if d.file_name == "a.eml") == result.document_id

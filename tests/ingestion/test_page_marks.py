@@ -13,9 +13,9 @@ from reportlab.lib import colors
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Table
 
-from rag.ingestion.loaders import ExtractionLimits, page_from_json
+from rag.ingestion.loaders import page_from_json
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.types import DocumentPage, Page, PageMark
 from rag.ui.page_marks import marks_of
 from tests import hostile
@@ -36,7 +36,7 @@ def drawn(*draw: Callable[[Any], None]) -> bytes:
 
 
 def pages_of(content: bytes) -> Sequence[Page]:
-    return extract_pages(content, password=None, limits=ExtractionLimits()).pages
+    return load_pdf(content).pages
 
 
 def marks(content: bytes, kind: str) -> list[PageMark]:

@@ -19,13 +19,12 @@ from pypdf.generic import (
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import XFA, extract_pages
+from rag.ingestion.loaders.pdf import XFA, load_pdf
 from rag.types import Page
 
 
 def page_of(content: bytes) -> Page:
-    return extract_pages(content, password=None, limits=ExtractionLimits()).pages[0]
+    return load_pdf(content).pages[0]
 
 
 def drawn(draw: Callable[[Any], None], lines: Sequence[tuple[float, float, str]] = ()) -> bytes:

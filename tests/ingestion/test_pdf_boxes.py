@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from tests.hostile import raw_pdf, stream
 
 Draw = Callable[[Canvas], None]
@@ -18,7 +17,7 @@ Drawn = tuple[float, float, float, float, Sequence[str]]
 
 
 def read(content: bytes) -> str:
-    return extract_pages(content, password=None, limits=ExtractionLimits()).pages[0].text
+    return load_pdf(content).pages[0].text
 
 
 def page_of(boxes: Sequence[Drawn], *, rounded: float = 0, by_line: bool = False) -> str:

@@ -13,9 +13,8 @@ from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfbase.pdfmetrics import registerFont, stringWidth
 from reportlab.pdfgen.canvas import Canvas
 
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.page_text import UNSURE_ORDER
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.types import Page
 from tests.ingestion.test_pdf_direction import pdf_of
 
@@ -81,7 +80,7 @@ def by_fpdf(texts: Sequence[str], width: float, gap: float) -> bytes:
 
 
 def page_of(content: bytes) -> Page:
-    return extract_pages(content, password=None, limits=ExtractionLimits()).pages[0]
+    return load_pdf(content).pages[0]
 
 
 def said(content: bytes) -> str:

@@ -12,8 +12,7 @@ from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObjec
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.types import Page
 
 
@@ -34,7 +33,7 @@ def page_of(draw: Callable[[Any], None], *, courier_is: str = "") -> Page:
                 font[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): names})
         buffer = io.BytesIO()
         writer.write(buffer)
-    return extract_pages(buffer.getvalue(), password=None, limits=ExtractionLimits()).pages[0]
+    return load_pdf(buffer.getvalue()).pages[0]
 
 
 def put(canvas: Any, x: float, pieces: Sequence[tuple[str, float, float]]) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 from reportlab.pdfbase.pdfmetrics import stringWidth
 
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from tests.hostile import raw_pdf, stream
 
 
@@ -35,7 +34,7 @@ def pdf_of(content: bytes, meanings: dict[str, str]) -> bytes:
 
 
 def read(content: bytes, meanings: dict[str, str]) -> str:
-    return extract_pages(pdf_of(content, meanings), password=None, limits=ExtractionLimits()).pages[0].text
+    return load_pdf(pdf_of(content, meanings)).pages[0].text
 
 
 ARABIC = {"a": "س", "b": "ي", "c": "ا", "d": "ة", "e": "ج", "L": "لإ"}

@@ -21,15 +21,15 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits
-from rag.ingestion.loaders.pdf import check_pdf, extract_pages
+from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, LoadOptions
+from rag.ingestion.loaders.pdf import check_pdf, load_pdf
 from tests import hostile
 
 LIMITS = ExtractionLimits()
 
 
 def read(content: bytes, password: str | None = None) -> ExtractedDocument:
-    return extract_pages(content, password=password, limits=LIMITS)
+    return load_pdf(content, LoadOptions(password=password, limits=LIMITS))
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,14 @@ from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.types import Page
 
 STYLE = getSampleStyleSheet()["Normal"]
 
 
 def page_of(content: bytes) -> Page:
-    return extract_pages(content, password=None, limits=ExtractionLimits()).pages[0]
+    return load_pdf(content).pages[0]
 
 
 def paragraph(text: str) -> Paragraph:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from rag.errors import DocumentError, ProviderUnavailable, RagError
-from rag.ingestion.sources.sync import SourceContent, SourceItem, SyncReport, sync_collection
+from rag.ingestion.sources.sync import SourceContent, SourceItem, SyncReport, SyncWriter, sync_collection
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection
@@ -43,7 +43,7 @@ Synced = Callable[[Shelf], SyncReport]
 
 @pytest.fixture
 def synced(database: Database, files: FileStore, collection: Collection) -> Synced:
-    return lambda shelf: sync_collection(database, files, collection, shelf, queue=None)
+    return lambda shelf: sync_collection(SyncWriter(database, files, collection, shelf.kind, queue=None), shelf)
 
 
 def outcome(report: SyncReport) -> tuple[int, int, int, int, int]:

@@ -17,8 +17,7 @@ from reportlab.platypus import Flowable, PageBreak, Paragraph, SimpleDocTemplate
 
 import rag.samples
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.ingestion.loaders.pictures import draw_page
 from rag.text.tables import lines_of
 from rag.types import ChunkingMethod, Page
@@ -44,7 +43,7 @@ def pages_of(*parts: Flowable) -> list[Page]:
     written = io.BytesIO()
     document = SimpleDocTemplate(written, pagesize=A4, invariant=1)
     document.build([prose(INTRODUCTION), *parts, prose("You choose a plan in November. " * 12)])
-    return list(extract_pages(written.getvalue(), password=None, limits=ExtractionLimits()).pages)
+    return list(load_pdf(written.getvalue()).pages)
 
 
 def rows_of(page: Page) -> list[str]:
@@ -133,7 +132,7 @@ def test_a_cell_over_rows_of_two_pages_names_them_all_and_the_heads_stay() -> No
         flowing += [Table(part, colWidths=[80, 60, 40], style=TableStyle(style)), PageBreak()]
     written = io.BytesIO()
     SimpleDocTemplate(written, pagesize=A4, invariant=1).build(flowing)
-    pages = extract_pages(written.getvalue(), password=None, limits=ExtractionLimits()).pages
+    pages = load_pdf(written.getvalue()).pages
     assert len(pages) >= 3
     for page, part in zip(pages, (rows[1:33], rows[33:69], rows[69:104], rows[104:139]), strict=True):
         assert rows_of(page)[0] == "Region | Town | Days"
@@ -214,7 +213,7 @@ def test_rows_whose_cells_are_set_in_the_middle_are_not_mixed() -> None:
     pdf.add_page()
     with pdf.table(rows, borders_layout=TableBordersLayout.SINGLE_TOP_LINE, headings_style=FontFace()):
         pass
-    (page,) = extract_pages(bytes(pdf.output()), password=None, limits=ExtractionLimits()).pages
+    (page,) = load_pdf(bytes(pdf.output())).pages
     text = " ".join(page.text.replace(" | ", " ").split())
     assert "Season ticket Anyone with a child under 12 64 %" in text
     assert "Managers, but not their deputies, from the second year on 9 %" in text
@@ -236,7 +235,7 @@ def drawn(*pieces: tuple[float, float, str], large: str = "") -> str:
         canvas.setFont("Helvetica", 14 if text == large else 10)
         canvas.drawString(x, A4[1] - y, text)
     canvas.save()
-    (page,) = extract_pages(written.getvalue(), password=None, limits=ExtractionLimits()).pages
+    (page,) = load_pdf(written.getvalue()).pages
     return page.text
 
 
@@ -338,7 +337,7 @@ def test_a_count_of_a_pages_letters_names_what_was_not_read() -> None:
 
 def test_the_tables_of_the_sample_documents_are_read_as_tables() -> None:
     content = (Path(rag.samples.FOLDER) / "benefits_guide.pdf").read_bytes()
-    pages = extract_pages(content, password=None, limits=ExtractionLimits()).pages
+    pages = load_pdf(content).pages
     assert "Plan | Core | Plus\nCost for you, per month | £6.50 | £14.80\n" in pages[1].text
     assert "You pay | The company pays | Together\n3 % | 7 % | 10 %\n" in pages[0].text
 

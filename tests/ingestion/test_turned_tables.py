@@ -11,8 +11,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Table, TableStyle
 
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 
 BANDS = [
     ["Band", "Allowance", "Leave days", "Remote work"],
@@ -35,7 +34,7 @@ def text_of(*draw: Callable[[Canvas], object]) -> str:
         canvas.restoreState()
     canvas.showPage()
     canvas.save()
-    return extract_pages(written.getvalue(), password=None, limits=ExtractionLimits()).pages[0].text
+    return load_pdf(written.getvalue()).pages[0].text
 
 
 def turn(canvas: Canvas, degrees: int) -> None:

@@ -16,7 +16,7 @@ from rag.answering.suggested_questions import filled_up, questions_from
 from rag.errors import DocumentAlreadyStored, InvalidInput
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
-from rag.ingestion.sources.sync import SyncReport, sync_collection
+from rag.ingestion.sources.sync import SyncReport, SyncWriter, sync_collection
 from rag.profiles import PORTFOLIO
 from rag.services import Services
 from rag.settings import Settings
@@ -185,7 +185,8 @@ def test_a_file_that_cannot_be_read_keeps_the_others(
 ) -> None:
     (folder / "large.pdf").write_bytes(pdf_of(RESUME) + b"%" * 200_000)
     source = FolderSource(folder, ExtractionLimits(maximum_bytes=100_000))
-    report = sync_collection(app_services.database, app_services.files, portfolio, source, queue=None)
+    writer = SyncWriter(app_services.database, app_services.files, portfolio, source.kind, queue=None)
+    report = sync_collection(writer, source)
     assert counts(report) == (2, 0, 0, 0, 1)
     assert "larger than the limit" in report.problems[0]
 
@@ -194,11 +195,12 @@ def test_a_folder_that_lists_nothing_any_more_removes_nothing_unasked(
     app_services: Services, portfolio: Collection, folder: Path
 ) -> None:
     source = FolderSource(folder, ExtractionLimits())
-    sync_collection(app_services.database, app_services.files, portfolio, source, queue=None)
+    writer = SyncWriter(app_services.database, app_services.files, portfolio, source.kind, queue=None)
+    sync_collection(writer, source)
     for path in folder.iterdir():
         path.unlink()
     with pytest.raises(InvalidInput, match="lists nothing"):
-        sync_collection(app_services.database, app_services.files, portfolio, source, queue=None)
+        sync_collection(writer, source)
 
 
 def test_a_year_finds_the_jobs_that_held_it_and_only_the_condition_that_leaves_nothing_is_dropped(

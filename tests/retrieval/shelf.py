@@ -12,8 +12,7 @@ from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pdf import load_pdf
 from rag.providers import Embedder
 from rag.retrieval.bm25.index import contextual_text, index_document
 from rag.storage.database import Database
@@ -69,7 +68,7 @@ class Shelf:
 
     def add_pdf(self, content: bytes, *, title: str, file_name: str, language: str) -> UUID:
         """Store a PDF cut as the profile `hr` cuts it; its id."""
-        extracted = extract_pages(content, password=None, limits=ExtractionLimits())
+        extracted = load_pdf(content)
         chunks = chunk_document(extracted.pages, extracted.sections)
         vectors = self.embedder.embed(
             [contextual_text(title, c.section, c.content) for c in chunks], purpose="document"

@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rag.api.health import check_rag_health
 from rag.errors import FileDamaged
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.monitoring.checks import Check
@@ -276,7 +276,7 @@ def test_what_a_taken_over_process_answers_is_at_worst_a_damaged_file(answer: by
     running = Sandbox(ExtractionLimits(timeout_seconds=patient(20)), processes=1, worker=payload_worker.COMMAND)
     try:
         with pytest.raises(FileDamaged):
-            running.load(answer, file_name="a.pdf", on_page=lambda done, total: None)
+            running.load(answer, file_name="a.pdf", options=LoadOptions(on_page=lambda done, total: None))
     finally:
         running.close()
 

@@ -13,7 +13,7 @@ from PIL import Image, ImageChops
 
 from rag.errors import DocumentError, PasswordNeeded, ReadingTookTooLong
 from rag.ingestion.fairness import Slots
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.pictures import MARK, STRONG_MARK
 from rag.ingestion.loaders.sandbox import Sandbox
 from tests import hostile
@@ -120,7 +120,9 @@ def test_slow_files_of_one_tenant_keep_no_other_from_reading() -> None:
             release.wait(patient(60))
 
         with suppress(DocumentError):
-            running.load(hostile.long_document(6), file_name="a.pdf", on_page=wait, tenant_id="slow")
+            running.load(
+                hostile.long_document(6), file_name="a.pdf", options=LoadOptions(on_page=wait), tenant_id="slow"
+            )
 
     readers = [threading.Thread(target=read, args=(number,)) for number in range(3)]
     for reader in readers:

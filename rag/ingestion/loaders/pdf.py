@@ -7,7 +7,7 @@ reads the pages pdfium reads wrongly; such a page has a warning.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -26,7 +26,7 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.loaders import CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
+from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_marks import parts_of_page
 from rag.ingestion.loaders.page_text import (
@@ -79,19 +79,6 @@ def check_file(content: bytes, options: LoadOptions) -> CheckedFile:
     return check_pdf(content, password=options.password, limits=options.limits)
 
 
-def load_pdf(content: bytes, options: LoadOptions) -> ExtractedDocument:
-    """Load the text of every page. Raises `DocumentError`s."""
-    return extract_pages(
-        content,
-        password=options.password,
-        limits=options.limits,
-        has_paragraphs_by_gaps=options.has_paragraphs_by_gaps,
-        apart=options.apart,
-        on_page=options.on_page,
-        take=options.take,
-    )
-
-
 def attached_files(content: bytes, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
     """Yield all files attached to the PDF or to a page, up to the first damage. Raises `DocumentError`s."""
     with OpenPdf(content, password=options.password, limits=options.limits) as opened:
@@ -111,26 +98,17 @@ def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits)
         return CheckedFile(page_count=opened.page_count, decrypted=opened.decrypted())
 
 
-def extract_pages(
-    content: bytes,
-    *,
-    password: str | None,
-    limits: ExtractionLimits,
-    has_paragraphs_by_gaps: bool = False,
-    apart: frozenset[str] = frozenset(),
-    on_page: Callable[[int, int], None] | None = None,
-    take: Callable[[Page], None] | None = None,
-) -> ExtractedDocument:
+def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Read every page's text, the sections and the file's properties. Calls `on_page(done, total)` after each page.
 
-    With `take`, pages are passed to it in order and left out of the value. Raises a `DocumentError` if the whole file
-    is unreadable; an unreadable page is left empty with a warning.
+    Raises a `DocumentError` if the whole file is unreadable; an unreadable page is left empty with a warning.
     """
+    on_page = options.on_page
     pages: list[Page] = []
-    with OpenPdf(content, password=password, limits=limits) as opened:
+    with OpenPdf(content, password=options.password, limits=options.limits) as opened:
         raw = RawPages()
         for number in range(1, opened.page_count + 1):
-            raw.add(opened.read_page(number, has_paragraphs_by_gaps=has_paragraphs_by_gaps))
+            raw.add(opened.read_page(number, has_paragraphs_by_gaps=options.has_paragraphs_by_gaps))
             if number % PAGES_REMEMBERED == 0:
                 opened.forget()
             if on_page is not None:
@@ -139,7 +117,7 @@ def extract_pages(
             raise PdfDamaged
         said_first = [] if b"%%EOF" in content[-2048:] else [CUT_OFF]
         said_first += [XFA] if opened.is_xfa() else []
-        said_first += attachment_remarks(opened.attachments(), apart)
+        said_first += attachment_remarks(opened.attachments(), options.apart)
         labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
         outline = list(outline_of(opened.reader)) if opened.reader is not None else []
 
@@ -150,7 +128,7 @@ def extract_pages(
 
         def finished() -> Iterator[StyledPage]:
             for page, styled in raw.finished(labels, said_first, headings):
-                (take or pages.append)(page)
+                (options.take or pages.append)(page)
                 yield styled
 
         sections = (

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,10 +40,12 @@ from rag.errors import (
 )
 from rag.ingestion.fairness import Slots
 from rag.ingestion.loaders import (
+    DEFAULT_OPTIONS,
     AttachedFile,
     CheckedFile,
     ExtractedDocument,
     ExtractionLimits,
+    LoadOptions,
     extracted_from_json,
     marks_from_json,
     page_from_json,
@@ -131,7 +133,7 @@ class Sandbox:
         self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
     ) -> ExtractedDocument:
         """Load every page's text from a PDF, calling `on_page(done, total)` now and then. Raises `DocumentError`s."""
-        return self.load(content, file_name=".pdf", password=password, on_page=on_page)
+        return self.load(content, file_name=".pdf", options=LoadOptions(password=password, on_page=on_page))
 
     def check(
         self,
@@ -161,25 +163,19 @@ class Sandbox:
         *,
         file_name: str,
         mime_type: str = "",
-        password: str | None = None,
-        has_paragraphs_by_gaps: bool = False,
-        apart: Iterable[str] = (),
-        on_page: Callable[[int, int], None] | None = None,
+        options: LoadOptions = DEFAULT_OPTIONS,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """Load a file in any format from the table, calling `on_page(done, total)` now and then.
-
-        `apart` names the attached files stored as separate documents.
-        """
+        """Load a file in any format from the table; the limits are the sandbox's, and no page is taken one by one."""
         named = {
             "file_name": file_name,
             "mime_type": mime_type,
-            "password": password,
-            "has_paragraphs_by_gaps": has_paragraphs_by_gaps,
-            "apart": list(apart),
+            "password": options.password,
+            "has_paragraphs_by_gaps": options.has_paragraphs_by_gaps,
+            "apart": list(options.apart),
         }
         pages: list[dict[str, Any]] = []
-        reply = self._run("extract", named, content, on_page, pages.append, tenant_id=tenant_id)
+        reply = self._run("extract", named, content, options.on_page, pages.append, tenant_id=tenant_id)
         with well_formed():
             extracted = extracted_from_json(reply.values, reply.blob or None)
             return replace(extracted, pages=tuple(map(page_from_json, pages))) if pages else extracted

@@ -12,13 +12,11 @@ from rag.ingestion.sources.runs import SourceEvents, SourceMaker, Syncs
 from rag.ingestion.sources.sync import Source
 from rag.profiles import BOARD_PROFILES
 from rag.settings import Settings
-from rag.storage.database import Database
 from rag.storage.files import Originals
 from rag.types import Collection
 
 
 def make_syncs(
-    database: Database,
     files: Originals,
     control: JobControl,
     queue: JobQueue,
@@ -33,7 +31,6 @@ def make_syncs(
         return FolderSource(allowed_folder(str(kept.get("path", "")), settings), ExtractionLimits.of(settings))
 
     return Syncs(
-        database,
         files,
         control,
         queue,

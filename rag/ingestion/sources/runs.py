@@ -25,10 +25,10 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, ProviderUnavailable, RagError
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
 from rag.ingestion.sources.permissions import readers_meanwhile
-from rag.ingestion.sources.sync import Source, SourceWithReaders, SyncReport, sync_collection
+from rag.ingestion.sources.sync import Source, SourceWithReaders, SyncReport, SyncWriter, sync_collection
 from rag.language import N_
 from rag.storage.collections import find_collections
-from rag.storage.database import Database, queries
+from rag.storage.database import queries
 from rag.storage.files import Originals
 from rag.types import Collection, Identity, Who
 
@@ -130,7 +130,6 @@ class Syncs:
 
     def __init__(
         self,
-        database: Database,
         files: Originals,
         control: JobControl,
         queue: JobQueue,
@@ -139,7 +138,7 @@ class Syncs:
         makers: Mapping[str, SourceMaker],
         usual: Mapping[str, str],
     ) -> None:
-        self._database = database
+        self._database = control.database
         self._files = files
         self._control = control
         self._queue = queue
@@ -398,15 +397,8 @@ class Syncs:
             if groups is not None:
                 # During the comparison, only groups with both earlier and future access may read it.
                 self._open_to(collection, readers_meanwhile(collection.groups, groups))
-            report = sync_collection(
-                self._database,
-                self._files,
-                collection,
-                source,
-                queue=self._queue,
-                allow_empty=allow_empty,
-                on_progress=report_progress,
-            )
+            writer = SyncWriter(self._database, self._files, collection, source.kind, queue=self._queue)
+            report = sync_collection(writer, source, allow_empty=allow_empty, on_progress=report_progress)
             if groups is not None:
                 self._open_to(collection, groups)
         report = replace(report, problems=(*report.problems, *getattr(source, "notes", ())))

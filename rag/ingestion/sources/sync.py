@@ -133,24 +133,19 @@ class KnownItem:
 
 
 def sync_collection(
-    database: Database,
-    files: Originals,
-    collection: Collection,
+    writer: SyncWriter,
     source: Source,
     *,
-    queue: JobQueue | None,
-    generate_metadata: bool = False,
     allow_empty: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SyncReport:
-    """Make the collection equal to the source: add, update and remove documents.
+    """Make the writer's collection equal to the source: add, update and remove documents.
 
     Changed documents are queued; without a queue, the caller processes the documents in the report. `on_progress(done,
     total)` is called after each item, with a `total` of 0 if unknown. An unreadable item is counted and keeps its
     document. Raises `InvalidInput` if the source suddenly lists nothing, unless this is allowed, and the errors of
     `source.items`; in both cases no document is removed.
     """
-    writer = SyncWriter(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
     known = writer.known()
     report, seen = SyncReport(), set[str]()
     there = sum(not before.is_deleted for before in known.values())

@@ -29,7 +29,7 @@ from rag.ingestion.document_rows import find_bare_chunks, find_pages, page_from_
 from rag.ingestion.embed import EmbedStep, set_aside_message
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.pipeline import IngestionPipeline
-from rag.ingestion.publish import publish
+from rag.ingestion.publish import Processed, publish
 from rag.ingestion.tagging import MAXIMUM_FIELD_CHARACTERS, TagStep, tag_names
 from rag.ingestion.uploads import display_name
 from rag.language import N_
@@ -279,7 +279,8 @@ class ReferenceDocuments:
                 set_aside = self._embed_step.run_on_stored(job, rows, embedder)
                 count = self.get(identity, document_id).chunks
                 message = set_aside_message(set_aside, len(rows), embedder.id) or job.document.message
-                publish(self._control, self._ledger, job, count, message, embedder.id)
+                processed = Processed(chunk_count=count, message=message, embedding_model=embedder.id)
+                publish(self._control, self._ledger, job, processed)
                 self._pipeline.suggest(identity.tenant_id, document_id)
         return self.get(identity, document_id)
 

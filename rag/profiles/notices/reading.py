@@ -27,7 +27,7 @@ from rag.ingestion.loaders.attachments import (
 )
 from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, pages_to_recognise, with_recognised
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.paid_calls import PaidCall, PaidCalls
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall
 from rag.language import N_
 from rag.profiles.notices.posts import PostAttachment, milliseconds, post_from_bytes
 from rag.providers import ChatModel
@@ -181,7 +181,9 @@ class PostReader:
         else:
             expected = Usage(provider=provider.provider, model=provider.model, pages=len(pages), is_estimated=True)
             key = [provider.provider, *named]
-            call, read = self._calls.make(document.tenant_id, document.id, "ocr", key, recognise, expected=expected)
+            call, read = self._calls.make(
+                PlannedCall(document.tenant_id, document.id, "ocr", key, expected=expected), recognise
+            )
         text = json.dumps([asdict(page) for page in read.pages], ensure_ascii=False)
         found = AttachmentText(file_name="", kind="document", size=len(content), text=text, usage=read.usage)
         self._keep(job, call, stored_as, found)
@@ -212,14 +214,8 @@ class PostReader:
         document = job.document
         key = [model.model, digest, language]
         expected = Usage(provider=model.provider, model=model.model, input_tokens=IMAGE_TOKENS, is_estimated=True)
-        call, found = self._calls.make(
-            document.tenant_id,
-            document.id,
-            "ocr",
-            key,
-            ask,
-            expected=expected,
-        )
+        planned = PlannedCall(document.tenant_id, document.id, "ocr", key, expected=expected)
+        call, found = self._calls.make(planned, ask)
         self._keep(job, call, digest, found)
         return found
 

@@ -13,7 +13,7 @@ import pytest
 
 import rag.samples
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
-from rag.ingestion.sources.sync import sync_collection
+from rag.ingestion.sources.sync import SyncWriter, sync_collection
 from rag.services import Services
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity, Role
@@ -137,11 +137,8 @@ def test_a_sync_tells_how_far_it_is(
     (source,) = parts.syncs.sources(notices)
     told: list[tuple[int, int]] = []
     sync_collection(
-        parts.database,
-        parts.files,
-        notices,
+        SyncWriter(parts.database, parts.files, notices, source.kind, queue=None),
         parts.syncs.source(notices, source.kind, source.settings),
-        queue=None,
         on_progress=lambda done, total: told.append((done, total)),
     )
     assert told == [(1, 3), (2, 3), (3, 3)]

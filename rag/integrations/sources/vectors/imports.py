@@ -15,7 +15,7 @@ from uuid import UUID
 
 from rag.ingestion.document_jobs import price_overrides
 from rag.ingestion.document_rows import find_documents
-from rag.ingestion.estimate import estimate_costs
+from rag.ingestion.estimate import PlannedWork, estimate_costs
 from rag.ingestion.passages import EXPORT_TYPE, pages_and_chunks
 from rag.ingestion.sources.sync import KnownItem, SourceContent, SourceItem, SyncReport, SyncWriter
 from rag.integrations.sources.vectors.export import (
@@ -112,7 +112,7 @@ class VectorImport:
         """Find the last version for each imported document by key."""
         keys = {item.original_id: key for key, item in known.items() if item.has_document and not item.is_deleted}
         latest: dict[str, Document] = {}
-        found = find_documents(self._database, self._collection.tenant_id, collection_id=self._collection.id)
+        found = find_documents(self._database, self._collection.tenant_id, self._collection.id)
         for document in sorted(found, key=lambda document: document.version):
             if document.mime_type == EXPORT_TYPE and document.original_id in keys:
                 latest[keys[document.original_id]] = document
@@ -132,18 +132,17 @@ class VectorImport:
         is_priced = True
         for document in documents:
             pages, chunks = pages_and_chunks(document.records)
-            estimate = estimate_costs(
-                document.title,
-                join_pages(pages),
-                len(pages),
-                chunks,
-                method="smart",
+            work = PlannedWork(
+                title=document.title,
+                text=join_pages(pages),
+                pages=len(pages),
+                chunks=chunks,
                 embedder=embedder,
                 tagger=tagger,
-                prices=prices,
                 chunk_tags=profile.reading.chunk_tags,
                 tag_values=profile.reading.tag_values,
             )
+            estimate = estimate_costs(work, prices)
             tokens += estimate.tokens
             cost += estimate.total or 0
             is_priced = is_priced and estimate.total is not None
