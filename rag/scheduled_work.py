@@ -30,7 +30,7 @@ from rag.language import _, choose, dollars, speaking
 from rag.money.budgets import Budget, Budgets
 from rag.profiles import profile_of
 from rag.records.analytics import Analytics, Filters, Period
-from rag.records.digest import Digest, make_digest
+from rag.records.digest import Digest, digest_title, make_digest
 from rag.records.gaps import Gaps
 from rag.records.privacy import Privacy
 from rag.settings import Settings
@@ -81,6 +81,19 @@ class _Letter:
     html: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkParts:
+    """The services used by the work."""
+
+    analytics: Analytics
+    gaps: Gaps
+    privacy: Privacy
+    budgets: Budgets
+    evaluations: Evaluations
+    #: Lists a tenant's collections.
+    collections: Callable[[str], Sequence[Collection]]
+
+
 class ScheduledWork:
     """Does each tenant's scheduled work, and keeps each tenant's wishes."""
 
@@ -88,25 +101,15 @@ class ScheduledWork:
         self,
         database: Database,
         settings: Settings,
+        parts: WorkParts,
         *,
-        analytics: Analytics,
-        gaps: Gaps,
-        privacy: Privacy,
-        budgets: Budgets,
-        evaluations: Evaluations,
-        collections: Callable[[str], Sequence[Collection]],
         tell: Tell = lambda tenant_id, kind, data: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`collections` lists a tenant's collections, `tell` reports an event to other programs."""
+        """`tell` reports an event to other programs."""
         self._database = database
         self._settings = settings
-        self._analytics = analytics
-        self._gaps = gaps
-        self._privacy = privacy
-        self._budgets = budgets
-        self._evaluations = evaluations
-        self._collections = collections
+        self._parts = parts
         self._tell = tell
         self._clock = clock
         #: Failed work, with the time of its next try.
@@ -165,7 +168,7 @@ class ScheduledWork:
         for tenant_id in tenants:
             for work in works:
                 try:
-                    work(tenant_id, now.astimezone(self._analytics.zones.of(tenant_id)))
+                    work(tenant_id, now.astimezone(self._parts.analytics.zones.of(tenant_id)))
                 except RagError as exc:
                     log.warning("%s of %s was not done: %s", work.__name__.strip("_"), tenant_id, exc.message)
                 except Exception:
@@ -190,15 +193,15 @@ class ScheduledWork:
             self._not_done.discard((tenant_id, work))
 
     def _solve_gaps(self, tenant_id: str, now: datetime) -> None:
-        self._gaps.solve_awaiting(tenant_id)
+        self._parts.gaps.solve_awaiting(tenant_id)
 
     def _forget(self, tenant_id: str, now: datetime) -> None:
         if now.hour >= NIGHT_HOUR and self._is_mine(tenant_id, "forget", now.date()):
-            self._privacy.forget_old(tenant_id)
+            self._parts.privacy.forget_old(tenant_id)
 
     def _warn(self, tenant_id: str, now: datetime) -> None:
         first = now.date().replace(day=1)
-        for budget in self._budgets.list(tenant_id):
+        for budget in self._parts.budgets.list(tenant_id):
             level = "spent" if budget.is_spent else "near" if budget.is_near else ""
             work = f"budget {budget.id} {level}"
             # The database itself reports a spent budget to other programs.
@@ -252,7 +255,9 @@ class ScheduledWork:
         """
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         name = str(self._database.fetch_value(tenant_id, "tenant_name") or tenant_id)
-        return make_digest(self._analytics, self._gaps, who, tenant_id, name, period, filters, chosen=chosen)
+        filters = filters or Filters()
+        title = digest_title(name, period, filters, chosen)
+        return make_digest(self._parts.analytics, self._parts.gaps, who, period, filters, title=title)
 
     def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
         """Send a week's digest to each recipient in their language; return value like `_send`."""
@@ -266,7 +271,7 @@ class ScheduledWork:
     def _run_golden(self, tenant_id: str, now: datetime) -> None:
         if now.hour < NIGHT_HOUR:
             return
-        for collection in self._collections(tenant_id):
+        for collection in self._parts.collections(tenant_id):
             work = f"golden {collection.id}"
             if not self.is_nightly(tenant_id, collection.id) or not self._is_mine(tenant_id, work, now.date()):
                 continue
@@ -284,18 +289,18 @@ class ScheduledWork:
 
         An interrupted run with the same questions and settings, begun after `since`, is continued.
         """
-        golden = list(self._evaluations.golden(tenant_id, collection.id).values())
+        golden = list(self._parts.evaluations.golden(tenant_id, collection.id).values())
         if not golden:
             return None
         program = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
         # Runs by day may test other settings, with other questions.
-        runs = self._evaluations.runs(tenant_id, collection.id)
+        runs = self._parts.evaluations.runs(tenant_id, collection.id)
         before = next((run for run in runs if run.is_nightly and run.finished_at), None)
         profile = profile_of(collection)
-        run_id = self._evaluations.interrupted(collection, profile, golden, since=since)
+        run_id = self._parts.evaluations.interrupted(collection, profile, golden, since=since)
         if run_id is None:
-            run_id = self._evaluations.begin(collection, profile, golden, is_nightly=True)
-        run = self._evaluations.work(collection, run_id, program)
+            run_id = self._parts.evaluations.begin(collection, profile, golden, is_nightly=True)
+        run = self._parts.evaluations.work(collection, run_id, program)
         if run.finished_at is None:
             return run
         fallen = fallen_figures(self._compared(tenant_id, before, run)) if before is not None else []
@@ -321,7 +326,7 @@ class ScheduledWork:
 
     def _compared(self, tenant_id: str, before: Run, now: Run) -> Sequence[Comparison]:
         try:
-            return self._evaluations.compare(tenant_id, before.id, now.id)
+            return self._parts.evaluations.compare(tenant_id, before.id, now.id)
         except InvalidInput:  # no question is in both
             return ()
 

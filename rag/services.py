@@ -60,7 +60,7 @@ from rag.records.privacy import Privacy, erase_again
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.retrieval.vector_index import VectorIndexes
-from rag.scheduled_work import ScheduledWork
+from rag.scheduled_work import ScheduledWork, WorkParts
 from rag.settings import Settings, load_settings
 from rag.storage.backup import AutomaticBackups
 from rag.storage.database import Database, analyse_grown_tables, sealing_key
@@ -259,9 +259,18 @@ def assemble(
     privacy = Privacy(database, owner_conninfo, register=register.note)
     tenants = Tenants(database, files, owner_conninfo)
     scheduled_work = ScheduledWork(
-        database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
-        collections=documents.collections, tell=partial(emit, database),
-    )  # fmt: skip
+        database,
+        settings,
+        WorkParts(
+            analytics=analytics,
+            gaps=gaps,
+            privacy=privacy,
+            budgets=budgets,
+            evaluations=evaluations,
+            collections=documents.collections,
+        ),
+        tell=partial(emit, database),
+    )
     if owner_conninfo:
 
         def active_tenants() -> list[str]:

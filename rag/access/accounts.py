@@ -78,8 +78,6 @@ class Accounts:
         settings: Settings | None = None,
         *,
         hasher: PasswordHasher | None = None,
-        strangers: UnknownSignIns | None = None,
-        reset_requests: ResetRequests | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = database
@@ -87,8 +85,8 @@ class Accounts:
         self._tenant_id = (settings or Settings()).tenant
         self._passwords = Passwords(hasher, key=database.key)
         self._clock = clock
-        self._unknown_sign_ins = strangers or UnknownSignIns(clock)
-        self._reset_requests = reset_requests or ResetRequests()
+        self._unknown_sign_ins = UnknownSignIns(clock)
+        self._reset_requests = ResetRequests()
         self.second_factors = SecondFactors(database, clock=clock)
 
     # Passwords

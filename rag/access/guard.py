@@ -28,7 +28,7 @@ from rag.access.identity import AccessServices
 from rag.access.problems import FORMS as PROTOCOLS
 from rag.access.problems import refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
-from rag.access.websockets import CLOSE_CODE, ShownMedia, Sockets
+from rag.access.websockets import CLOSE_CODE, ShownMedia, Sockets, WatchedSession
 from rag.access.websockets import PATH as MEDIA_PATH
 from rag.errors import (
     DatabaseUnavailable,
@@ -328,10 +328,12 @@ class AuthGuard:
             _as(scope, identity),
             self._noting_acts(identity, services.sessions, receive),
             self._media.noting(session_id, send),
-            session_id,
-            identity.account_id,
-            is_alive,
-            self._recheck_seconds,
+            WatchedSession(
+                id=session_id,
+                account_id=identity.account_id,
+                is_alive=is_alive,
+                recheck_seconds=self._recheck_seconds,
+            ),
         )
 
     def _within_limits(self, scope: Scope, path: str, identity: Identity, services: AccessServices) -> None:

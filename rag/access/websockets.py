@@ -12,6 +12,7 @@ import re
 import threading
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,16 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 CLOSE_CODE = 4401
 #: Seconds the page's server side gets to finish after its websocket was closed.
 GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedSession:
+    """A session with an open websocket, checked again and again."""
+
+    id: str
+    account_id: UUID
+    is_alive: Callable[[], Awaitable[bool]]
+    recheck_seconds: float
 
 
 class Sockets:
@@ -51,19 +62,17 @@ class Sockets:
         scope: Scope,
         receive: Receive,
         send: Send,
-        session_id: str,
-        account_id: UUID,
-        is_alive: Callable[[], Awaitable[bool]],
-        recheck_seconds: float,
+        session: WatchedSession,
     ) -> None:
         """Run `app` on this websocket until it returns, or until the session ends or is no longer alive."""
         socket = _Socket(receive, send)
+        session_id, account_id = session.id, session.account_id
         with self._lock:
             self._open[session_id].add(socket)
             self._by_account[account_id] += 1
         serving = asyncio.ensure_future(_run(app, scope, socket))
         try:
-            await socket.wait(serving, is_alive, recheck_seconds)
+            await socket.wait(serving, session.is_alive, session.recheck_seconds)
             if socket.ended.is_set() and not serving.done():
                 await socket.close()
                 await asyncio.wait({serving}, timeout=GRACE_SECONDS)

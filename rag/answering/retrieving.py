@@ -80,7 +80,7 @@ def _profile_that_fits(state: AnswerState) -> Profile:
         return state.profile
     answer = state.profile.answer
     turns = (turn.content for turn in recent_turns(state.question.history))
-    around = [rules_of(state.profile, state.answer_language), *turns, state.question.text]
+    around = [rules_of(state.profile.answer, state.answer_language), *turns, state.question.text]
     spoken = sum(map(estimate_tokens, around)) + min(answer.maximum_output_tokens, window // 4)
     room = max(LEAST_CONTEXT_TOKENS, int(window * SAFE_SHARE) - spoken)
     return state.profile.changed(context_tokens=room) if room < answer.context_tokens else state.profile

@@ -38,12 +38,19 @@ class FollowUps:
     lost: tuple[Usage, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class AnsweredTurn:
+    """A question with its answer, the passages in the context, and the answer's language."""
+
+    question: str
+    answer: str
+    context_text: str
+    language: str
+
+
 def suggest_follow_ups(
+    asked: AnsweredTurn,
     *,
-    question: str,
-    answer: str,
-    context_text: str,
-    language: str,
     model: ChatModel,
     count: int,
     cancel: Event,
@@ -55,10 +62,10 @@ def suggest_follow_ups(
     call is made.
     """
     messages = follow_up_messages(
-        question=question,
-        answer=answer,
-        context_text=context_text[:CONTEXT_CHARACTERS],
-        language=language,
+        question=asked.question,
+        answer=asked.answer,
+        context_text=asked.context_text[:CONTEXT_CHARACTERS],
+        language=asked.language,
         count=count,
     )
     on_send(estimated_chat(model.provider, model.model, messages))
@@ -96,7 +103,7 @@ def suggest_follow_ups(
         usage = estimated_chat(model.provider, model.model, messages, text)
     if cancel.is_set():
         text = ""
-    return FollowUps(questions_from(text, asked=question, count=count), usage, tuple(lost))
+    return FollowUps(questions_from(text, asked=asked.question, count=count), usage, tuple(lost))
 
 
 def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
@@ -135,10 +142,12 @@ def suggest_next_questions(state: AnswerState) -> None:
         return
     begun: list[UUID | None] = []
     found = suggest_follow_ups(
-        question=state.question.text,
-        answer=state.text,
-        context_text=state.context.context_text,
-        language=state.answer_language,
+        AnsweredTurn(
+            question=state.question.text,
+            answer=state.text,
+            context_text=state.context.context_text,
+            language=state.answer_language,
+        ),
         model=model,
         count=state.profile.answer.follow_ups,
         cancel=state.cancel,

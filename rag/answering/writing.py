@@ -120,7 +120,7 @@ def stream(
     """Show the model's text while it is written. `asked` is set for a call about whole documents."""
     state.model = model.model
     own_place = None if asked or state.profile.answer.source_prompt else context.own_place
-    system = asked.system if asked else rules_of(state.profile, state.answer_language)
+    system = asked.system if asked else rules_of(state.profile.answer, state.answer_language)
     if own_place is not None:
         numbers = [c.number for c in context.citations if c.document_id in own_place.documents]
         system = f"{system}\n\n{own_place_rule(own_place.group, numbers)}"

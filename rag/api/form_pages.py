@@ -165,16 +165,14 @@ class FormPages:
         *,
         title: str,
         status: int = 200,
-        foot: str = "",
-        mark: str = "",
         **values: str,
     ) -> Response:
-        """Respond with a page, including its form's token."""
+        """Respond with a page, including its form's token; the values are those for `page_of`."""
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
         asked = str(request.scope.get("language", ""))
-        html = page_of(template, title=title, foot=foot, mark=mark, csrf=token, **{"chosen_language": asked, **values})
+        html = page_of(template, title=title, csrf=token, **{"chosen_language": asked, **values})
         answer = HTMLResponse(html, status, {"Cache-Control": "no-store"})
         if is_new:
             self._set_cookie(request, answer, CSRF_COOKIE, token)

@@ -42,8 +42,8 @@ def _add_report(commands: Commands) -> None:
 
 
 def report(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.records.analytics import Period
-    from rag.records.digest import make_digest
+    from rag.records.analytics import Filters, Period
+    from rag.records.digest import digest_title, make_digest
     from rag.services import services
 
     if not 1 <= arguments.days <= 366:
@@ -54,7 +54,8 @@ def report(arguments: argparse.Namespace, settings: Settings) -> int:
         period = Period.of_days(arguments.days, until=parts.analytics.zones.today(tenant) - timedelta(days=1))
         name = parts.tenants.get(tenant).name
         with speaking(arguments.language):
-            digest = make_digest(parts.analytics, parts.gaps, tenant, tenant, name, period)
+            title = digest_title(name, period, everything := Filters())
+            digest = make_digest(parts.analytics, parts.gaps, tenant, period, everything, title=title)
     finally:
         parts.close()
     with speaking(arguments.language):

@@ -15,7 +15,7 @@ from typing import Any
 from rag.language import _, current, day, direction, dollars, duration, ngettext, number, percentage
 from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period, StageTimes, Summary
 from rag.records.gaps import Gap, Gaps
-from rag.types import Who
+from rag.types import Who, tenant_of
 
 MOST_GAPS, MOST_DOCUMENTS = 5, 5
 
@@ -74,29 +74,19 @@ class Digest:
         )
 
 
-def make_digest(
-    analytics: Analytics,
-    gaps: Gaps,
-    who: Who,
-    tenant_id: str,
-    name: str,
-    period: Period,
-    filters: Filters | None = None,
-    *,
-    chosen: Sequence[str] = (),
-) -> Digest:
-    """Read the figures for a period and the previous period, the most used documents and the unanswered questions.
+def digest_title(company: str, period: Period, filters: Filters, chosen: Sequence[str] = ()) -> str:
+    """Return the title: the company, the period, and the filters' names in `chosen`."""
+    title = _("{name}: {first} to {last}", name=company, first=day(period.first), last=day(period.last))
+    if filters == Filters():
+        return title
+    return ": ".join(filter(None, (_("{title}, a part of the questions", title=title), " · ".join(chosen))))
 
-    `chosen` lists the filters' names, for the title.
-    """
-    gaps.group(tenant_id)
-    filters = filters or Filters()
+
+def make_digest(analytics: Analytics, gaps: Gaps, who: Who, period: Period, filters: Filters, *, title: str) -> Digest:
+    """Read the figures for a period and the previous period, the most used documents and the unanswered questions."""
+    gaps.group(tenant_of(who))
     summary = analytics.summary(who, period, filters)
     used = analytics.top_documents(who, period, filters, limit=MOST_DOCUMENTS)
-    title = _("{name}: {first} to {last}", name=name, first=day(period.first), last=day(period.last))
-    if filters != Filters():
-        part = _("{title}, a part of the questions", title=title)
-        title = ": ".join(filter(None, (part, " · ".join(chosen))))
     missing = [(_times(gap), gap.question) for gap in gaps.list(who, period, filters, limit=MOST_GAPS)]
     return Digest(
         title=title,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from rag.errors import InvalidInput, NotAllowed, NotFound
@@ -26,6 +26,12 @@ Status = Literal["open", "answered", "dismissed"]
 MAXIMUM_COMMENT_CHARACTERS = 2000
 MAXIMUM_ANSWER_CHARACTERS = 10_000
 MAXIMUM_LISTED = 500
+
+
+#: The conditions on requests, all open.
+ANY_REQUEST: Mapping[str, Any] = dict.fromkeys(
+    ("request_id", "status", "collection_id", "account_id", "conversation_id")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +85,7 @@ class HelpRequests:
         if request_id is None:
             raise NotFound
         self._on_gap(identity.tenant_id)
-        return self._list(identity, request_id=request_id)[0]
+        return self._find(identity, {"request_id": request_id})[0]
 
     def list(
         self,
@@ -94,12 +100,12 @@ class HelpRequests:
         Raises `NotAllowed`.
         """
         _check_manager(identity)
-        return self._list(identity, status=status, collection_id=collection_id, limit=limit)
+        return self._find(identity, {"status": status, "collection_id": collection_id}, limit=limit)
 
     def get(self, identity: Identity, request_id: UUID) -> HelpRequest:
         """Return a request, for a manager. Raises `NotAllowed`, `NotFound`."""
         _check_manager(identity)
-        found = self._list(identity, request_id=request_id)
+        found = self._find(identity, {"request_id": request_id})
         if not found:
             raise NotFound
         return found[0]
@@ -133,7 +139,7 @@ class HelpRequests:
 
     def of_conversation(self, identity: Identity, conversation_id: UUID) -> builtins.list[HelpRequest]:
         """List the questions passed on from one of the person's conversations."""
-        return self._list(identity, conversation_id=conversation_id, account_id=identity.account_id)
+        return self._find(identity, {"conversation_id": conversation_id, "account_id": identity.account_id})
 
     def mark_seen(self, identity: Identity, conversation_id: UUID) -> None:
         """Note that the asker is viewing a conversation's replies."""
@@ -159,30 +165,13 @@ class HelpRequests:
         )
         if not ended:
             raise NotFound
-        return self._list(identity, request_id=request_id)[0]
+        return self._find(identity, {"request_id": request_id})[0]
 
-    def _list(
-        self,
-        identity: Identity,
-        *,
-        request_id: UUID | None = None,
-        status: Status | None = None,
-        collection_id: UUID | None = None,
-        account_id: UUID | None = None,
-        conversation_id: UUID | None = None,
-        limit: int = MAXIMUM_LISTED,
+    def _find(
+        self, identity: Identity, conditions: Mapping[str, Any], *, limit: int = MAXIMUM_LISTED
     ) -> builtins.list[HelpRequest]:
-        return self._database.fetch_all(
-            identity,
-            "list_help_requests",
-            HelpRequest,
-            request_id=request_id,
-            status=status,
-            collection_id=collection_id,
-            account_id=account_id,
-            conversation_id=conversation_id,
-            limit=limit,
-        )
+        wanted = {**ANY_REQUEST, **conditions, "limit": limit}
+        return self._database.fetch_all(identity, "list_help_requests", HelpRequest, **wanted)
 
 
 def _check_manager(identity: Identity) -> None:

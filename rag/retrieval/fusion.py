@@ -30,6 +30,20 @@ class FusionRule:
 RULE = FusionRule()
 
 
+@dataclass(frozen=True, kw_only=True)
+class FusionWeights:
+    """The weights for vector and keyword search, by score and by rank (source 003)."""
+
+    vector: float = 0.6
+    keyword: float = 0.4
+    vector_rank: float = 0.3
+    keyword_rank: float = 0.2
+    rank_constant: int = RULE.rank_constant
+
+
+WEIGHTS = FusionWeights()
+
+
 @dataclass(frozen=True)
 class FusionScores:
     """The scores from two searches, best first; a passage's score is the sum."""
@@ -43,12 +57,8 @@ class FusionScores:
 def weighted_fusion(
     similarities: Sequence[float],
     keyword_scores: Sequence[float],
+    weights: FusionWeights = WEIGHTS,
     *,
-    vector_weight: float = 0.6,
-    keyword_weight: float = 0.4,
-    vector_rank_weight: float = 0.3,
-    keyword_rank_weight: float = 0.2,
-    rank_constant: int = RULE.rank_constant,
     is_raw: bool = False,
 ) -> FusionScores:
     """Similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
@@ -59,14 +69,14 @@ def weighted_fusion(
     highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(
         near=[
-            vector_weight * max(0.0, similarity) + vector_rank_weight / (rank_constant + rank)
+            weights.vector * max(0.0, similarity) + weights.vector_rank / (weights.rank_constant + rank)
             for rank, similarity in enumerate(similarities, 1)
         ],
         matching=[
-            keyword_weight * score / highest + keyword_rank_weight / (rank_constant + rank)
+            weights.keyword * score / highest + weights.keyword_rank / (weights.rank_constant + rank)
             for rank, score in enumerate(keyword_scores, 1)
         ],
-        similarity=vector_weight,
+        similarity=weights.vector,
     )
 
 

@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from rag.retrieval import fusion
 from rag.retrieval import meaning as meanings
 from rag.retrieval.bm25.index import term_id
-from rag.retrieval.bm25.scoring import best_of, matches_in
+from rag.retrieval.bm25.scoring import Bm25, best_of, matches_in
 from rag.retrieval.deduplication import without_repeats
 from rag.retrieval.fusion import FusionScores
 from rag.retrieval.meaning import Cosines, MeaningHit
@@ -240,13 +240,10 @@ def find_hits(
     if found is not None:
         matching = best_of(
             found,
-            chunks=contents.chunks,
-            average_length=contents.average_length,
+            Bm25(chunks=contents.chunks, average_length=contents.average_length, k1=query.k1, b=query.b),
             wanted=contents.wanted_places,
             limit=limit,
             weights=terms.weights if terms else {},
-            k1=query.k1,
-            b=query.b,
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
     return Hits(
@@ -374,17 +371,8 @@ def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hi
 def _shares(query: SearchQuery, hits: Hits) -> FusionScores:
     similarities, keyword_scores = [s for _, s in hits.near], [s for _, s in hits.matching]
     if query.fusion == "rrf":
-        return fusion.reciprocal_rank_fusion(similarities, keyword_scores, rank_constant=query.rank_constant)
-    return fusion.weighted_fusion(
-        similarities,
-        keyword_scores,
-        vector_weight=query.vector_weight,
-        keyword_weight=query.keyword_weight,
-        vector_rank_weight=query.vector_rank_weight,
-        keyword_rank_weight=query.keyword_rank_weight,
-        rank_constant=query.rank_constant,
-        is_raw=query.fusion == "raw",
-    )
+        return fusion.reciprocal_rank_fusion(similarities, keyword_scores, rank_constant=query.weights.rank_constant)
+    return fusion.weighted_fusion(similarities, keyword_scores, query.weights, is_raw=query.fusion == "raw")
 
 
 def _fetch(

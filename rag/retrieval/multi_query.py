@@ -22,6 +22,7 @@ from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.bm25.synonyms import in_words_of, reworded
+from rag.retrieval.fusion import FusionWeights
 from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
 from rag.retrieval.meaning import is_worded, without_place
 from rag.retrieval.processor import waiting
@@ -89,11 +90,13 @@ def search_wordings(
                 fusion=profile.search.fusion,
                 k1=profile.search.bm25_k1,
                 b=profile.search.bm25_b,
-                vector_weight=profile.search.vector_weight,
-                keyword_weight=profile.search.keyword_weight,
-                vector_rank_weight=profile.search.vector_rank_weight,
-                keyword_rank_weight=profile.search.keyword_rank_weight,
-                rank_constant=profile.search.rank_constant,
+                weights=FusionWeights(
+                    vector=profile.search.vector_weight,
+                    keyword=profile.search.keyword_weight,
+                    vector_rank=profile.search.vector_rank_weight,
+                    keyword_rank=profile.search.keyword_rank_weight,
+                    rank_constant=profile.search.rank_constant,
+                ),
                 threshold=_least_similarity(trace),
                 neighbours=candidates * profile.search.neighbour_factor // profile.search.candidate_factor,
                 same_beginning=profile.search.deduplication_characters,

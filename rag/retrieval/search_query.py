@@ -16,6 +16,7 @@ from pgvector import HalfVector
 from rag.errors import InvalidInput
 from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.bm25.synonyms import synonyms_of
+from rag.retrieval.fusion import WEIGHTS, FusionWeights
 from rag.text.analysers import STOPWORDS, analyser_code, is_plain, is_unspaced, words_with_terms
 
 #: Weight of a synonym for a word in the question.
@@ -68,11 +69,7 @@ class SearchQuery:
     #: Of BM25.
     k1: float = 1.5
     b: float = 0.75
-    vector_weight: float = 0.6
-    keyword_weight: float = 0.4
-    vector_rank_weight: float = 0.3
-    keyword_rank_weight: float = 0.2
-    rank_constant: int = 60
+    weights: FusionWeights = WEIGHTS
     #: Passages in a document count as equal if this number of first characters is equal; 0: only identical passages do.
     same_beginning: int = 0
     #: Whether word closeness and document names affect the order.

@@ -17,10 +17,11 @@ from rag.answering.prompts import (
     answer_messages,
     follow_up_messages,
     recent_turns,
-    system_prompt,
+    rules_of,
 )
-from rag.answering.suggested_questions import questions_from, suggest_follow_ups
+from rag.answering.suggested_questions import AnsweredTurn, questions_from, suggest_follow_ups
 from rag.errors import ProviderUnavailable
+from rag.profiles.parts import Answer
 from rag.types import ChatMessage
 from tests.answering.scripted import ScriptedModel
 
@@ -30,17 +31,17 @@ def turn(role: str, content: str) -> ChatMessage:
 
 
 def test_the_rules_name_the_language_and_nothing_is_left_to_fill_in() -> None:
-    rules = system_prompt("hr", language="nl")
+    rules = rules_of(Answer(prompt="hr"), "nl")
     assert "Answer in Dutch" in rules
     assert "NOT_FOUND" in rules
     assert "{" not in rules
-    assert system_prompt("no such profile", language="xx").count("the same language as the question") == 2
+    assert rules_of(Answer(prompt="no such profile"), "xx").count("the same language as the question") == 2
 
 
 @pytest.mark.parametrize("name", ["hr", "portfolio", "legal", "civil"])
 def test_every_profile_has_rules_of_its_own_and_nothing_is_left_to_fill_in(name: str) -> None:
     assert (FOLDER / f"{name}.md").is_file()
-    rules = system_prompt(name, language="ko", persona_name="Ada", persona_facts="Works remotely.")
+    rules = rules_of(Answer(prompt=name, persona_name="Ada", persona_facts="Works remotely."), "ko")
     assert "NOT_FOUND" in rules
     assert "<passages>" in rules
     assert "[1][3]" in rules
@@ -48,18 +49,18 @@ def test_every_profile_has_rules_of_its_own_and_nothing_is_left_to_fill_in(name:
 
 
 def test_rules_in_korean_name_the_language_in_korean() -> None:
-    assert "답은 한국어로 씁니다" in system_prompt("legal", language="ko")
-    assert "질문의 언어인 영어로" in system_prompt("civil", language="en")
-    assert "질문과 같은 언어" in system_prompt("civil", language="xx")
+    assert "답은 한국어로 씁니다" in rules_of(Answer(prompt="legal"), "ko")
+    assert "질문의 언어인 영어로" in rules_of(Answer(prompt="civil"), "en")
+    assert "질문과 같은 언어" in rules_of(Answer(prompt="civil"), "xx")
 
 
 def test_the_persona_speaks_with_its_facts_and_nobody_speaks_where_there_is_none() -> None:
     facts = "Writes {language} and {facts}."
-    rules = system_prompt("portfolio", language="en", persona_name="Ada", persona_facts=facts)
+    rules = rules_of(Answer(prompt="portfolio", persona_name="Ada", persona_facts=facts), "en")
     assert rules.startswith("You are Ada,")
     assert facts in rules  # settings are text, not places to fill in
-    assert "(none)" in system_prompt("portfolio", language="en", persona_name="Ada")
-    nobody = system_prompt("portfolio", language="en", persona_facts="Works remotely.")
+    assert "(none)" in rules_of(Answer(prompt="portfolio", persona_name="Ada"), "en")
+    nobody = rules_of(Answer(prompt="portfolio", persona_facts="Works remotely."), "en")
     assert "third person" in nobody
     assert "Works remotely" not in nobody
 
@@ -111,7 +112,7 @@ def test_follow_up_questions_are_read_line_by_line() -> None:
 def test_follow_up_questions_never_fail() -> None:
     model = ScriptedModel(scripts=[[ProviderUnavailable()]])
     found = suggest_follow_ups(
-        question="q", answer="a", context_text="c", language="en", model=model, count=3, cancel=Event()
+        AnsweredTurn(question="q", answer="a", context_text="c", language="en"), model=model, count=3, cancel=Event()
     )
     assert found.questions == ()
 
@@ -144,9 +145,9 @@ def test_parts_of_prompts_are_marked_by_one_function() -> None:
 
 
 def test_a_collections_own_name_and_rules_follow_those_of_its_profile() -> None:
-    korean = system_prompt("notices", language="ko", own_name="오터미어 게시판", own_rules="반말을 쓰지 않습니다.")
+    korean = rules_of(Answer(prompt="notices", own_name="오터미어 게시판", own_rules="반말을 쓰지 않습니다."), "ko")
     assert korean.endswith("이 게시판이나 자료의 이름: 오터미어 게시판\n\n관리자가 더한 규칙:\n반말을 쓰지 않습니다.")
-    assert system_prompt("hr", language="en", own_rules="Be short.").endswith("administrator:\nBe short.")
+    assert rules_of(Answer(prompt="hr", own_rules="Be short."), "en").endswith("administrator:\nBe short.")
 
 
 def test_every_fixed_sentence_is_there_in_every_language() -> None:

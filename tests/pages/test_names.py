@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period, QuestionFilters
-from rag.records.digest import make_digest
+from rag.records.digest import digest_title, make_digest
 from rag.records.report_pdf import digest_pdf
 from rag.services import Services
 from rag.types import Collection, Identity, Question, Role
@@ -74,7 +74,9 @@ def everything(parts: Services, reader: Identity, asked: list[UUID]) -> dict[str
                 )
     for gap in parts.gaps.list(reader, PERIOD, Filters()):
         found[f"wordings of {gap.id}"] = repr(parts.gaps.wordings(reader, gap.id, PERIOD, Filters()))
-    digest = make_digest(parts.analytics, parts.gaps, reader, "demo", "Demo", PERIOD)
+    digest = make_digest(
+        parts.analytics, parts.gaps, reader, PERIOD, Filters(), title=digest_title("Demo", PERIOD, Filters())
+    )
     found |= {"digest": digest.as_text(), "digest as HTML": digest.as_html(), "event": repr(digest.as_event(PERIOD))}
     found["PDF"] = "".join(page.extract_text() for page in PdfReader(BytesIO(digest_pdf(digest))).pages)
     return found

@@ -12,7 +12,7 @@ import pytest
 
 from rag.language import speaking
 from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period
-from rag.records.digest import make_digest
+from rag.records.digest import digest_title, make_digest
 from rag.records.report_pdf import digest_pdf
 from rag.services import Services
 from rag.storage.database import Database, queries
@@ -154,7 +154,9 @@ def test_about_is_written_wherever_a_median_is(app_services: Services, database:
 
     def written(exact_below: int) -> tuple[str, ...]:
         analytics = Analytics(database, exact_below=exact_below)
-        digest = make_digest(analytics, app_services.gaps, tenant, tenant, "Demo", PERIOD)
+        digest = make_digest(
+            analytics, app_services.gaps, tenant, PERIOD, Filters(), title=digest_title("Demo", PERIOD, Filters())
+        )
         pdf = pypdf.PdfReader(BytesIO(digest_pdf(digest)))
         times = analytics.times(tenant, PERIOD, Filters(), unit="day")
         whole = next(row for row in times if row.stage == WHOLE)
@@ -178,7 +180,14 @@ def test_about_is_written_wherever_a_median_is(app_services: Services, database:
 
 def test_a_digest_writes_short_times_as_the_page_does(database: Database, tenant: str, app_services: Services) -> None:
     write_times(database, 340)
-    digest = make_digest(app_services.analytics, app_services.gaps, tenant, tenant, "Demo", PERIOD)
+    digest = make_digest(
+        app_services.analytics,
+        app_services.gaps,
+        tenant,
+        PERIOD,
+        Filters(),
+        title=digest_title("Demo", PERIOD, Filters()),
+    )
 
     assert "340 ms (before: –)" in digest.as_text()
     assert "0.3 s" not in digest.as_text()

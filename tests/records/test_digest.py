@@ -10,7 +10,7 @@ from rag.commands.records import report
 from rag.errors import InvalidInput
 from rag.language import speaking
 from rag.records.analytics import Filters, Period
-from rag.records.digest import make_digest
+from rag.records.digest import Digest, digest_title, make_digest
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -35,9 +35,14 @@ def test_the_digest_says_what_the_page_says_and_what_was_not_answered(
         ).fetchone()
     assert row is not None
     period = Period.of_days(7, until=yesterday)
-    html = make_digest(app_services.analytics, app_services.gaps, "demo", "demo", "Demo", period).as_html()
+
+    def digest() -> Digest:
+        title = digest_title("Demo", period, Filters())
+        return make_digest(app_services.analytics, app_services.gaps, "demo", period, Filters(), title=title)
+
+    html = digest().as_html()
     with speaking("de"):
-        german = make_digest(app_services.analytics, app_services.gaps, "demo", "demo", "Demo", period).as_text()
+        german = digest().as_text()
     asked = argparse.Namespace(days=7, html=None, pdf=None, tenant="demo", language="en")
 
     assert report(asked, Settings(tenant="demo")) == 0

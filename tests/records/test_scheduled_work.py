@@ -22,7 +22,7 @@ from rag.language import speaking
 from rag.profiles import profile_by_name
 from rag.records.analytics import Period
 from rag.records.report_pdf import digest_pdf
-from rag.scheduled_work import Letters, ScheduledWork, fallen_figures
+from rag.scheduled_work import Letters, ScheduledWork, WorkParts, fallen_figures
 from rag.services import Services, assemble, program_of
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -102,11 +102,17 @@ def scheduled(app_services: Services, mailbox: Any, told: list[Any], database: D
     settings = replace(
         parts.settings, smtp_url=f"smtp://127.0.0.1:{mailbox.server_address[1]}", mail_from="hr@demo.example"
     )
-    return ScheduledWork(
-        database, settings, analytics=parts.analytics, gaps=parts.gaps, privacy=parts.privacy, budgets=parts.budgets,
+    return work_of(parts, settings, told, clock)
+
+
+def work_of(parts: Services, settings: Settings, told: list[tuple[str, dict[str, Any]]], clock: Clock) -> ScheduledWork:
+    used = WorkParts(
+        analytics=parts.analytics, gaps=parts.gaps, privacy=parts.privacy, budgets=parts.budgets,
         evaluations=parts.evaluations, collections=parts.documents.collections,
-        tell=lambda tenant_id, kind, data: told.append((kind, dict(data))), clock=clock,
     )  # fmt: skip
+    return ScheduledWork(
+        parts.database, settings, used, tell=lambda _tenant, kind, data: told.append((kind, dict(data))), clock=clock
+    )
 
 
 def recipients(mailbox: Any) -> list[str]:
@@ -319,14 +325,7 @@ def test_a_night_that_was_interrupted_is_continued_and_a_rejected_key_is_no_fall
 ) -> None:  # fmt: skip
     with_model = replace(settings, openai_api_key="key", openai_base_url=provider_standin.openai_url)
     processes = [assemble(with_model, database) for _ in range(2)]
-    works = [
-        ScheduledWork(
-            database, with_model, analytics=parts.analytics, gaps=parts.gaps, privacy=parts.privacy,
-            budgets=parts.budgets, evaluations=parts.evaluations, collections=parts.documents.collections,
-            tell=lambda tenant_id, kind, data: told.append((kind, dict(data))), clock=clock,
-        )
-        for parts in processes
-    ]  # fmt: skip
+    works = [work_of(parts, with_model, told, clock) for parts in processes]
     now = datetime.now(UTC).replace(hour=3)
     evaluations = processes[1].evaluations
     try:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rag.answering.citations import without_markers
-from rag.profiles.profile import Profile
+from rag.profiles.parts import Answer
 from rag.providers import as_data, defused
 from rag.text.tokens import estimate_tokens
 from rag.types import ChatMessage
@@ -65,30 +65,21 @@ def language_name(language: str, *, in_korean: bool = False) -> str:
     return names.get(language.split("-")[0], unknown)
 
 
-def system_prompt(
-    name: str,
-    *,
-    language: str,
-    persona_name: str = "",
-    persona_facts: str = "",
-    own_name: str = "",
-    own_rules: str = "",
-    is_source: bool = False,
-) -> str:
-    """Return the answer rules for a profile from `prompts/<name>.md`, or `hr`'s if the profile has no file.
+def rules_of(answer: Answer, language: str) -> str:
+    """Return the system prompt for answers in a language (ISO 639-1), by a profile's settings for answers.
 
-    With `is_source`, the rules come from `source/<name>.md` if the file exists.
-
-    `persona_name` and `persona_facts` describe the person the profile speaks for. `own_name` is the collection's name,
-    and `own_rules` are its administrator's additions.
+    The rules come from `prompts/<name>.md`, or `hr`'s if the profile has no file; with `source_prompt`, from
+    `source/<name>.md` if the file exists.
     """
-    if is_source and (SOURCE / f"{name}.md").is_file():
+    name, persona = answer.prompt, persona_part(answer.persona_name, answer.persona_facts)
+    own_name, own_rules = answer.own_name.strip(), answer.own_rules
+    if answer.source_prompt and (SOURCE / f"{name}.md").is_file():
         return _source_rules(
             _read(SOURCE / f"{name}.md"),
             {
                 "language": language_name(language),
-                "persona": persona_part(persona_name, persona_facts),
-                "board": own_name.strip() or "this",
+                "persona": persona,
+                "board": own_name or "this",
             },
             own_rules,
         )
@@ -96,26 +87,12 @@ def system_prompt(
     rules = _read(path if path.is_file() else FOLDER / "hr.md")
     values = {
         "language": language_name(language, in_korean=bool(_HANGUL.search(rules))),
-        "persona": persona_part(persona_name, persona_facts),
+        "persona": persona,
     }
     called, added = OWN_IN_KOREAN if _HANGUL.search(rules) else OWN
-    own = [f"{called} {own_name.strip()}"] if own_name.strip() else []
+    own = [f"{called} {own_name}"] if own_name else []
     own += [f"{added}\n{own_rules.strip()}"] if own_rules.strip() else []
     return "\n\n".join([_filled(rules, values), *own])
-
-
-def rules_of(profile: Profile, language: str) -> str:
-    """Return a profile's system prompt for answers in a language (ISO 639-1)."""
-    answer = profile.answer
-    return system_prompt(
-        answer.prompt,
-        language=language,
-        persona_name=answer.persona_name,
-        persona_facts=answer.persona_facts,
-        own_name=answer.own_name,
-        own_rules=answer.own_rules,
-        is_source=answer.source_prompt,
-    )
 
 
 def _source_rules(rules: str, values: Mapping[str, str], own_rules: str) -> str:

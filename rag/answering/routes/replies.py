@@ -111,6 +111,18 @@ def _table() -> dict[str, dict[str, str]]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CostQuestion:
+    """The question to the asker before expensive writing: phrases with and without a price, and the asker's yes."""
+
+    priced: str
+    unpriced: str
+    language: str
+    confirm: str
+    #: The document's title, or "".
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Writer:
     """The language model for writing, with the cost."""
 
@@ -130,27 +142,26 @@ class Writer:
         )
         return self.asked_first(
             replace(reply, parts=(part,)),
-            names=("estimate_wording", "unpriced_wording"),
-            title="",
-            confirm=say("yes", language) + question,
+            CostQuestion(
+                priced="estimate_wording",
+                unpriced="unpriced_wording",
+                language=language,
+                confirm=say("yes", language) + question,
+            ),
             output_tokens=OUTPUT_TOKENS,
-            language=language,
         )
 
     def asked_first(
         self,
         reply: RouteReply,
+        question: CostQuestion,
         *,
-        names: tuple[str, str],
-        title: str,
-        confirm: str,
         output_tokens: int,
-        language: str,
         shown: RouteReply | None = None,
     ) -> RouteReply:
         """Return the reply, or ask first if writing is expensive: state the cost and show the free text of `shown`.
 
-        `names` are the phrases for the question with and without a price; `confirm` is the asker's yes.
+        `output_tokens` are expected for each part.
         """
         input_tokens = sum(estimate_tokens(part.context_text) + AROUND_TOKENS for part in reply.parts)
         expected = Usage(
@@ -163,13 +174,14 @@ class Writer:
         is_expensive = input_tokens > MOST_TOKENS_UNASKED if cost is None else cost > MOST_UNASKED
         if not is_expensive or self.is_confirmed:
             return reply
-        priced, unpriced = names
         if cost is None:
-            asked = say(unpriced, language, title=title, tokens=f"{input_tokens:,}")
+            asked = say(question.unpriced, question.language, title=question.title, tokens=f"{input_tokens:,}")
         else:
-            asked = say(priced, language, title=title, cost=f"${cost:.2f}")
+            asked = say(question.priced, question.language, title=question.title, cost=f"${cost:.2f}")
         without = shown or reply
-        return RouteReply(text=f"{asked}\n\n{without.text}", citations=without.citations, follow_ups=(confirm,))
+        return RouteReply(
+            text=f"{asked}\n\n{without.text}", citations=without.citations, follow_ups=(question.confirm,)
+        )
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rag.answering.routes.documents import SEPARATOR, Contents, NumberedPassages, OutlineSection, telling_sentence
-from rag.answering.routes.replies import ModelPart, RouteReply, Writer, cell, say
+from rag.answering.routes.replies import CostQuestion, ModelPart, RouteReply, Writer, cell, say
 from rag.text.tokens import estimate_tokens
 
 #: The most sections in an outline; for longer documents, only the higher headings are shown.
@@ -51,11 +51,14 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply
     without = outline(contents, language)
     return writer.asked_first(
         replace(without, citations=tuple(passages.citations), parts=tuple(parts)),
-        names=("estimate", "unpriced"),
-        title=title,
-        confirm=say("yes", language) + say("summarise", language, title=title),
+        CostQuestion(
+            priced="estimate",
+            unpriced="unpriced",
+            language=language,
+            confirm=say("yes", language) + say("summarise", language, title=title),
+            title=title,
+        ),
         output_tokens=PART_OUTPUT_TOKENS,
-        language=language,
         # The outline is free and may be all the asker wants.
         shown=without,
     )

@@ -154,16 +154,23 @@ def _records_of(term: int, block: bytes) -> tuple[int, int]:
     return until(at + 4 * count - 4) if at > 4 else after + 4 * count, until(at + 4 * count)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bm25:
+    """The formula's parameters: the searched scope's size and average length in terms, k1 and b."""
+
+    chunks: float
+    average_length: float
+    k1: float = K1
+    b: float = B
+
+
 def best_of(
     matches: Matches,
+    formula: Bm25,
     *,
-    chunks: float,
-    average_length: float,
     wanted: Ranges | None,
     limit: int,
     weights: Mapping[int, float] | None = None,
-    k1: float = K1,
-    b: float = B,
 ) -> list[tuple[int, float]]:
     """Return the places with the highest BM25 scores, best first; ties keep the order of writing.
 
@@ -178,10 +185,11 @@ def best_of(
     known = sorted(matches.passages_by_term)
     counted = weights or {}
     idfs = np.array(
-        [counted.get(t, 1.0) * inverse_document_frequency(matches.passages_by_term[t], chunks) for t in known]
+        [counted.get(t, 1.0) * inverse_document_frequency(matches.passages_by_term[t], formula.chunks) for t in known]
     )
     frequencies = (counts & 0xFFFF).astype(np.float64)
-    norms = k1 * (1 - b) + (k1 * b / average_length) * (counts >> 16)
+    k1, b = formula.k1, formula.b
+    norms = k1 * (1 - b) + (k1 * b / formula.average_length) * (counts >> 16)
     shares = idfs[np.searchsorted(known, terms)] * (frequencies * (k1 + 1) / (frequencies + norms))
     least = int(places.min())
     if int(places.max()) - least < DENSE_SPAN:

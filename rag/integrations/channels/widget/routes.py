@@ -31,7 +31,7 @@ from rag.api.form_pages import filled, page_of
 from rag.api.questions import accepted_languages, chosen_collection
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
-from rag.integrations.channels.widget.widgets import CLOSED, Widget, widgets_of
+from rag.integrations.channels.widget.widgets import CLOSED, Widget, WidgetChange, widgets_of
 from rag.language import N_, _
 from rag.profiles.profile import Options
 from rag.retrieval.known_by import folder_shown
@@ -125,9 +125,9 @@ def add_widget(request: Request, caller: Caller, body: NewWidget) -> WidgetShape
 )
 def change_widget(request: Request, widget_id: UUID, caller: Caller, body: WidgetChanges) -> WidgetShape:
     """Turn a widget on or off, or change sites, words and limits."""
-    changes = body.model_dump(exclude={"budget"})
     budget = None if body.budget is None else Decimal(body.budget)
-    return _shape(request, widgets_of(services().database).change(caller, widget_id, budget=budget, **changes))
+    change = WidgetChange(budget=budget, **body.model_dump(exclude={"budget"}))
+    return _shape(request, widgets_of(services().database).change(caller, widget_id, change))
 
 
 @router.delete(

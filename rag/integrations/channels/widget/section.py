@@ -10,7 +10,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.integrations.channels.widget.widgets import Widget, Widgets
+from rag.integrations.channels.widget.widgets import Widget, WidgetChange, Widgets
 from rag.language import N_, _, ngettext
 from rag.types import Collection, Identity
 from rag.ui import actions, lists
@@ -69,7 +69,7 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
     key = f"programs_widget_{widget.id}"
 
     def change(**changes: Any) -> None:
-        actions.attempt("programs_error", widgets.change, identity, widget.id, **changes)
+        actions.attempt("programs_error", widgets.change, identity, widget.id, WidgetChange(**changes))
 
     def save() -> None:
         change(

@@ -79,6 +79,22 @@ class Widget:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class WidgetChange:
+    """New values for a widget; None keeps a value."""
+
+    name: str | None = None
+    sites: Sequence[str] | None = None
+    is_active: bool | None = None
+    has_page: bool | None = None
+    title: str | None = None
+    greeting: str | None = None
+    requests_per_minute: int | None = None
+    questions_per_day: int | None = None
+    #: US dollars a month.
+    budget: Decimal | None = None
+
+
 class Widgets:
     """Makes, changes, recognises and limits widgets. Thread-safe."""
 
@@ -135,20 +151,13 @@ class Widgets:
         self,
         identity: Identity,
         widget_id: UUID,
-        *,
-        name: str | None = None,
-        sites: Sequence[str] | None = None,
-        is_active: bool | None = None,
-        has_page: bool | None = None,
-        title: str | None = None,
-        greeting: str | None = None,
-        requests_per_minute: int | None = None,
-        questions_per_day: int | None = None,
-        budget: Decimal | None = None,
+        wanted: WidgetChange,
     ) -> Widget:
-        """Change a widget; None keeps a value. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
+        """Change a widget. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
         require_admin(identity)
         require_recent(self._database, identity)
+        budget, questions_per_day = wanted.budget, wanted.questions_per_day
+        requests_per_minute = wanted.requests_per_minute
         if budget is not None and not (budget.is_finite() and 0 <= budget <= 1_000_000):
             raise InvalidInput("The budget is an amount in US dollars a month, such as 10.")
         if questions_per_day is not None and not 1 <= questions_per_day <= 100_000:
@@ -156,12 +165,12 @@ class Widgets:
         if requests_per_minute is not None and not 1 <= requests_per_minute <= 1000:
             raise InvalidInput("A widget may be asked 1 to 1,000 questions a minute.")
         changes = {
-            "name": None if name is None else _name(name),
-            "sites": None if sites is None else _sites(sites),
-            "is_active": is_active,
-            "has_page": has_page,
-            "title": None if title is None else _line(title)[:LONGEST_NAME],
-            "greeting": None if greeting is None else _line(greeting)[:LONGEST_GREETING],
+            "name": None if wanted.name is None else _name(wanted.name),
+            "sites": None if wanted.sites is None else _sites(wanted.sites),
+            "is_active": wanted.is_active,
+            "has_page": wanted.has_page,
+            "title": None if wanted.title is None else _line(wanted.title)[:LONGEST_NAME],
+            "greeting": None if wanted.greeting is None else _line(wanted.greeting)[:LONGEST_GREETING],
             "questions_per_day": questions_per_day,
             "budget": budget,
         }

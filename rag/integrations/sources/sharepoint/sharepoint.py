@@ -103,6 +103,18 @@ class Library:
         return "/".join(named)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MicrosoftCloud:
+    """Microsoft's addresses, or a national cloud's. Hosts in `own_hosts` may be in a private network."""
+
+    graph_url: str = GRAPH
+    login_url: str = LOGIN
+    own_hosts: frozenset[str] = frozenset()
+
+
+WORLDWIDE = MicrosoftCloud()
+
+
 class SharePointSource(SharedFolderSource):
     """Lists the readable files in a document library or a folder."""
 
@@ -113,22 +125,20 @@ class SharePointSource(SharedFolderSource):
         library: Library,
         limits: ExtractionLimits,
         *,
-        graph_url: str = GRAPH,
-        login_url: str = LOGIN,
-        own_hosts: frozenset[str] = frozenset(),
+        cloud: MicrosoftCloud = WORLDWIDE,
         state: Mapping[str, Any] | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`state` comes from the last sync; `own_hosts` may be in a private network."""
+        """`state` comes from the last sync."""
         super().__init__(has_readers=library.has_readers, state=state)
-        require_https(httpx.URL(graph_url), own_hosts)
+        require_https(httpx.URL(cloud.graph_url), cloud.own_hosts)
         self._library = library
         self._limits = limits
-        self._login_url = login_url.rstrip("/")
-        self._graph = httpx.URL(graph_url)
-        self._client = client_for(own_hosts, most_bytes=max(USUAL.most_bytes, limits.maximum_bytes))
+        self._login_url = cloud.login_url.rstrip("/")
+        self._graph = httpx.URL(cloud.graph_url)
+        self._client = client_for(cloud.own_hosts, most_bytes=max(USUAL.most_bytes, limits.maximum_bytes))
         self._api = JsonApi(
-            self._client, graph_url.rstrip("/"), "Microsoft Graph", SENTENCES, token=self._token, wait=wait
+            self._client, cloud.graph_url.rstrip("/"), "Microsoft Graph", SENTENCES, token=self._token, wait=wait
         )
         self._drive = ""
         self._application: msal.ConfidentialClientApplication | None = None
@@ -335,8 +345,10 @@ def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any
     return SharePointSource(
         Library.of(kept),
         ExtractionLimits.of(settings),
-        graph_url=settings.variable("RAG_GRAPH_URL"),
-        login_url=settings.microsoft_login_url,
-        own_hosts=settings.own_sync_hosts,
+        cloud=MicrosoftCloud(
+            graph_url=settings.variable("RAG_GRAPH_URL"),
+            login_url=settings.microsoft_login_url,
+            own_hosts=settings.own_sync_hosts,
+        ),
         state=kept.get("state"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from streamlit.testing.v1 import AppTest
 
-from rag.integrations.channels.widget.widgets import widgets_of
+from rag.integrations.channels.widget.widgets import WidgetChange, widgets_of
 from rag.services import Services
 from rag.types import Identity, Role
 from tests.pages.conftest import handbook, new_tab, running, signed_in
@@ -26,7 +26,7 @@ def test_a_portfolio_names_the_sites_where_strangers_may_ask_it(running: Service
 
     assert "no widget or public page of it is on" in shown()
     widget = widgets_of(running.database).add(admin, made, "Site", ["https://quenby.example"])
-    widgets_of(running.database).change(admin, widget.id, is_active=True, has_page=True)
+    widgets_of(running.database).change(admin, widget.id, WidgetChange(is_active=True, has_page=True))
     page.run()
     assert not page.exception
     assert "without signing in on `https://quenby.example`" in shown()

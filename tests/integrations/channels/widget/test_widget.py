@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, TooManyRequests
-from rag.integrations.channels.widget.widgets import Widget, widgets_of
+from rag.integrations.channels.widget.widgets import Widget, WidgetChange, widgets_of
 from rag.services import program_of
 from rag.types import Identity, Role, UploadOptions
 from tests import hostile
@@ -29,7 +29,7 @@ SITE = "https://intranet.example.com"
 def widget(api: Api) -> Widget:
     api.ready_document()
     made = widgets_of(api.parts.database).add(api.admin, api.collection, "Leave", [SITE + "/"])
-    return widgets_of(api.parts.database).change(api.admin, made.id, is_active=True)
+    return widgets_of(api.parts.database).change(api.admin, made.id, WidgetChange(is_active=True))
 
 
 def asked(client: httpx.Client, key: str, question: str, conversation: str | None = None, **headers: str) -> Any:
@@ -55,7 +55,7 @@ def test_a_visitor_asks_goes_on_and_rates(api: Api, widget: Widget) -> None:
         )
         assert rated.status_code == 204
     other = widgets_of(api.parts.database).add(api.admin, api.collection, "Other")
-    widgets_of(api.parts.database).change(api.admin, other.id, is_active=True)
+    widgets_of(api.parts.database).change(api.admin, other.id, WidgetChange(is_active=True))
     stolen = visitor.post(
         "/widget/rate", params={"key": other.public_key}, json={"message": begun["message"], "rating": 1}
     )
@@ -95,14 +95,16 @@ def test_only_its_sites_show_it_and_call(api: Api, widget: Widget) -> None:
     opened = visitor.get("/widget", params={"key": widget.public_key}, headers={"sec-fetch-dest": "document"})
     assert opened.status_code == 404
     assert opened.headers["x-frame-options"] == "DENY"
-    changed = widgets_of(api.parts.database).change(api.admin, widget.id, has_page=True, title="<b>Leave</b>", sites=[])
+    changed = widgets_of(api.parts.database).change(
+        api.admin, widget.id, WidgetChange(has_page=True, title="<b>Leave</b>", sites=[])
+    )
     opened = visitor.get("/widget", params={"key": widget.public_key}, headers={"sec-fetch-dest": "document"})
     assert opened.status_code == 200
     assert "<b>" not in opened.text
     assert opened.headers["content-security-policy"].endswith("frame-ancestors 'none'")
     assert opened.headers["x-frame-options"] == "DENY"
     assert changed.sites == []
-    widgets_of(api.parts.database).change(api.admin, widget.id, sites=[SITE])
+    widgets_of(api.parts.database).change(api.admin, widget.id, WidgetChange(sites=[SITE]))
     for name in ("/widget.js", "/widget/app.js", "/widget/app.css"):
         assert visitor.get(name).status_code == 200
     assert "__WORDS__" not in visitor.get("/widget.js").text
@@ -138,26 +140,26 @@ def test_a_public_key_opens_nothing_else_and_nothing_when_off(api: Api, widget: 
     with pytest.raises(InvalidInput, match="some groups only"):
         widgets_of(api.parts.database).add(api.admin, closed, "Board")
     api.parts.documents.change_collection(api.admin, api.collection.id, groups=[])
-    widgets_of(api.parts.database).change(api.admin, widget.id, is_active=False)
+    widgets_of(api.parts.database).change(api.admin, widget.id, WidgetChange(is_active=False))
     assert asked(visitor, widget.public_key, "Leave?").status_code == 404
 
 
 def test_its_limits_are_its_own(api: Api, widget: Widget) -> None:
     visitor = api.client()
     change = widgets_of(api.parts.database).change
-    change(api.admin, widget.id, budget=Decimal("0"))
+    change(api.admin, widget.id, WidgetChange(budget=Decimal("0")))
     spent = asked(visitor, widget.public_key, "How many days of annual leave do I have?")
     assert "budget of this assistant" in spent[-1]["notice"]
     with api.parts.database.transaction("demo") as connection:
         models = connection.execute("SELECT model FROM chat_logs").fetchall()
     assert models == [("",)], "a model was called beyond the budget"
-    change(api.admin, widget.id, questions_per_day=1)
+    change(api.admin, widget.id, WidgetChange(questions_per_day=1))
     over = asked(visitor, widget.public_key, "Leave?")
     assert over.status_code == 429
     assert "tomorrow" in over.json()["detail"]
-    change(api.admin, widget.id, questions_per_day=100, requests_per_minute=2)
+    change(api.admin, widget.id, WidgetChange(questions_per_day=100, requests_per_minute=2))
     assert asked(visitor, widget.public_key, "Leave?").status_code == 429
-    change(api.admin, widget.id, requests_per_minute=1000)
+    change(api.admin, widget.id, WidgetChange(requests_per_minute=1000))
     answers = [asked(visitor, widget.public_key, "") for _ in range(9)]
     assert {answer.status_code for answer in answers} == {422}
     last = [asked(visitor, widget.public_key, "Hello") for _ in range(7)][-1]
@@ -167,7 +169,7 @@ def test_its_limits_are_its_own(api: Api, widget: Widget) -> None:
 
 def test_of_questions_at_once_as_many_are_answered_as_the_day_has_left(api: Api, widget: Widget) -> None:
     widgets = widgets_of(api.parts.database)
-    widget = widgets.change(api.admin, widget.id, questions_per_day=3, requests_per_minute=1000)
+    widget = widgets.change(api.admin, widget.id, WidgetChange(questions_per_day=3, requests_per_minute=1000))
     together = Barrier(10)
 
     def ask(number: int) -> bool:
@@ -181,7 +183,7 @@ def test_of_questions_at_once_as_many_are_answered_as_the_day_has_left(api: Api,
     with ThreadPoolExecutor(10) as pool:
         assert sum(pool.map(ask, range(10))) == 3
     # More room is there at once, and the next day begins anew.
-    widget = widgets.change(api.admin, widget.id, questions_per_day=4)
+    widget = widgets.change(api.admin, widget.id, WidgetChange(questions_per_day=4))
     assert ask_again(api, widget) is True
     assert ask_again(api, widget) is False
     with api.parts.database.transaction("demo") as connection:
@@ -226,7 +228,7 @@ def test_another_company_and_an_employee_change_no_widget(api: Api, widget: Widg
         with pytest.raises(refusal):
             widgets.get(who, widget.id)
         with pytest.raises(refusal):
-            widgets.change(who, widget.id, is_active=True, budget=Decimal(900))
+            widgets.change(who, widget.id, WidgetChange(is_active=True, budget=Decimal(900)))
         with pytest.raises(refusal):
             widgets.remove(who, widget.id)
         with pytest.raises(refusal):
@@ -270,7 +272,9 @@ def test_a_portfolio_is_asked_on_a_public_page_and_answers_as_its_person(
     visitor, where = api.client(), {"key": widget.public_key}
     page = {"sec-fetch-dest": "document"}
     assert not visitor.get("/widget", params=where, headers=page).is_success, "off by default"
-    widgets_of(parts.database).change(api.admin, widget.id, is_active=True, has_page=True, title="Ask Marlowe Quenby")
+    widgets_of(parts.database).change(
+        api.admin, widget.id, WidgetChange(is_active=True, has_page=True, title="Ask Marlowe Quenby")
+    )
     assert "Ask Marlowe Quenby" in visitor.get("/widget", params=where, headers=page).text
     provider_standin.requests.clear()
     done = asked(visitor, widget.public_key, "What AI projects have you built?")[-1]

@@ -12,7 +12,7 @@ import pytest
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, RagError
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.permissions import NOBODY
-from rag.integrations.sources.sharepoint.sharepoint import Library, SharePointSource
+from rag.integrations.sources.sharepoint.sharepoint import Library, MicrosoftCloud, SharePointSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.storage.collections import find_collections
@@ -48,9 +48,11 @@ def source_of(graph: GraphStandin, **changes: Any) -> SharePointSource:
     return SharePointSource(
         library,
         LIMITS,
-        graph_url=graph.url,
-        login_url=f"https://{graph.host}",
-        own_hosts=frozenset({graph.host, graph.other_host}),
+        cloud=MicrosoftCloud(
+            graph_url=graph.url,
+            login_url=f"https://{graph.host}",
+            own_hosts=frozenset({graph.host, graph.other_host}),
+        ),
         **options,
     )
 
