@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-from rag.ingestion.chunking import chunk_text
+from rag import chunk_text
 from rag.ingestion.chunking.splitter import SEPARATORS
 from rag.types import ChunkingMethod
 

@@ -16,8 +16,14 @@ from rag.errors import RagError
 from rag.ingestion.tagging import tag_names, vocabulary_of
 from rag.language import N_, _, translated
 from rag.profiles import REFERENCE_PROFILES, profile_of
-from rag.profiles.legal.opinions import FoundReferences, Opinion, as_docx, reference_block
-from rag.profiles.legal.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
+from rag.profiles.legal.opinions import FoundReferences, Opinion, OpinionCase, as_docx, reference_block, reference_query
+from rag.profiles.legal.references import (
+    LONGEST_CATEGORY,
+    LONGEST_DESCRIPTION,
+    LONGEST_TITLE,
+    DescribedReference,
+    ReferenceDocument,
+)
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
 from rag.ui.actions import attempt, draw_undo, remove
@@ -52,7 +58,10 @@ def find(collection: Collection) -> None:
     try:
         with running.limits.question(identity):
             state.opinions_found = running.opinions.find_references(
-                identity, collection, kind, summary=state.opinions_facts, filters=filters
+                identity,
+                collection,
+                reference_query(profile_of(collection), kind, summary=state.opinions_facts),
+                filters=filters,
             )
     except RagError as error:
         state.opinions_problem = error.message
@@ -124,9 +133,11 @@ def write(collection: Collection, found: FoundReferences, chosen: list[SearchRes
             draft = running.opinions.begin(
                 identity,
                 collection,
-                state.opinions_kind or "",
-                facts=state.opinions_facts,
-                instructions=state.opinions_wanted,
+                OpinionCase(
+                    opinion_type=state.opinions_kind or "",
+                    facts=state.opinions_facts,
+                    instructions=state.opinions_wanted,
+                ),
                 references=chosen,
                 query=found.query,
             )
@@ -223,7 +234,9 @@ def draw_kept() -> None:
 def add_reference(collection: Collection) -> None:
     """Process a PDF through all steps, or a pasted text through its steps, showing the progress."""
     title, text, file = state.references_title.strip(), state.references_text.strip(), state.references_file
-    about = {"title": title, "source_description": state.references_source, "category": state.references_category}
+    described = DescribedReference(
+        title=title, source_description=state.references_source, category=state.references_category
+    )
     if not title or not (text or file):
         state.opinions_problem = _("A reference needs a title, and a PDF or a text.")
         return
@@ -233,10 +246,10 @@ def add_reference(collection: Collection) -> None:
             if file:
                 kind: PdfType = "scanned" if state.references_scanned else "digital"
                 made = running.references.ingest(
-                    identity, collection, file_name=file.name, content=file.getvalue(), pdf_type=kind, **about
+                    identity, collection, described, file_name=file.name, content=file.getvalue(), pdf_type=kind
                 )
             else:
-                made = running.references.register(identity, collection, **about)
+                made = running.references.register(identity, collection, described)
                 status.update(label=_("Splitting"))
                 running.references.chunk(identity, made.id, page_texts={1: text})
                 status.update(label=_("Tagging"))

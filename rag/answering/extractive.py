@@ -27,6 +27,7 @@ from rag.answering.quotations import (
     SAME,
     CandidateSentence,
     Quotes,
+    Selected,
     bare_heading,
     says_otherwise,
     written,
@@ -327,6 +328,7 @@ def best_quotes(
     names, replaced = (frozenset(tokenize(words, language)) for words in (carried.names, carried.replaced))
     scores = _focused(scores, {t: w for t, w in weights.items() if t in followed}, names, replaced)
     best = max(in_words[c] + meaning.get(c, 0.0) for c in candidates)
+    scored = _Scored(reading, scores, citations, language, similarities)
     own: _OwnPlace | None = None
     if not meaning and best < RULE.least_in_words:
         chosen = _beginning(candidates)
@@ -339,7 +341,7 @@ def best_quotes(
             key=lambda c: (-scores[c] * (RULE.item_value if c.kind == "item" else 1.0), c.passage, c.position),
         )
         if own_documents:
-            own = _of_own_place(ranked, scores, own_documents, reading, citations, language, similarities)
+            own = _of_own_place(ranked, own_documents, scored)
         if own is None:
             ranked = _of_one_branch(ranked, in_words, question, citations, language)
         else:
@@ -353,9 +355,7 @@ def best_quotes(
             for place, part in enumerate(parts, start=1)
         ]
         is_sure = bool(meaning) or best >= RULE.sure_in_words
-        subject = frozenset().union(*subjects)
-        documents = [citation.document_id for citation in citations]
-        chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, documents, is_sure=is_sure)
+        chosen = _choose(ranked, asked_parts, meaning, scored, is_sure=is_sure)
     around = _around(chosen[0], everything) if with_neighbours else []
     elsewhere: list[CandidateSentence] = []
     if own is not None:
@@ -363,17 +363,17 @@ def best_quotes(
         elsewhere = [c for c in own.others if citations[c.passage].document_id not in said_in]
     elif similarities and not (carried.names or _names(question, language) or named_languages(question)):
         ordered = sorted(of_folder, key=lambda c: (-scores[c], c.passage, c.position))
-        elsewhere = _elsewhere(chosen, ordered, scores, reading, citations, language, similarities)
-    is_across = _spoken(citations[chosen[0].passage], language) != language
+        elsewhere = _elsewhere(chosen, ordered, scored)
+    is_across = scored.spoken(chosen[0]) != language
     quotable = [c for c in elsewhere if is_across or (own is None and c.folder != chosen[0].folder)]
     quotable = quotable[: max(0, RULE.maximum_quotes - len(chosen))]
     also = [c for c in elsewhere if c not in quotable]
     chosen = [*chosen, *quotable]
-    of_own = own.passages if own else ()
     with_steps = kind is None and ASKS_HOW.search(reading.question) is not None
     if with_steps and not any(c.step for c in chosen):
         chosen = [*chosen, *_first_step(candidates, weights)]
-    quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own, with_steps=with_steps)
+    selected = Selected(chosen, around=around, own=own.passages if own else (), with_steps=with_steps)
+    quotes = written(selected, scores, everything, citations, asked, days or {})
     return replace(
         quotes,
         is_of_type=kind is None
@@ -387,8 +387,26 @@ def best_quotes(
         is_own_place=own is not None,
         has_parts=bool(parts),
         also=tuple(citations[c.passage].number for c in also),
-        signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
+        signals=_signals(chosen[0], scored),
     )
+
+
+class _Scored(NamedTuple):
+    """A reading's sentences with their scores, the passages, and the comparison by meaning, if any."""
+
+    reading: _Reading
+    scores: dict[CandidateSentence, float]
+    citations: Sequence[Citation]
+    #: The question's language.
+    language: str
+    similarities: Similarities | None
+
+    def spoken(self, candidate: CandidateSentence) -> str:
+        """Return the language of a sentence's passage."""
+        return _spoken(self.citations[candidate.passage], self.language)
+
+    def document(self, candidate: CandidateSentence) -> UUID:
+        return self.citations[candidate.passage].document_id
 
 
 class _OwnPlace(NamedTuple):
@@ -401,21 +419,15 @@ class _OwnPlace(NamedTuple):
 
 
 def _of_own_place(
-    ranked: Sequence[CandidateSentence],
-    scores: dict[CandidateSentence, float],
-    documents: Collection[UUID],
-    reading: _Reading,
-    citations: Sequence[Citation],
-    language: str,
-    similarities: Similarities | None,
+    ranked: Sequence[CandidateSentence], documents: Collection[UUID], scored: _Scored
 ) -> _OwnPlace | None:
     """Find the sentence from the asker's place which answers as well as the best sentence.
 
     Returns `None` without such a sentence, or without a different rule elsewhere.
     """
-    passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
+    passages = frozenset(place for place, citation in enumerate(scored.citations) if citation.document_id in documents)
     best = ranked[0]
-    subject = frozenset[str]().union(*reading.subjects)
+    subject = frozenset[str]().union(*scored.reading.subjects)
     own = [best]
     if best.passage not in passages:
         fitting = [
@@ -426,58 +438,48 @@ def _of_own_place(
             and bool(c.figures) >= bool(best.figures)
             and (subject <= _said_near(c) or not subject <= _said_near(best))
         ]
-        own = _as_near(fitting[: RULE.most_of_own_place], best, scores, reading.question, similarities)
-        if own and _spoken(citations[own[0].passage], language) != language:
-            own = _standing_out(own, [c for c in ranked if c.passage in passages], scores, reading, similarities)
+        own = _as_near(fitting[: RULE.most_of_own_place], best, scored)
+        if own and scored.spoken(own[0]) != scored.language:
+            own = _standing_out(own, [c for c in ranked if c.passage in passages], scored)
     if not own:
         return None
     others = [c for c in ranked if c.passage not in passages]
-    others = _elsewhere(own[:1], others, scores, reading, citations, language, similarities, anchor=best)
+    others = _elsewhere(own[:1], others, scored, anchor=best)
     return _OwnPlace(own[0], others, passages) if others else None
 
 
 def _standing_out(
-    own: list[CandidateSentence],
-    ranked: Sequence[CandidateSentence],
-    scores: dict[CandidateSentence, float],
-    reading: _Reading,
-    similarities: Similarities | None,
+    own: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: _Scored
 ) -> list[CandidateSentence]:
     """Return the foreign-language sentence nearest in meaning; by words, the best sentence if it stands out.
 
     Words alone often hold equally for many foreign-language sentences.
     """
-    if similarities is not None:
-        likeness = similarities([reading.question], [c.compared for c in own])[0]
+    scores = scored.scores
+    if scored.similarities is not None:
+        likeness = scored.similarities([scored.reading.question], [c.compared for c in own])[0]
         return [max(zip(own, likeness, strict=True), key=lambda pair: pair[1])[0]]
     next_best = max((scores[c] for c in ranked if c != own[0]), default=0.0)
     return own[:1] if scores[own[0]] >= RULE.stands_out * next_best else []
 
 
 def _as_near(
-    further: Sequence[CandidateSentence],
-    anchor: CandidateSentence,
-    scores: dict[CandidateSentence, float],
-    question: str,
-    similarities: Similarities | None,
+    further: Sequence[CandidateSentence], anchor: CandidateSentence, scored: _Scored
 ) -> list[CandidateSentence]:
     """Keep the sentences about as close to the question as the anchor, by meaning or else by score."""
     if not further:
         return []
-    if similarities is None:
-        return [c for c in further if scores[c] >= RULE.least_of_another_place * scores[anchor]]
-    least, *likeness = similarities([question], [c.compared for c in (anchor, *further)])[0]
+    if scored.similarities is None:
+        least_score = RULE.least_of_another_place * scored.scores[anchor]
+        return [c for c in further if scored.scores[c] >= least_score]
+    least, *likeness = scored.similarities([scored.reading.question], [c.compared for c in (anchor, *further)])[0]
     return [c for c, alike in zip(further, likeness, strict=True) if alike >= least - RULE.less_alike]
 
 
 def _elsewhere(
     chosen: Sequence[CandidateSentence],
     ranked: Sequence[CandidateSentence],
-    scores: dict[CandidateSentence, float],
-    reading: _Reading,
-    citations: Sequence[Citation],
-    language: str,
-    similarities: Similarities | None,
+    scored: _Scored,
     *,
     anchor: CandidateSentence | None = None,
 ) -> list[CandidateSentence]:
@@ -490,10 +492,11 @@ def _elsewhere(
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):
         return []
-    spoken = [_spoken(citation, language) for citation in citations]
+    reading = scored.reading
+    spoken = [_spoken(citation, scored.language) for citation in scored.citations]
     known = _amounts(first.text, spoken[first.passage])
     subject = frozenset[str]().union(*reading.subjects) or reading.asked
-    meant = ideas_in(reading.question, language)
+    meant = ideas_in(reading.question, scored.language)
     found: dict[UUID, CandidateSentence] = {}
     for candidate in ranked:
         stated = _amounts(candidate.text, spoken[candidate.passage])
@@ -508,10 +511,10 @@ def _elsewhere(
             and subject <= _said_near(candidate)
             and ideas_in(candidate.headed, spoken[candidate.passage]) <= meant
         ):
-            found.setdefault(citations[candidate.passage].document_id, candidate)
+            found.setdefault(scored.document(candidate), candidate)
     for quoted in chosen:
-        found.pop(citations[quoted.passage].document_id, None)
-    return _as_near(list(found.values()), anchor or first, scores, reading.question, similarities)
+        found.pop(scored.document(quoted), None)
+    return _as_near(list(found.values()), anchor or first, scored)
 
 
 def _amounts(text: str, language: str) -> frozenset[str]:
@@ -520,22 +523,16 @@ def _amounts(text: str, language: str) -> frozenset[str]:
     return found - {"1"} or found
 
 
-def _signals(
-    question: str,
-    language: str,
-    first: CandidateSentence,
-    everything: Sequence[CandidateSentence],
-    weights: dict[str, float],
-    citations: Sequence[Citation],
-    similarities: Similarities | None,
-) -> ReplySignals:
+def _signals(first: CandidateSentence, scored: _Scored) -> ReplySignals:
     """Describe how well the first quotation matches. The caller adds the similarity of its passage."""
+    question, _, _, everything, _, weights, _ = scored.reading
+    language, similarities = scored.language, scored.similarities
     near = (c.terms for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1)
     said = first.heading.union(*near)
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
     share = _weight(weights, said) / (sum(weights.values()) or 1.0)
     marks = {candidate.mark for candidate in everything}
-    is_across = _spoken(citations[first.passage], language) != language
+    is_across = scored.spoken(first) != language
     return ReplySignals(
         words=len(asked_words(question, language, analyser_code(language))),
         said=share,
@@ -1165,22 +1162,19 @@ def _own(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[s
 
 def _choose(
     ranked: Sequence[CandidateSentence],
-    scores: dict[CandidateSentence, float],
-    weights: dict[str, float],
     parts: Sequence[_Part],
     meaning: dict[CandidateSentence, float],
-    subject: frozenset[str],
-    documents: Sequence[UUID],
+    scored: _Scored,
     *,
     is_sure: bool,
 ) -> list[CandidateSentence]:
     """Choose the best sentence, the best sentence for each part of the question, and further good sentences.
 
-    A contradicting sentence from another document, in otherwise equal words, comes second. `documents` are the
-    passages' documents.
+    A contradicting sentence from another document, in otherwise equal words, comes second.
     """
-    chosen = [ranked[0]]
-    others = (c for c in ranked if documents[c.passage] != documents[ranked[0].passage] and c.kind == ranked[0].kind)
+    scores, weights = scored.scores, scored.reading.weights
+    chosen, document = [ranked[0]], scored.document(ranked[0])
+    others = (c for c in ranked if scored.document(c) != document and c.kind == ranked[0].kind)
     chosen.extend(itertools.islice((c for c in others if says_otherwise(c, ranked[0])), 1))
     for part in parts:
         # "And in Germany": the folder of a chosen sentence already covers this part.
@@ -1194,7 +1188,7 @@ def _choose(
     best_own = _weight(weights, _own(ranked[0], weights))
     said = _weight(weights, ranked[0].terms | ranked[0].heading)
     is_whole = bool(weights.keys() & ranked[0].terms) and said >= RULE.all_in_words * sum(weights.values())
-    about = subject & (ranked[0].terms | ranked[0].heading)
+    about = frozenset[str]().union(*scored.reading.subjects) & (ranked[0].terms | ranked[0].heading)
     characters = sum(len(c.text) for c in chosen)
     for candidate in _beside(ranked[0], ranked):
         # Sentences beside the best continue the thought in other words.

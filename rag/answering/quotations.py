@@ -139,25 +139,32 @@ class CandidateSentence:
         return f"{self.headed}: {self.text}" if self.headed else self.text
 
 
+@dataclass(frozen=True)
+class Selected:
+    """The sentences chosen for quotation, best first."""
+
+    chosen: Sequence[CandidateSentence]
+    #: The sentences around the first; with them, the first is set in bold.
+    around: Collection[CandidateSentence] = ()
+    #: Passages for the asker's place, which come before others.
+    own: Collection[int] = ()
+    #: Whether a single step quotes its whole list of steps.
+    with_steps: bool = False
+
+
 def written(
-    chosen: Sequence[CandidateSentence],
+    selected: Selected,
     scores: Mapping[CandidateSentence, float],
     everything: Sequence[CandidateSentence],
     citations: Sequence[Citation],
     asked: frozenset[str],
     days: Mapping[UUID, str],
-    around: Collection[CandidateSentence] = (),
-    own: Collection[int] = (),
-    *,
-    with_steps: bool = False,
 ) -> Quotes:
     """Write the quotations: passages in the order of their best sentences, and in each the best sentence group first.
 
-    The sentence surrounded by `around` is set in bold.
-
-    If documents disagree, the newer comes first, each with its date. Passages for the asker's place, in `own`, come
-    before others. `with_steps` quotes a whole list of steps for a single step.
+    If documents disagree, the newer comes first, each with its date.
     """
+    chosen, around, own = selected.chosen, selected.around, selected.own
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
     pairs = _of_other_documents(chosen, citations)
@@ -178,7 +185,7 @@ def written(
     for passage in passages:
         places = {c.position for c in (*chosen, *around) if c.passage == passage}
         surrounding = {c.position for c in around if c.passage == passage}
-        for place in sorted(places) if with_steps else ():
+        for place in sorted(places) if selected.with_steps else ():
             places.update(_steps_around(by_place, passage, place))
         for place in sorted(places):
             # "… as follows:" needs the following lines.

@@ -20,8 +20,14 @@ from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, 
 from rag.errors import InvalidInput, NotFound, PartMissing
 from rag.language import translated
 from rag.profiles import REFERENCE_PROFILES, profile_of
-from rag.profiles.legal.opinions import FoundReferences, Opinion, reference_block
-from rag.profiles.legal.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
+from rag.profiles.legal.opinions import FoundReferences, Opinion, OpinionCase, reference_block, reference_query
+from rag.profiles.legal.references import (
+    LONGEST_CATEGORY,
+    LONGEST_DESCRIPTION,
+    LONGEST_TITLE,
+    DescribedReference,
+    ReferenceDocument,
+)
 from rag.services import services
 from rag.types import Collection, Identity, SearchResult
 
@@ -364,12 +370,14 @@ def ingest_reference_document(
     made = services().references.ingest(
         caller,
         _collection(caller, body.collection_id),
+        DescribedReference(
+            title=body.title or "",
+            source_description=body.source_description or "",
+            category=body.category or "",
+        ),
         file_name=body.document.filename or "",
         content=content,
-        title=body.title or "",
-        source_description=body.source_description or "",
         pdf_type=body.pdf_type,
-        category=body.category or "",
     )
     return Made.of(made)
 
@@ -388,11 +396,13 @@ def register_reference_document(caller: Caller, body: Registration) -> Registere
     made = services().references.register(
         caller,
         _collection(caller, body.collection_id),
-        title=body.title,
-        source_description=body.source_description or "",
+        DescribedReference(
+            title=body.title,
+            source_description=body.source_description or "",
+            category=body.category or "",
+        ),
         file_url=body.file_url or "",
         file_name=body.file_name or "",
-        category=body.category or "",
     )
     return Registered(id=made.id, document=Described.of(made))
 
@@ -510,10 +520,12 @@ def generate_opinion(caller: Caller, body: Case) -> Drafted:
     draft = parts.opinions.begin(
         caller,
         collection,
-        body.opinion_type,
-        facts=body.facts,
-        instructions=body.user_prompt,
-        examples=body.learning_examples,
+        OpinionCase(
+            opinion_type=body.opinion_type,
+            facts=body.facts,
+            instructions=body.user_prompt,
+            examples=body.learning_examples,
+        ),
         references=chosen,
         query=found.query,
     )
@@ -556,15 +568,10 @@ def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]
     parts = services()
     with parts.limits.question(caller):
         collection = _collection_of_block(caller, body.collection_id)
-        found = parts.opinions.find_references(
-            caller,
-            collection,
-            body.opinion_type,
-            summary=body.analysis.summary,
-            issues=body.analysis.issues,
-            top_k=body.top_k,
-            filters=body.filters,
+        query = reference_query(
+            profile_of(collection), body.opinion_type, summary=body.analysis.summary, issues=body.analysis.issues
         )
+        found = parts.opinions.find_references(caller, collection, query, top_k=body.top_k, filters=body.filters)
     return collection, found
 
 

@@ -69,6 +69,9 @@ Boosts = Annotated[tuple[Annotated[tuple[Name, Factor], _PAIR], ...], *_LIST, "b
 Factors = Annotated[tuple[Factor, ...], *_LIST, "factors"]
 
 
+Applies = Literal["at once", "per call", "to new documents"]
+
+
 def setting(
     default: Any,
     title: str,
@@ -76,12 +79,9 @@ def setting(
     *,
     source: str,
     unit: str = "",
-    ge: float | None = None,
-    le: float | None = None,
-    max_length: int | None = None,
+    bounds: tuple[float, float] | None = None,
     locked: str = "",
-    new_documents_only: bool = False,
-    per_call: bool = False,
+    applies: Applies = "at once",
     only_with: tuple[str, tuple[Any, ...]] | None = None,
 ) -> Any:
     """Declare a setting.
@@ -89,19 +89,18 @@ def setting(
     Args:
         source: Where the default comes from: a source document's number with its heading, else "measured" or
             "chosen".
+        bounds: The least and the largest number, or 0 and the most characters in a text.
         locked: Why no collection can override it; empty if it can.
-        new_documents_only: A changed value only affects documents added afterwards.
-        per_call: A single call may choose another value.
+        applies: Where a changed value counts: at once, also in a single call, or only in documents added afterwards.
         only_with: Another setting, and the values for which this setting has an effect.
     """
     facts = {
-        "unit": unit, "source": source, "locked": locked, "new_documents_only": new_documents_only,
-        "per_call": per_call, "only_with": only_with,
+        "unit": unit, "source": source, "locked": locked, "new_documents_only": applies == "to new documents",
+        "per_call": applies == "per call", "only_with": only_with,
     }  # fmt: skip
-    return Field(
-        default, title=title, description=help, ge=ge, le=le, max_length=max_length,
-        json_schema_extra=cast(dict[str, Any], facts),
-    )  # fmt: skip
+    least, most = bounds or (None, None)
+    limits: dict[str, Any] = {"max_length": most} if isinstance(default, str) else {"ge": least, "le": most}
+    return Field(default, title=title, description=help, json_schema_extra=cast(dict[str, Any], facts), **limits)
 
 
 class Part(BaseModel):
@@ -141,13 +140,13 @@ class Chunking(Part):
         "smart", "Where passages are cut", "How documents are split into passages.",
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
-        1000, "Passage size", "The longest a passage gets.", unit="characters", ge=100, le=8000,
+        1000, "Passage size", "The longest a passage gets.", unit="characters", bounds=(100, 8000),
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
-        200, "Overlap", "What neighbouring passages share.", unit="characters", ge=0, le=4000,
+        200, "Overlap", "What neighbouring passages share.", unit="characters", bounds=(0, 4000),
         source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
-        100, "Smallest passage", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
+        100, "Smallest passage", "Shorter ones join a neighbour.", unit="characters", bounds=(0, 4000),
         source="004 DEFAULT_CHUNKING_OPTIONS")
     separators: Words = setting(
         ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
@@ -159,36 +158,36 @@ class Chunking(Part):
         "Cutting by kind", "How each kind of document is split.", source="001 Chunking Strategies",
         only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
-        400, "Résumé, smallest passage", unit="tokens", ge=1, le=8000, source="001 2.1",
+        400, "Résumé, smallest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
         only_with=PROFESSIONAL)
     professional_maximum_tokens: int = setting(
-        800, "Résumé, largest passage", unit="tokens", ge=1, le=8000, source="001 2.1",
+        800, "Résumé, largest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
         only_with=PROFESSIONAL)
     narrative_target_tokens: int = setting(
-        450, "Story, target size", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+        450, "Story, target size", unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
         500, "Story, soft limit",
         "A passage stays below this where a sentence ends near it.",
-        unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+        unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
         600, "Story, hard limit", "No passage is longer.",
-        unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+        unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
         30, "Story, overlap in words", "The smaller of this and the next counts.",
-        unit="words", ge=1, le=500, source="001 2.2",
+        unit="words", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
-        50, "Story, overlap in tokens", unit="tokens", ge=1, le=500, source="001 2.2",
+        50, "Story, overlap in tokens", unit="tokens", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     markdown_target_words: int = setting(
-        600, "Markdown, target size", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+        600, "Markdown, target size", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_maximum_words: int = setting(
-        800, "Markdown, largest passage", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+        800, "Markdown, largest passage", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_overlap_words: int = setting(
-        25, "Markdown, overlap", unit="words", ge=1, le=500, source="001 2.4",
+        25, "Markdown, overlap", unit="words", bounds=(1, 500), source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
-        0, "Other kinds, passage size", "0 uses the passage size above.", unit="characters", ge=0, le=8000,
+        0, "Other kinds, passage size", "0 uses the passage size above.", unit="characters", bounds=(0, 8000),
         source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
 
     @model_validator(mode="before")
@@ -222,20 +221,20 @@ class Reading(Part):
         "A wider gap between two lines begins a new paragraph, as an empty line does.",
         source="001 2.2 and 2.3 split at paragraphs")
     excerpt_characters: int = setting(
-        0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", ge=0, le=2000,
+        0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", bounds=(0, 2000),
         source="000 Vector Record Structure")
     attachment_model: Text = setting(
-        "", "Model for attachments", "Describes pictures and summarises files.", max_length=120,
+        "", "Model for attachments", "Describes pictures and summarises files.", bounds=(0, 120),
         source="000 Attachment Processing")
     image_description_characters: int = setting(
-        0, "Picture description", "The longest a model writes.", unit="characters", ge=0, le=5000,
+        0, "Picture description", "The longest a model writes.", unit="characters", bounds=(0, 5000),
         source="000 Attachment Processing")
     document_summary_characters: int = setting(
         0, "Attachment summary", "The longest a model writes.",
-        unit="characters", ge=0, le=5000, source="000 Attachment Processing")
+        unit="characters", bounds=(0, 5000), source="000 Attachment Processing")
     maximum_attachment_bytes: int = setting(
-        0, "Largest attachment", "Of larger ones only the name is kept.", unit="bytes", ge=0,
-        le=100 * 1024 * 1024, source="000 Attachment Processing")
+        0, "Largest attachment", "Of larger ones only the name is kept.", unit="bytes", bounds=(0, 100 * 1024 * 1024),
+        source="000 Attachment Processing")
     chunk_tags: Words = setting(
         (), "Tags of passages", "What a model writes about each passage.", source="002 4")
     tag_values: Pairs = setting(
@@ -257,14 +256,14 @@ class Embedding(Part):
         "Embeds and indexes each passage together with its title and section, and indexes the words of its folder.",
         source="measured: near-twin documents differ in little else; 003 1.3 embeds the passage alone")
     embedding_batch_size: int = setting(
-        100, "Passages per request", "Sent to the embedding model at once.", unit="passages", ge=1, le=2048,
+        100, "Passages per request", "Sent to the embedding model at once.", unit="passages", bounds=(1, 2048),
         source="000 OpenAI Embedding")
     share_requests: bool = setting(
         False, "Requests for several documents",
         "Documents of a source wait until a request to a paid embedding model is full. What these requests cost is "
         "counted for the collection, not for each document.", source="000 Batch Size")
     embedding_delay_ms: int = setting(
-        0, "Pause between requests", unit="ms", ge=0, le=60_000, source="001 Embedding Generation")
+        0, "Pause between requests", unit="ms", bounds=(0, 60_000), source="001 Embedding Generation")
 
 
 RECENCY = ("recency_boost", (True,))
@@ -278,10 +277,11 @@ class Search(Part):
     group = "Search"
 
     search_type: Literal["vector", "hybrid"] = setting(
-        "hybrid", "Search", "How passages are looked for.", per_call=True,
+        "hybrid", "Search", "How passages are looked for.", applies="per call",
         source="measured: 004 searches by vector alone; keywords beside it find more on every set")
     top_k: int = setting(
-        5, "Passages wanted", "How many an answer is written from.", unit="passages", ge=1, le=50, per_call=True,
+        5, "Passages wanted", "How many an answer is written from.", unit="passages", bounds=(1, 50),
+        applies="per call",
         source="004 DEFAULT_TOP_K")
     every_result: bool = setting(
         False, "Searches return everything",
@@ -289,11 +289,11 @@ class Search(Part):
         "1,000. An answer is still written from the passages wanted.", source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
         4, "Candidates per passage",
-        "How many times as many are found and then ranked.", ge=1, le=50,
-        per_call=True, source="001 Search Implementation")
+        "How many times as many are found and then ranked.", bounds=(1, 50),
+        applies="per call", source="001 Search Implementation")
     neighbour_factor: int = setting(
         20, "Neighbours per passage",
-        "How many times as many the vector index of a large collection looks at.", ge=1, le=200,
+        "How many times as many the vector index of a large collection looks at.", bounds=(1, 200),
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
         "calibrated", "How near a passage has to be",
@@ -302,57 +302,57 @@ class Search(Part):
     similarity_threshold: float | None = setting(
         0.7, "Fixed similarity",
         "From 0, nothing in common, to 1, the same. It fits only the embedding model it was found with.",
-        unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD",
+        unit="cosine similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
         False, "Leave out passages that are not near enough",
         "Leaves out every passage that is not above the similarity, however well its words fit.",
-        per_call=True, source="004 match_document_chunks")
+        applies="per call", source="004 match_document_chunks")
     bm25_k1: float = setting(
         1.5, "Weight of repeated words", "How much it counts that a word is repeated (k1 of BM25).",
-        ge=0, le=10, source="003 2.2")
+        bounds=(0, 10), source="003 2.2")
     bm25_b: float = setting(
         0.75, "Restraint of long passages", "How much long passages are held back (b of BM25).",
-        ge=0, le=1, source="003 2.2")
+        bounds=(0, 1), source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
         "languages", "Words of the keyword search",
         "What the keyword search takes for a word.",
-        new_documents_only=True, source="003 2.3 B: plain; measured: by language finds more on every set")
+        applies="to new documents", source="003 2.3 B: plain; measured: by language finds more on every set")
     korean_analyser: Literal["bigrams", "kiwi"] = setting(
         "bigrams", "Korean words",
         "How Korean words are split for the keyword search.",
-        new_documents_only=True, source="measured")
+        applies="to new documents", source="measured")
     fusion: Literal["weighted", "raw", "rrf"] = setting(
         "weighted", "Combining both searches",
-        "How the list by meaning and the list by keywords become one.", per_call=True,
+        "How the list by meaning and the list by keywords become one.", applies="per call",
         source="003 2.3")
-    vector_weight: float = setting(0.6, "Weight of meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
-    keyword_weight: float = setting(0.4, "Weight of keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    vector_weight: float = setting(0.6, "Weight of meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+    keyword_weight: float = setting(0.4, "Weight of keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     vector_rank_weight: float = setting(
-        0.3, "Weight of the rank by meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+        0.3, "Weight of the rank by meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     keyword_rank_weight: float = setting(
-        0.2, "Weight of the rank by keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+        0.2, "Weight of the rank by keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     rank_constant: int = setting(
-        60, "Rank constant", "With a larger one, ranks differ less.", ge=1, le=1000, source="003 2.3")
+        60, "Rank constant", "With a larger one, ranks differ less.", bounds=(1, 1000), source="003 2.3")
     deduplication_characters: int = setting(
         0, "Duplicate passages",
         "How much of two passages of a document has to be the same; 0 compares the whole text.",
-        unit="characters", ge=0, le=2000, per_call=True, source="003 2.4")
+        unit="characters", bounds=(0, 2000), applies="per call", source="003 2.4")
     refine_order: bool = setting(
         True, "Refine the order",
         "Raises documents that the question names, and passages with its words side by side.",
-        per_call=True, source="measured: no source does this, every set gains")
+        applies="per call", source="measured: no source does this, every set gains")
     one_result_per_document: bool = setting(
-        False, "One passage per document", per_call=True, source="000 Search Configuration Options")
+        False, "One passage per document", applies="per call", source="000 Search Configuration Options")
     maximum_per_document: int = setting(
-        0, "Passages per document", "At most; 0 for no limit.", unit="passages", ge=0, le=50, per_call=True,
+        0, "Passages per document", "At most; 0 for no limit.", unit="passages", bounds=(0, 50), applies="per call",
         source="chosen")
     categories: Words = setting(
         (), "Categories", "Of documents. The last one is for everything else.", source="000 Categories")
     filters_after_search: bool = setting(
         False, "Filter afterwards",
         "Looks for categories and years among the results, not in the search.",
-        per_call=True, source="001 Search Implementation")
+        applies="per call", source="001 Search Implementation")
     opinion_queries: Pairs = setting(
         (), "Searches by kind of opinion", "The searches that each kind makes.", source="002 6")
     metadata_filters: Words = setting((), "Filters", "Metadata that a search can be narrowed by.", source="003 4.2")
@@ -368,26 +368,28 @@ class Understanding(Part):
         "Regular expressions and the categories they mean, without look-around and back-references.",
         source="001 Query Analysis")
     correct_spelling: bool = setting(
-        True, "Correct spelling", "Reads a word that no document has as the nearest one.", per_call=True,
+        True, "Correct spelling", "Reads a word that no document has as the nearest one.", applies="per call",
         source="measured")
     filter_by_category: bool = setting(
         True, "Categories in questions",
         "A word that means a category limits the search to it.",
-        per_call=True, source="001 Query Analysis")
+        applies="per call", source="001 Query Analysis")
     filter_by_year: bool = setting(
-        False, "Years in questions", "A year in the question limits the search to it.", per_call=True,
+        False, "Years in questions", "A year in the question limits the search to it.", applies="per call",
         source="001 Query Analysis")
     filter_by_date: bool = setting(
-        False, "Dates in questions", "“Since last March” limits the search.", per_call=True,
+        False, "Dates in questions", "“Since last March” limits the search.", applies="per call",
         source="000 Search Configuration Options")
     split_questions: bool = setting(
-        True, "Two questions in one", "Searches for each of them as well.", per_call=True, source="measured")
+        True, "Two questions in one", "Searches for each of them as well.", applies="per call", source="measured")
     expand_question: bool = setting(
-        False, "Expand questions", "A model adds words that documents would use.", per_call=True, source="chosen")
+        False, "Expand questions", "A model adds words that documents would use.", applies="per call", source="chosen")
     alternative_questions: int = setting(
-        0, "Other wordings", "How many a model writes of the question.", ge=0, le=5, per_call=True, source="chosen")
+        0, "Other wordings", "How many a model writes of the question.", bounds=(0, 5), applies="per call",
+        source="chosen")
     decompose_question: bool = setting(
-        False, "Split questions by model", "A model splits the question into parts.", per_call=True, source="chosen")
+        False, "Split questions by model", "A model splits the question into parts.", applies="per call",
+        source="chosen")
 
 
 class Ranking(Part):
@@ -396,60 +398,60 @@ class Ranking(Part):
     group = "Order"
 
     reranking: bool = setting(
-        True, "Reranking", "A second model reads the candidates and puts the best first.", per_call=True,
+        True, "Reranking", "A second model reads the candidates and puts the best first.", applies="per call",
         source="004 Reranking")
     rerank_model: FilledText = setting(
-        "rerank-multilingual-v3.0", "Reranking model", max_length=120, source="004 Reranking",
+        "rerank-multilingual-v3.0", "Reranking model", bounds=(0, 120), source="004 Reranking",
         only_with=("reranking", (True,)))
     rerank_top_n: int = setting(
-        0, "Passages kept", "The best after reranking; 0 keeps all.", unit="passages", ge=0, le=50,
-        per_call=True, source="000 Search Configuration Options", only_with=("reranking", (True,)))
+        0, "Passages kept", "The best after reranking; 0 keeps all.", unit="passages", bounds=(0, 50),
+        applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_each_wording: bool = setting(
         True, "Rerank in both languages",
         "Compares passages in the question's language with the question, and others with its translation: two calls "
         "where there are both. Off: one call, with the translation.",
         source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
-        "", "What the reranker reads", "Empty: title, section and text.", max_length=500, source="000 Reranking",
+        "", "What the reranker reads", "Empty: title, section and text.", bounds=(0, 500), source="000 Reranking",
         only_with=("reranking", (True,)))
-    recency_boost: bool = setting(False, "Recent documents first", per_call=True, source="000 Recency Boost")
+    recency_boost: bool = setting(False, "Recent documents first", applies="per call", source="000 Recency Boost")
     recency_steps: Steps = setting(
         (), "Boost by age", "Days, and the factor up to that age.", unit="days", source="000 Recency Boost",
         only_with=RECENCY)
     recency_older: float = setting(
-        1.0, "Factor for older documents", ge=0.01, le=100, source="000 Recency Boost", only_with=RECENCY)
+        1.0, "Factor for older documents", bounds=(0.01, 100), source="000 Recency Boost", only_with=RECENCY)
     pinned_first: bool = setting(
-        False, "Pinned and important first", per_call=True, source="000 Search Configuration Options")
+        False, "Pinned and important first", applies="per call", source="000 Search Configuration Options")
     pinned_floor: float = setting(
         0.0, "Pinned posts lead from",
         "How likely a pinned or important post has to answer the question to come first. 0: always, as the notice "
         "board's document has it.",
-        ge=0, le=1, source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
+        bounds=(0, 1), source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
     important_only: bool = setting(
-        False, "Important posts only", per_call=True, source="000 Search Configuration Options")
+        False, "Important posts only", applies="per call", source="000 Search Configuration Options")
     multi_signal: bool = setting(
         False, "Order by several signals",
-        "Multiplies similarity by factors for category, year and length.", per_call=True,
+        "Multiplies similarity by factors for category, year and length.", applies="per call",
         source="001 Re-ranking Signals")
     category_boosts: Boosts = setting(
         (), "Factors by category", source="001 Re-ranking Signals", only_with=SIGNALS)
     year_boosts: Factors = setting(
         (), "Factors by year", "This year, last year, and so on.", source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_boost: float = setting(
-        1.0, "Factor for the best length", ge=0.01, le=100, source="001 Re-ranking Signals", only_with=SIGNALS)
+        1.0, "Factor for the best length", bounds=(0.01, 100), source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_minimum_words: int = setting(
-        0, "Best length from", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        0, "Best length from", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
         only_with=SIGNALS)
     quality_maximum_words: int = setting(
-        0, "Best length to", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        0, "Best length to", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
         only_with=SIGNALS)
     collapse_near_repeats: bool = setting(
-        True, "Merge near duplicates", "Passages that say the same count once.", per_call=True, source="measured")
+        True, "Merge near duplicates", "Passages that say the same count once.", applies="per call", source="measured")
     only_evidence: bool = setting(
         True, "Answer from evidence only",
         "Uses only passages that speak to the question. Without any, the answer is that the documents "
         "have nothing on it.",
-        per_call=True, source="measured")
+        applies="per call", source="measured")
     searches_only_evidence: bool = setting(
         True, "Search for evidence only",
         "The same for a search without an answer, of the API and the command line. Off: the best passages are "
@@ -457,7 +459,7 @@ class Ranking(Part):
         source="000 Search Configuration Options: its search always returns the best five")
     stitch_neighbours: bool = setting(
         True, "Read around passages",
-        "Gives the model the text before and after a passage, where there is room.", per_call=True,
+        "Gives the model the text before and after a passage, where there is room.", applies="per call",
         source="measured")
 
 
@@ -468,12 +470,12 @@ class Language(Part):
 
     translate_queries: bool = setting(
         True, "Translate questions", "Into the collection's language before searching.",
-        per_call=True, source="004 Translation")
+        applies="per call", source="004 Translation")
     translation_provider: ProviderName = setting("openai", "Provider of translations", source="004 Translation")
     translation_model: FilledText = setting(
-        "gpt-4o-mini", "Model for translations and tags", max_length=120, source="004 Translation")
+        "gpt-4o-mini", "Model for translations and tags", bounds=(0, 120), source="004 Translation")
     answer_language: Text = setting(
-        "", "Language of answers", "Empty: the question's own.", max_length=10, source="000 Gemini Inference")
+        "", "Language of answers", "Empty: the question's own.", bounds=(0, 10), source="000 Gemini Inference")
 
 
 class Answer(Part):
@@ -486,19 +488,19 @@ class Answer(Part):
         source="chosen")
     own_name: Text = setting(
         "", "Name in the rules", "How the model names this collection, such as the name of your notice board.",
-        max_length=200, source="000 Gemini Inference: its prompt names the board")
+        bounds=(0, 200), source="000 Gemini Inference: its prompt names the board")
     own_rules: Text = setting(
-        "", "Rules of your own", "Added to the rules of answers.", max_length=4000,
+        "", "Rules of your own", "Added to the rules of answers.", bounds=(0, 4000),
         source="000 Gemini Inference: its prompt is the board's own")
     persona_name: Text = setting(
-        "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
-    persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")
+        "", "Who answers", "A person's name; empty: the assistant.", bounds=(0, 120), source="001 Query Processing")
+    persona_facts: Text = setting("", "Facts about them", bounds=(0, 4000), source="001 Query Processing")
     context_tokens: int = setting(
         4000, "Text the model reads",
-        "How much of the passages it is given, at most; a token is about four letters.", unit="tokens", ge=200,
-        le=200_000, per_call=True, source="000 Context Building")
+        "How much of the passages it is given, at most; a token is about four letters.", unit="tokens",
+        bounds=(200, 200_000), applies="per call", source="000 Context Building")
     context_characters: int = setting(
-        0, "Text the model reads, in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
+        0, "Text the model reads, in characters", "0 for no such limit.", unit="characters", bounds=(0, 1_000_000),
         source="001 Query Processing")
     source_prompt: bool = setting(
         False, "Prompt of the source",
@@ -508,17 +510,18 @@ class Answer(Part):
         True, "Numbers before passages",
         "The model cites passages by them. Off: the sources of an answer are found by its words.",
         source="chosen: 000 Context Building has none")
-    context_joiner: Text = setting("\n\n", "Between passages", max_length=50, source="chosen")
+    context_joiner: Text = setting("\n\n", "Between passages", bounds=(0, 50), source="chosen")
     context_format: Text = setting(
-        "", "Format of a passage", "Empty: title, date, page and text.", max_length=1000, source="000 Context Building")
-    attachment_format: Text = setting("", "Format of attachments", max_length=1000, source="000 Context Building")
+        "", "Format of a passage", "Empty: title, date, page and text.", bounds=(0, 1000),
+        source="000 Context Building")
+    attachment_format: Text = setting("", "Format of attachments", bounds=(0, 1000), source="000 Context Building")
     chat_provider: ProviderName = setting("openai", "Provider of answers", source="004 Answer generation")
-    chat_model: FilledText = setting("gpt-4o", "Model that answers", max_length=120, source="004 Answer generation")
+    chat_model: FilledText = setting("gpt-4o", "Model that answers", bounds=(0, 120), source="004 Answer generation")
     temperature: float = setting(
-        0.2, "Temperature", "0 keeps to the text; higher varies more.", ge=0, le=2,
+        0.2, "Temperature", "0 keeps to the text; higher varies more.", bounds=(0, 2),
         source="chosen: 004 gives none, and 0.2 keeps to the text")
     maximum_output_tokens: int = setting(
-        1024, "Longest answer", unit="tokens", ge=16, le=100_000,
+        1024, "Longest answer", unit="tokens", bounds=(16, 100_000),
         source="chosen: 004 gives none, and 1024 tokens are a page")
     own_replies: bool = setting(
         True, "Replies of its own",
@@ -532,7 +535,8 @@ class Answer(Part):
         "An answer that is mostly not in its passages gives way to the documents' own words. Off: it stays, and the "
         "sentences without a source are named.", source="chosen")
     follow_ups: int = setting(
-        3, "Next questions", "Suggested below an answer.", ge=0, le=5, per_call=True, source="001 Query Processing")
+        3, "Next questions", "Suggested below an answer.", bounds=(0, 5), applies="per call",
+        source="001 Query Processing")
 
 
 # fmt: on

@@ -133,26 +133,28 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
     return frozenset(own) if len(own) < len(known) else frozenset()
 
 
-def names_a_place(
-    question: str,
-    language: str,
-    names: Sequence[str],
-    *,
-    own: Sequence[PlaceFacts],
-    others: Sequence[PlaceFacts],
-    passages: Sequence[str],
-    groups: Sequence[str],
-) -> bool:
+@dataclass(frozen=True, kw_only=True)
+class FoundForPlace:
+    """The asker's place: its names, the documents found for it with their passages, and the other documents found."""
+
+    names: Sequence[str]
+    documents: Sequence[PlaceFacts]
+    passages: Sequence[str]
+    others: Sequence[PlaceFacts]
+
+
+def names_a_place(question: str, language: str, place: FoundForPlace, *, groups: Sequence[str]) -> bool:
     """Tell whether a question names the asker's place, or a place which its documents do not mention.
 
-    `own` are the documents found for the asker's place with their `passages`; `groups` are all groups in the tenant.
+    `groups` are all groups in the tenant.
     """
+    own, others = place.documents, place.others
     placed = _PLACED.findall(question) if language != "de" else []
     if any(not NO_NAMES.fullmatch(name) for name in placed):
         return True
-    if is_of_place(names, question) or named_languages(question) or _names_a_country(question, language):
+    if is_of_place(place.names, question) or named_languages(question) or _names_a_country(question, language):
         return True
-    said = f" {plain(' '.join([*passages, *(f'{found.label} {found.opening}' for found in own)]))} "
+    said = f" {plain(' '.join([*place.passages, *(f'{found.label} {found.opening}' for found in own)]))} "
     capitals = (_NAMED_IN_GERMAN if language == "de" else _NAMED).findall(question)
     if any(_is_foreign(name, said) for name in capitals if not (name.isupper() and len(name) <= 4)):
         return True

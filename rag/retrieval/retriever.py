@@ -48,7 +48,7 @@ from rag.retrieval.known_by import asked_countries, country_names, country_words
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
 from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, forms_of, names_in, without
-from rag.retrieval.own_place import PlaceFacts, documents_of, names_a_place, own_first, places_of
+from rag.retrieval.own_place import FoundForPlace, PlaceFacts, documents_of, names_a_place, own_first, places_of
 from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
 from rag.retrieval.query_understanding import ParsedQuestion, describe, question_language, understand
@@ -448,15 +448,13 @@ class Retriever:
             facts, groups = self._place_facts(trace, documents)
             answering = {item.result.document_id for item in scored if outcome_of(item.probability) != "none"}
             own = documents_of(names, facts, answering)
-            if not own & answering or names_a_place(
-                trace.question.text,
-                trace.language,
-                names,
-                own=[found for found in facts if found.document_id in own],
-                others=[found for found in facts if found.document_id not in own],
+            place = FoundForPlace(
+                names=names,
+                documents=[found for found in facts if found.document_id in own],
                 passages=[item.result.content for item in scored if item.result.document_id in own],
-                groups=groups,
-            ):
+                others=[found for found in facts if found.document_id not in own],
+            )
+            if not own & answering or names_a_place(trace.question.text, trace.language, place, groups=groups):
                 return frozenset()
             trace.folders = {found.document_id: found.folder or found.upload_folder for found in facts}
             step.detail = f"{len(own)} of {len(documents)} documents are for {trace.question.identity.user_group}"

@@ -18,7 +18,7 @@ from rag.answering.canned_answers import (
     quoted_as_they_stand,
 )
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
-from rag.answering.quotations import CandidateSentence, Quotes, says_otherwise, written
+from rag.answering.quotations import CandidateSentence, Quotes, Selected, says_otherwise, written
 from rag.answering.sentences import section_pointed_to, sentences
 from rag.ingestion.meaning import parts_of
 from rag.language import LANGUAGES
@@ -695,7 +695,7 @@ def test_lines_of_one_document_name_it_once_and_by_its_last_heading() -> None:
         return CandidateSentence(text, "sentence", frozenset([text]), place, position, nothing, nothing, nothing, 1.0)
 
     chosen = [candidate("Yoga is paid.", 0, 0), candidate("So is rowing.", 0, 2), candidate("A doctor is not.", 1, 0)]
-    quotes = written(chosen, dict.fromkeys(chosen, 1.0), chosen, [one, other], frozenset(), {})
+    quotes = written(Selected(chosen), dict.fromkeys(chosen, 1.0), chosen, [one, other], frozenset(), {})
     assert quotes.text.split("\n\n") == [
         "Perks › Sport: “Yoga is paid.” [1]",
         "“So is rowing.” [1]",

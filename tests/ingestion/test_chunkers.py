@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rag import chunk_text
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import (
     METHODS_BY_KIND,
@@ -18,7 +19,6 @@ from rag.ingestion.chunking import (
     chunk_by_page_texts,
     chunk_document,
     chunk_full_text,
-    chunk_text,
     sizes_for,
 )
 from rag.ingestion.chunking.splitter import SEPARATORS

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rag import chunk_text
 from rag.errors import InvalidInput
-from rag.ingestion.chunking import chunk_document, chunk_text
+from rag.ingestion.chunking import chunk_document
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.text.spans import join_pages
 from rag.types import Chunk, Page, Section
@@ -123,7 +124,7 @@ def test_sizes_that_do_not_fit_and_a_missing_embedder_are_refused() -> None:
     with pytest.raises(InvalidInput):
         chunk_text("text", chunk_size=100, overlap=100)
     with pytest.raises(InvalidInput):
-        chunk_text("text", method="semantic")
+        chunk_document(pages_of("text"), [], method="semantic")
 
 
 def test_time_grows_with_the_length_of_the_text_only() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rag.ingestion.corrections import fingerprint
+from rag.profiles.legal.references import DescribedReference
 from rag.records.audit import AuditLog
 from rag.services import Services
 from rag.types import Collection, Identity, Role, Step
@@ -72,7 +73,7 @@ def test_every_act_is_on_record_with_who_did_it(
     acted("cut again", lambda: library.versions.run_again(admin, corrected.id, Step.CHUNK, chunking_method="sentences"))
     acted("source", lambda: parts.syncs.set_source(admin, collection, "posts", {"table": "notices"}))
     acted("sync", lambda: parts.syncs.request(admin, library.collection(admin, collection.id)))
-    acted("reference", lambda: parts.references.register(admin, legal, title="A law"))
+    acted("reference", lambda: parts.references.register(admin, legal, DescribedReference(title="A law")))
     reference = parts.references.list(admin)[0][0]
     acted("text", lambda: parts.references.chunk(admin, reference.id, page_texts={1: "A law about leave. " * 20}))
     acted("document deleted", lambda: library.delete(admin, corrected.id))

@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 from streamlit.testing.v1 import AppTest
 
 from rag.profiles import CIVIL, LEGAL, PORTFOLIO
+from rag.profiles.legal.references import DescribedReference
 from rag.services import Services
 from rag.types import Collection, Identity, Role
 from rag.ui.document_library import columns_of_kinds
@@ -35,7 +36,7 @@ def test_a_registered_document_is_cut_and_embedded_on_the_page(
 ) -> None:
     page, admin = signed_in(Role.ADMIN)
     references = running.documents.create_collection(admin, "References", "legal", language="ko")
-    registered = running.references.register(admin, references, title="판례 요약")
+    registered = running.references.register(admin, references, DescribedReference(title="판례 요약"))
     page.run()
     page.switch_page("documents.py")
     page.query_params["document"] = str(registered.id)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from rag import chunk_text
 from rag.errors import InvalidInput
-from rag.ingestion.chunking import chunk_text, sizes_for
+from rag.ingestion.chunking import sizes_for
 from rag.profiles import CIVIL, profile_of
 from rag.profiles.profile import Options
 from rag.services import Services

@@ -18,7 +18,7 @@ from rag import build_full_prompt
 from rag.errors import NotFound, ProviderError
 from rag.ingestion.tagging import NO_TAGS, chunk_tags_from_answer, vocabulary_of
 from rag.profiles import LEGAL
-from rag.profiles.legal.opinions import Draft, as_docx, reference_query
+from rag.profiles.legal.opinions import Draft, OpinionCase, as_docx, reference_query
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.services import Services
 from rag.types import Identity
@@ -394,7 +394,7 @@ def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
     collection = app_services.documents.choose(admin, profile="legal")
     assert collection is not None
     left = app_services.opinions.begin(
-        admin, collection, "무죄주장", facts="피고인은 초범이다.", instructions="", references=()
+        admin, collection, OpinionCase(opinion_type="무죄주장", facts="피고인은 초범이다."), references=()
     )
     next(left.pieces)
     left.pieces.close()  # the reader closed the page
@@ -441,7 +441,7 @@ def test_each_call_of_an_opinion_is_a_row_of_the_ledger_whatever_became_of_it(
 
     def draft() -> Draft:
         return app_services.opinions.begin(
-            admin, collection, "무죄주장", facts="피고인은 초범이다.", instructions="", references=()
+            admin, collection, OpinionCase(opinion_type="무죄주장", facts="피고인은 초범이다."), references=()
         )
 
     provider_standin.reply("피고인은 초범이며 깊이 반성하고 있습니다. 선처를 바랍니다.")

@@ -12,14 +12,13 @@ from typing import Any
 
 from starlette.requests import Request
 
-from rag import language
+from rag import chunk_text, language
 from rag.access.connected_apps import check_address
 from rag.access.guard import is_own_host, is_same_origin, read_cookie
 from rag.access.mail import list_text, people_from
 from rag.api.questions import accepted_languages
 from rag.errors import FileKindUnknown, FileNotAsNamed, InvalidInput
 from rag.evaluation.golden import parse_golden
-from rag.ingestion.chunking import chunk_text
 from rag.ingestion.loaders import LOADERS, kind_of, require_as_named
 from rag.settings import Settings
 from rag.text.analysers import analyse

@@ -60,39 +60,6 @@ DEFAULT_LIMITS = Chunking()
 METHODS_BY_KIND = cast(Mapping[Kind, ChunkingMethod], dict(DEFAULT_LIMITS.chunking_by_type))
 
 
-def chunk_text(
-    text: str,
-    *,
-    method: ChunkingMethod = "smart",
-    chunk_size: int | None = None,
-    overlap: int | None = None,
-    minimum_chunk_size: int | None = None,
-    embedder: Embedder | None = None,
-    file_name: str = "",
-    limits: Chunking = DEFAULT_LIMITS,
-) -> list[Chunk]:
-    """Split a text into chunks with at most `chunk_size` characters; sizes default to the method's source.
-
-    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the distances between `embedder`'s
-    vectors show a new topic, `sentences` at sentence ends, `recursive` like LangChain, `paged` within pages, `generic`
-    by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to 800 words)
-    have separate limits, which `limits` may change. `auto` chooses a method by the kind of document, from text and
-    `file_name`. Raises `InvalidInput` for inconsistent sizes and for `semantic` without an embedder.
-    """
-    page = Page(number=1, text=text)
-    return chunk_document(
-        [page],
-        [],
-        method=method,
-        chunk_size=chunk_size,
-        overlap=overlap,
-        minimum_chunk_size=minimum_chunk_size,
-        embedder=embedder,
-        file_name=file_name,
-        limits=limits,
-    )
-
-
 def chunk_document(
     pages: Sequence[Page],
     sections: Sequence[Section],
@@ -105,9 +72,14 @@ def chunk_document(
     file_name: str = "",
     limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
-    """Cut a document into chunks with pages, character span and section. Options as in `chunk_text`.
+    """Cut a document into chunks with pages, character span and section; a workbook's chunks never span two sheets.
 
-    A workbook's chunks never span two sheets.
+    The sizes are characters, by default the method's. `fixed` cuts by length, `smart` at paragraphs and sentences,
+    `semantic` where the distances between `embedder`'s vectors show a new topic, `sentences` at sentence ends,
+    `recursive` like LangChain, `paged` within pages, `generic` by paragraphs. `professional` (400 to 800 tokens),
+    `narrative` (450 to 600 tokens) and `markdown` (600 to 800 words) have separate limits, which `limits` may change.
+    `auto` chooses a method by the kind of document, from text and `file_name`. Raises `InvalidInput` for inconsistent
+    sizes and for `semantic` without an embedder.
     """
     if has_rows(file_name) and len(sheets := sheets_of(pages, sections)) > 1:
         found = [
@@ -193,7 +165,7 @@ def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:
 
 def chunk_full_text(full_text: str) -> list[Chunk]:
     """Split a text in the same way without known pages. Source 002's `chunkFullText`."""
-    return chunk_text(full_text, method="paged")
+    return chunk_by_page_texts({"1": full_text})
 
 
 def _years_of(metadata: Mapping[str, Any]) -> set[int]:
@@ -228,7 +200,6 @@ __all__ = [
     "chunk_by_page_texts",
     "chunk_document",
     "chunk_full_text",
-    "chunk_text",
     "facts_of",
     "sizes_for",
 ]

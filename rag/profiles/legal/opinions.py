@@ -107,6 +107,16 @@ NO_MODEL = N_(
 
 
 @dataclass(frozen=True, kw_only=True)
+class OpinionCase:
+    """A case to write about: the kind of opinion, the facts, the author's request and texts as examples of style."""
+
+    opinion_type: str
+    facts: str
+    instructions: str = ""
+    examples: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class FoundReferences:
     """The search text for a case, and the passages found, nearest first."""
 
@@ -175,14 +185,12 @@ class Opinions:
         self,
         identity: Identity,
         collection: Collection,
-        opinion_type: str,
+        query: str,
         *,
-        summary: str = "",
-        issues: Sequence[str] = (),
         top_k: int | None = None,
         filters: Mapping[str, str] | None = None,
     ) -> FoundReferences:
-        """Search for references to a case and a kind of opinion: the nearest passages, at any distance.
+        """Search for references with a text like `reference_query`'s: the nearest passages, at any distance.
 
         Raises `InvalidInput` for an unknown filter.
         """
@@ -191,7 +199,6 @@ class Opinions:
         if unknown := [name for name in wanted if name not in profile.search.metadata_filters]:
             known = ", ".join(profile.search.metadata_filters) or "none"
             raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
-        query = reference_query(profile, opinion_type, summary=summary, issues=issues)
         retrieval = self._searches.search(
             Question(text=query, identity=identity, collection=collection),
             profile=profile,
@@ -206,20 +213,17 @@ class Opinions:
         self,
         identity: Identity,
         collection: Collection,
-        opinion_type: str,
+        case: OpinionCase,
         *,
-        facts: str,
-        instructions: str,
         references: Sequence[SearchResult],
         query: str = "",
-        examples: Sequence[str] = (),
     ) -> Draft:
         """Begin a draft on these references. Iterating over its pieces writes, bills and stores it.
 
         Raises `InvalidInput` without a kind or facts, `BudgetSpent`, `SettingsError` without a language model.
         """
-        kind = " ".join(opinion_type.split())
-        if not kind or not facts.strip():
+        kind = " ".join(case.opinion_type.split())
+        if not kind or not case.facts.strip():
             raise InvalidInput("An opinion needs its kind and the facts of the case.")
         profile = profile_of(collection)
         model = self._providers.chat_model_for(profile)
@@ -227,7 +231,9 @@ class Opinions:
             raise SettingsError(NO_MODEL)
         if why := self._stop_spending(identity):
             raise BudgetSpent(why)
-        prompt = build_full_prompt(kind, facts, instructions, examples, reference_block(profile, references))
+        prompt = build_full_prompt(
+            kind, case.facts, case.instructions, case.examples, reference_block(profile, references)
+        )
         given = [_citation(number, found) for number, found in enumerate(references, 1)]
         opinion_id = self._database.fetch_value(
             identity,
@@ -235,8 +241,8 @@ class Opinions:
             collection_id=collection.id,
             owner_id=identity.account_id,
             opinion_type=storable(kind),
-            facts=storable(facts),
-            instructions=storable(instructions),
+            facts=storable(case.facts),
+            instructions=storable(case.instructions),
             query=storable(query),
             citations=Jsonb(given),
             model=model.model,

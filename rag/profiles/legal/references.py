@@ -88,6 +88,19 @@ class ReferenceDocument:
     total: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class DescribedReference:
+    """An administrator's description of a reference document."""
+
+    title: str
+    source_description: str = ""
+    category: str = ""
+
+    def details(self) -> dict[str, str]:
+        """Return the description and category for storage, without empty values."""
+        return _described(self.source_description, self.category)
+
+
 class ReferenceDocuments:
     """Registers, chunks, tags and embeds. Changes need an administrator; all work is done when a method returns."""
 
@@ -120,22 +133,20 @@ class ReferenceDocuments:
         self,
         identity: Identity,
         collection: Collection,
+        described: DescribedReference,
         *,
-        title: str,
-        source_description: str = "",
         file_url: str = "",
         file_name: str = "",
-        category: str = "",
     ) -> ReferenceDocument:
         """Store a document's particulars; `chunk` adds the text."""
         require_admin(identity)
-        details = _described(source_description, category) | ({"file_url": file_url} if file_url else {})
+        details = described.details() | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(
             identity,
             "register_document",
             collection_id=collection.id,
-            title=_title(title),
-            file_name=display_name(file_name) if file_name else _title(title),
+            title=_title(described.title),
+            file_name=display_name(file_name) if file_name else _title(described.title),
             chunking_method=_chunking_method(collection),
             metadata=Jsonb({"is_named": True, **details}),
             added_by=identity.account_id,
@@ -146,13 +157,11 @@ class ReferenceDocuments:
         self,
         identity: Identity,
         collection: Collection,
+        described: DescribedReference,
         *,
         file_name: str,
         content: bytes,
-        title: str,
-        source_description: str = "",
         pdf_type: PdfType | None = None,
-        category: str = "",
     ) -> ReferenceDocument:
         """Take a PDF through reading, chunking, embedding and tagging.
 
@@ -163,8 +172,8 @@ class ReferenceDocuments:
         if PDF_MARK not in content[:1024]:
             raise NotAPdf
         named = {
-            "title": _title(title),
-            "metadata": Jsonb({"is_named": True, **_described(source_description, category)}),
+            "title": _title(described.title),
+            "metadata": Jsonb({"is_named": True, **described.details()}),
         }
         options = UploadOptions(pdf_type=pdf_type, is_version=False)
         document_id = self._pipeline.uploads.add_alone(collection, file_name, content, options, added_by=identity)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from rag.errors import DocumentError, FileEmpty, ProviderError
@@ -137,7 +138,16 @@ class PostReader:
             if isinstance(exc, TEMPORARY):
                 raise
             return AttachmentText(file_name=name, kind=kind, size=size, note=exc.message)
-        found = self._ask(job, attachment, digest, model, limits, language, opened)
+        describe = partial(
+            describe_attachment,
+            name,
+            attachment.content,
+            model=model,
+            reader=opened,
+            language=language,
+            limits=limits,
+        )
+        found = self._ask(job, digest, model, language, describe)
         return replace(found, note=note) if note and found.note in ("", NOTES["no_text"]) else found
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
@@ -192,30 +202,17 @@ class PostReader:
     def _ask(
         self,
         job: DocumentJob,
-        attachment: PostAttachment,
         digest: str,
         model: ChatModel,
-        limits: AttachmentLimits,
         language: str,
-        reader: AttachmentReader,
+        describe: Callable[[], AttachmentText],
     ) -> AttachmentText:
         self._control.stop_if_asked()
-
-        def ask() -> AttachmentText:
-            return describe_attachment(
-                attachment.file_name,
-                attachment.content or b"",
-                model=model,
-                reader=reader,
-                language=language,
-                limits=limits,
-            )
-
         document = job.document
         key = [model.model, digest, language]
         expected = Usage(provider=model.provider, model=model.model, input_tokens=IMAGE_TOKENS, is_estimated=True)
         planned = PlannedCall(document.tenant_id, document.id, "ocr", key, expected=expected)
-        call, found = self._calls.make(planned, ask)
+        call, found = self._calls.make(planned, describe)
         self._keep(job, call, digest, found)
         return found
 
