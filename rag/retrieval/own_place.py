@@ -135,7 +135,7 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
 
 @dataclass(frozen=True, kw_only=True)
 class FoundForPlace:
-    """The asker's place: its names, the documents found for it with their passages, and the other documents found."""
+    """The asker's place by name, the documents found for the place with their passages, and all further documents."""
 
     names: Sequence[str]
     documents: Sequence[PlaceFacts]

@@ -55,7 +55,7 @@ def ask(conninfo, key, settings, account, collection, text, way, fields, said):
     question = Question(text=text, identity=who, collection=found, history=tuple(history))
     profile = PLAIN.changed(**fields)
     if way == "live":
-        parts.answers.ask(who, None, found, text)
+        parts.answers.ask(question)
         time.sleep(60)
     elif way == "search":
         parts.searches.search(question, profile=profile)

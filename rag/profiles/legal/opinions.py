@@ -108,7 +108,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class OpinionCase:
-    """A case to write about: the kind of opinion, the facts, the author's request and texts as examples of style."""
+    """A case to write about, with the author's request and texts in the wanted style."""
 
     opinion_type: str
     facts: str

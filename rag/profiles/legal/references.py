@@ -90,14 +90,14 @@ class ReferenceDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class DescribedReference:
-    """An administrator's description of a reference document."""
+    """An administrator's description for a reference document."""
 
     title: str
     source_description: str = ""
     category: str = ""
 
     def details(self) -> dict[str, str]:
-        """Return the description and category for storage, without empty values."""
+        """Return description and category for storage, without empty values."""
         return _described(self.source_description, self.category)
 
 

@@ -156,7 +156,7 @@ def _records_of(term: int, block: bytes) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bm25:
-    """The formula's parameters: the searched scope's size and average length in terms, k1 and b."""
+    """BM25's parameters: the searched chunks, their average length in terms, k1 and b."""
 
     chunks: float
     average_length: float
