@@ -525,8 +525,8 @@ def _amounts(text: str, language: str) -> frozenset[str]:
 
 def _signals(first: CandidateSentence, scored: _Scored) -> ReplySignals:
     """Describe how well the first quotation matches. The caller adds the similarity of its passage."""
-    question, _, _, everything, _, weights, _ = scored.reading
-    language, similarities = scored.language, scored.similarities
+    reading, language, similarities = scored.reading, scored.language, scored.similarities
+    question, everything, weights = reading.question, reading.everything, reading.weights
     near = (c.terms for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1)
     said = first.heading.union(*near)
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
