@@ -268,9 +268,9 @@ def measure(
             threshold=embedder.default_threshold,
         )
         searched[key] = [ids[hit.chunk_id] for hit in hybrid_search(database, query, scope=scope, limit=10)]
-        asked = Question(text=text, identity=asker, collection=collection)
+        asked = Question(text=text, identity=asker, collection=collection, language="en")
         started = time.perf_counter()
-        found = retriever.retrieve_context(asked, profile=HR, top_k=10, language="en")
+        found = retriever.retrieve_context(asked, profile=HR, top_k=10)
         times.append(1000 * (time.perf_counter() - started))
         refused += not found.citations
         handed[key] = [ids[citation.chunk_id] for citation in (found.citations or found.nearest)]

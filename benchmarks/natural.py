@@ -250,11 +250,8 @@ def ask_all(
     rows: dict[tuple[str, str], dict[str, list[tuple[Natural, Ending]]]] = defaultdict(lambda: defaultdict(list))
     scored = []
     for question in questions:
-        asked = Question(text=question.text, identity=ASKER, collection=collection)
-        found = {
-            name: retriever.retrieve(asked, profile=HR, language=question.language)
-            for name, retriever in retrievers.items()
-        }
+        asked = Question(text=question.text, identity=ASKER, collection=collection, language=question.language)
+        found = {name: retriever.retrieve(asked, profile=HR) for name, retriever in retrievers.items()}
         scored.append((question, found["both"].scored))
         endings = {
             "words": ending(question, found["words"]),
@@ -294,8 +291,8 @@ def quote_all(
     held: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     outcomes: dict[tuple[str, str], list[str]] = defaultdict(list)
     for question in questions:
-        asked = Question(text=question.text, identity=ASKER, collection=collection)
-        response = retriever.retrieve_context(asked, profile=HR, language=question.language)
+        asked = Question(text=question.text, identity=ASKER, collection=collection, language=question.language)
+        response = retriever.retrieve_context(asked, profile=HR)
         quotes = best_quotes(
             question.text,
             response.citations,

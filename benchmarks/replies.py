@@ -114,8 +114,10 @@ def ask(
             for document, name in rows
             if any(fnmatch.fnmatch(unicodedata.normalize("NFC", name), pattern) for pattern in asked.within)
         )
-    question = Question(text=asked.text, identity=ASKER, collection=collection, document_ids=documents)
-    context = retriever.retrieve_context(question, profile=HR, language=asked.language)
+    question = Question(
+        text=asked.text, identity=ASKER, collection=collection, document_ids=documents, language=asked.language
+    )
+    context = retriever.retrieve_context(question, profile=HR)
     quotes = best_quotes(
         (context.rag_details.query.expanded or [asked.text])[-1],
         context.citations,

@@ -135,9 +135,9 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
             for draw in range(options.draws if name != "as asked" else 1):
                 random.seed(f"{name} {draw}")
                 for text, wanted in [(put(row["question"], language), row["doc_id"]) for row in questions]:
-                    question = Question(text=text, identity=asker, collection=collection)
+                    question = Question(text=text, identity=asker, collection=collection, language=language)
                     for kind, known in providers.items():
-                        judged = Retriever(database, known).retrieve(question, profile=HR, language=language).scored
+                        judged = Retriever(database, known).retrieve(question, profile=HR).scored
                         found[kind].append(wanted in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
             shown.append(f"{name} " + " ".join(f"{100 * statistics.mean(found[kind]):5.1f}" for kind in providers))
         print(f"{name_of(folder):12} recall@5, words and meaning:  {'   '.join(shown)}", flush=True)
@@ -165,8 +165,9 @@ def across(database: Database, options: argparse.Namespace) -> None:
                 standin.reply(partial(_translated, translations))
                 found = []
                 for row in questions:
-                    question = Question(text=by_language[source][row["id"]], identity=asker, collection=collection)
-                    judged = retriever.retrieve(question, profile=HR.changed(reranking=False), language=source).scored
+                    text = by_language[source][row["id"]]
+                    question = Question(text=text, identity=asker, collection=collection, language=source)
+                    judged = retriever.retrieve(question, profile=HR.changed(reranking=False)).scored
                     found.append(row["doc_id"] in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
                 recall = statistics.mean(found)
                 same = recall if same is None else same

@@ -74,8 +74,8 @@ class Asker:
         self, set_name: str, collection: Collection, texts: Iterable[str], *, has_answer: bool, language: str | None
     ) -> None:
         for text in texts:
-            question = Question(text=text, identity=self._identity, collection=collection)
-            found = self._retriever.retrieve(question, profile=HR, language=language)
+            question = Question(text=text, identity=self._identity, collection=collection, language=language)
+            found = self._retriever.retrieve(question, profile=HR)
             self.asked.append(
                 Asked(
                     set_name=set_name,

@@ -168,8 +168,8 @@ def retrieve_context(
     profile = profile_of(chosen)
     if top_k is not None:
         top_k = Options(top_k=top_k).applied_to(profile).search.top_k
-    question = Question(text=text, identity=program_of(tenant_id), collection=chosen)
-    found = parts.searches.search(question, profile=profile, top_k=top_k, language=language, options=options)
+    question = Question(text=text, identity=program_of(tenant_id), collection=chosen, language=language)
+    found = parts.searches.search(question, profile=profile, top_k=top_k, options=options)
     return found.response
 
 

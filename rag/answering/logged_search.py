@@ -50,7 +50,6 @@ class Searches:
         *,
         profile: Profile,
         top_k: int | None = None,
-        language: str | None = None,
         options: Options | None = None,
         for_model: bool = True,
     ) -> RetrievalResult:
@@ -72,9 +71,7 @@ class Searches:
         recorder = _SearchRecorder(question, self._ledger, self._chat_logs)
         started = time.perf_counter()
         try:
-            found = self._retriever.retrieve(
-                question, profile=profile, top_k=top_k, language=language, options=options, recorder=recorder
-            )
+            found = self._retriever.retrieve(question, profile=profile, top_k=top_k, options=options, recorder=recorder)
         except RagError as exc:
             details = RAGDetails()
             details.query.original = question.text

@@ -51,9 +51,8 @@ def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
             context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=state.details
         )
     context = state.parts.retriever.retrieve_context(
-        replace(state.question, text=text),
+        replace(state.question, text=text, language=state.language),
         profile=_profile_that_fits(state),
-        language=state.language,
         on_step=state.step,
         recorder=state.calls,
     )

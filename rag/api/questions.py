@@ -281,10 +281,10 @@ def search(
             identity=caller,
             collection=collection,
             others=parts.documents.others_to_ask(caller, collection) if body.all_collections else (),
+            language=body.language,
             reader_languages=accepted_languages(request),
         ),
         profile=profile_of(collection),
-        language=body.language,
         options=body.options.to_options(),
         for_model=False,
     ).response

@@ -103,7 +103,7 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
     question = _question(arguments, collection, parts)
     options = _options(arguments)
     retrieval = parts.searches.search(
-        question, profile=profile, language=arguments.language, options=options, for_model=False
+        replace(question, language=arguments.language), profile=profile, options=options, for_model=False
     )
     profile = options.applied_to(profile)
     found = retrieval.response

@@ -202,9 +202,11 @@ class Evaluations:
         program = Identity(
             account_id=UUID(int=0), tenant_id=collection.tenant_id, email="", name="program", role=Role.ADMIN
         )
-        question = Question(text=golden.question, identity=program, collection=collection)
+        question = Question(
+            text=golden.question, identity=program, collection=collection, language=golden.language or None
+        )
         try:
-            found = self._by_words.retrieve_context(question, profile=DEFAULT, language=golden.language or None)
+            found = self._by_words.retrieve_context(question, profile=DEFAULT)
         except RagError:
             return None
         if not found.citations or found.citations[0].file_name != golden.document:

@@ -140,9 +140,9 @@ class SuggestStep:
         """Whether a search by words finds the answer in this document, before any other."""
         tenant_id = job.document.tenant_id
         asker = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
-        question = Question(text=candidate.text, identity=asker, collection=job.collection)
+        question = Question(text=candidate.text, identity=asker, collection=job.collection, language=language)
         try:
-            found = self._retriever.retrieve(question, profile=DEFAULT, language=language)
+            found = self._retriever.retrieve(question, profile=DEFAULT)
         except RagError:
             return False
         if found.response.evidence != "answered" or not found.cited:

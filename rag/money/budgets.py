@@ -74,6 +74,18 @@ class Budget:
         return max(self.amount - self.spent, Decimal(0))
 
 
+@dataclass(frozen=True)
+class BudgetShares:
+    """Percentages of a budget: from where administrators are warned, and people asked before spending."""
+
+    warn_percent: int = 80
+    #: `None`: never.
+    ask_percent: int | None = None
+
+
+USUAL_SHARES = BudgetShares()
+
+
 class Budgets:
     """Keep budgets and compute the remaining amounts."""
 
@@ -158,8 +170,7 @@ class Budgets:
         *,
         user_group: str = "",
         account_id: UUID | None = None,
-        warn_percent: int = 80,
-        ask_percent: int | None = None,
+        shares: BudgetShares = USUAL_SHARES,
     ) -> None:
         """Set a monthly budget; replaces a budget with the same scope.
 
@@ -169,7 +180,7 @@ class Budgets:
         require_recent(self._database, identity)
         if (scope == "group") != bool(user_group.strip()) or (scope == "person") != (account_id is not None):
             raise InvalidInput("Choose the group or the person whose budget it is.")
-        if not 0 <= warn_percent <= 100 or not 0 <= (ask_percent or 0) <= 100:
+        if not 0 <= shares.warn_percent <= 100 or not 0 <= (shares.ask_percent or 0) <= 100:
             raise InvalidInput("The shares from which to warn and to ask are between 0 and 100 %.")
         self._without.clear()
         self._database.execute(
@@ -179,8 +190,8 @@ class Budgets:
             user_group=user_group.strip(),
             account_id=account_id,
             amount=_amount(amount),
-            warn_share=Decimal(warn_percent) / 100,
-            ask_share=None if ask_percent is None else Decimal(ask_percent) / 100,
+            warn_share=Decimal(shares.warn_percent) / 100,
+            ask_share=None if shares.ask_percent is None else Decimal(shares.ask_percent) / 100,
         )
 
     def remove(self, identity: Identity, budget_id: UUID) -> str:

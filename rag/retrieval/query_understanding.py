@@ -53,10 +53,12 @@ class ParsedQuestion:
 
 
 def question_language(question: Question) -> str:
-    """Return the language of a question; when the text does not tell, the likeliest language.
+    """Return the language of a question: as the asker tells, else by the text, else the likeliest language.
 
     Likely are the conversation's language, then the asker's, then the collection's.
     """
+    if question.language is not None:
+        return question.language
     before = next(
         (turn.content for turn in reversed(question.history) if turn.role == "user" and is_evident(turn.content)), ""
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -111,13 +111,22 @@ class RetrievalResult:
 class Retriever:
     """Find the passages to answer a question from. Thread-safe.
 
-    `tenant_prices` returns a tenant's negotiated prices by model and unit; list prices are the default.
+    `tenant_prices` returns a tenant's negotiated prices by model and unit; list prices are the default. "Last March"
+    counts from `today`.
     """
 
-    def __init__(self, database: Database, providers: Providers, *, tenant_prices: TenantPrices | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        providers: Providers,
+        *,
+        tenant_prices: TenantPrices | None = None,
+        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
+    ) -> None:
         self._database = database
         self._providers = providers
         self._tenant_prices = tenant_prices
+        self._today = today
 
     def retrieve_context(
         self,
@@ -125,17 +134,15 @@ class Retriever:
         *,
         profile: Profile,
         top_k: int | None = None,
-        language: str | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
         recorder: CallRecorder | None = None,
     ) -> ContextResponse:
         """Find, order and number the passages that answer a question.
 
-        `language` is the question's ISO 639-1 code, by default detected from its words, else from the conversation, the
-        asker and the collection. `options` switch single steps for this call. `on_step` is called with "translating",
-        "searching", "found" and their number, and "reranking" as they happen. If no passage speaks to the question,
-        `citations` is empty and `nearest` holds the closest. The caller records the costs: `recorder` gets each request
+        `options` switch single steps for this call. `on_step` is called with "translating", "searching", "found" and
+        their number, and "reranking" as they happen. If no passage speaks to the question, `citations` is empty and
+        `nearest` holds the closest. The caller records the costs: `recorder` gets each request
         before it is made, and each charge. Raises `QuestionEmpty` and `DatabaseUnavailable`, and `ProviderError` only
         if no search is possible without the provider.
         """
@@ -143,7 +150,6 @@ class Retriever:
             question,
             profile=profile,
             top_k=top_k,
-            language=language,
             on_step=on_step,
             options=options,
             recorder=recorder,
@@ -171,20 +177,17 @@ class Retriever:
         *,
         profile: Profile,
         top_k: int | None = None,
-        language: str | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
         recorder: CallRecorder | None = None,
-        today: date | None = None,
     ) -> RetrievalResult:
-        """Retrieve like `retrieve_context`, with every candidate passage; "last March" counts from `today`."""
+        """Retrieve like `retrieve_context`, with every candidate passage."""
         started = time.perf_counter()
         text = question.text.strip()
         if not text:
             raise QuestionEmpty
         options = options or Options()
-        today = today or datetime.now(UTC).date()
-        language = language if language is not None else question_language(question)
+        today, language = self._today(), question_language(question)
         profile = options.applied_to(profile)
         searched: list[_Found] = []
         vectors: dict[tuple[str, ...], FloatMatrix | None] = {}

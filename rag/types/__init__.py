@@ -524,6 +524,8 @@ class Question:
     document_ids: tuple[UUID, ...] = ()
     #: Conditions for documents, chosen by the asker.
     filters: SearchFilters = field(default_factory=SearchFilters)
+    #: The question's ISO 639-1 code, if the asker tells; detected by default.
+    language: str | None = None
     #: The asker's languages from browser, program or terminal, preferred first; used if the question's language is
     #: unclear.
     reader_languages: Sequence[str] = ()

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from rag.language import N_, _
-from rag.money.budgets import Budget, Scope
+from rag.money.budgets import Budget, BudgetShares, Scope
 from rag.services import services
 from rag.types import Identity, Who
 from rag.ui import actions
@@ -162,6 +162,5 @@ def _set_budget(identity: Identity) -> None:
             amount,
             user_group=group,
             account_id=account,
-            warn_percent=warn,
-            ask_percent=ask,
+            shares=BudgetShares(warn, ask),
         )

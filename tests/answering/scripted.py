@@ -132,7 +132,6 @@ class FixedRetriever:
         *,
         profile: Profile,
         top_k: int | None = None,
-        language: str | None = None,
         on_step: Callable[[str, str], None] | None = None,
         recorder: CallRecorder | None = None,
     ) -> ContextResponse:

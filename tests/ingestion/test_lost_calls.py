@@ -169,7 +169,7 @@ class Desk:
             desk.standin.reply("How many days of vacation leave?")
             # Each try of this process asks something else: a translation is remembered.
             text = f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(TRIES)}?"
-            desk.parts.searches.search(desk.question(collection, text), profile=profile, language="nl")
+            desk.parts.searches.search(replace(desk.question(collection, text), language="nl"), profile=profile)
 
         return call
 

@@ -168,8 +168,10 @@ def test_a_question_asked_during_the_switch_never_meets_the_other_models_vectors
     move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
     worker.reembedding.run("demo", move.id)
     # The asker still holds the collection as it was before.
-    question = Question(text="How many days of annual leave are there?", identity=admin, collection=collection)
-    found = retriever.retrieve_context(question, profile=HR.changed(reranking=False), language="en")
+    question = Question(
+        text="How many days of annual leave are there?", identity=admin, collection=collection, language="en"
+    )
+    found = retriever.retrieve_context(question, profile=HR.changed(reranking=False))
     assert found.citations or found.nearest
     assert all(result.similarity is not None for result in found.rag_details.search.raw_results[:1])
     assert found.rag_details.search.vector_top_k > 0

@@ -18,6 +18,7 @@ from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.sync import SyncReport, SyncWriter, sync_collection
 from rag.profiles import PORTFOLIO
+from rag.retrieval.retriever import Retriever
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, UploadOptions
@@ -221,10 +222,10 @@ def test_a_year_finds_the_jobs_that_held_it_and_only_the_condition_that_leaves_n
             options=UploadOptions(generate_metadata=False),
         )
 
+    retriever = Retriever(app_services.database, app_services.providers, today=lambda: date(2026, 6, 1))
+
     def found(text: str) -> tuple[set[str], str]:
-        retrieval = app_services.retriever.retrieve(
-            Question(text=text, identity=admin, collection=made), profile=PORTFOLIO, today=date(2026, 6, 1)
-        )
+        retrieval = retriever.retrieve(Question(text=text, identity=admin, collection=made), profile=PORTFOLIO)
         steps = {step.name: step.detail for step in retrieval.response.rag_details.steps or []}
         return {str(r.metadata.get("company")) for r in retrieval.hits}, steps.get("filter", "")
 

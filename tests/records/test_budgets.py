@@ -12,7 +12,7 @@ import pytest
 
 from rag.answering.pipeline import DoneEvent, TextEvent
 from rag.errors import BudgetSpent, InvalidInput, NotAllowed, NotFound
-from rag.money.budgets import Budgets
+from rag.money.budgets import Budgets, BudgetShares
 from rag.profiles import HR
 from rag.services import Services, assemble
 from rag.settings import Settings
@@ -139,7 +139,7 @@ def test_budgets_of_groups_and_people_hold_for_them_alone(
 ) -> None:
     budgets = parts.budgets
     in_sales = replace(admin, user_group="Sales")
-    budgets.set(admin, "group", "$0.50", user_group="Sales", warn_percent=50)
+    budgets.set(admin, "group", "$0.50", user_group="Sales", shares=BudgetShares(warn_percent=50))
     budgets.set(admin, "person", "1,000.5", account_id=admin.account_id)
     assert [(b.scope, b.user_group, b.person, b.amount) for b in budgets.list("demo")] == [
         ("group", "Sales", "", Decimal("0.5")),
@@ -176,7 +176,9 @@ def test_what_is_no_budget_is_refused(parts: Services, admin: Identity) -> None:
 
 
 def test_a_removed_budget_is_put_back_unless_another_took_its_place(parts: Services, admin: Identity) -> None:
-    parts.budgets.set(admin, "group", "250.75", user_group="Sales", warn_percent=65, ask_percent=90)
+    parts.budgets.set(
+        admin, "group", "250.75", user_group="Sales", shares=BudgetShares(warn_percent=65, ask_percent=90)
+    )
     (before,) = parts.budgets.list(admin)
     removed = parts.budgets.remove(admin, before.id)
     assert parts.budgets.list(admin) == []
@@ -194,7 +196,7 @@ def test_a_removed_budget_is_put_back_unless_another_took_its_place(parts: Servi
 def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     parts: Services, collection: Collection, admin: Identity, provider_standin: ProviderStandin, database: Database
 ) -> None:
-    parts.budgets.set(admin, "company", "10", ask_percent=50)
+    parts.budgets.set(admin, "company", "10", shares=BudgetShares(ask_percent=50))
     pay(database, "chat", "6", created_at=datetime.now(UTC))
     calls = len(provider_standin.requests)
 
@@ -213,13 +215,13 @@ def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     answered(parts, collection, admin)
     assert len(provider_standin.requests) > calls
     with pytest.raises(InvalidInput):
-        parts.budgets.set(admin, "company", "10", ask_percent=101)
+        parts.budgets.set(admin, "company", "10", shares=BudgetShares(ask_percent=101))
 
 
 def test_a_spent_budget_asks_nobody_because_a_yes_would_change_nothing(
     parts: Services, admin: Identity, database: Database
 ) -> None:
-    parts.budgets.set(admin, "company", "10", ask_percent=50)
+    parts.budgets.set(admin, "company", "10", shares=BudgetShares(ask_percent=50))
     pay(database, "chat", "12", created_at=datetime.now(UTC))
     assert parts.budgets.asking(admin) is None
     spent_one = parts.budgets.spent_for(admin)

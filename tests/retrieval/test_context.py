@@ -358,7 +358,8 @@ def test_a_passage_in_the_questions_own_language_is_reranked_by_its_own_wording(
     provider_standin.reset()
     provider_standin.reply("How much annual leave arises after working one year?")
     found = online.retrieve_context(
-        question("연차 휴가는 1년 근무하면 며칠 생깁니까?", asker, paid_shelf.collection), profile=HR, language="ko"
+        replace(question("연차 휴가는 1년 근무하면 며칠 생깁니까?", asker, paid_shelf.collection), language="ko"),
+        profile=HR,
     )
     assert found.rag_details.query.translated_from == "ko"
     assert found.citations[0].passage == leave

@@ -71,9 +71,8 @@ class Asking:
 
     def __call__(self, text: str, language: str = "en", *, only_evidence: bool = True) -> RetrievalResult:
         return self._retriever.retrieve(
-            Question(text=text, identity=self._asker, collection=self._collection),
+            Question(text=text, identity=self._asker, collection=self._collection, language=language),
             profile=HR,
-            language=language,
             options=Options(only_evidence=only_evidence),
         )
 

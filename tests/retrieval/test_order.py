@@ -127,12 +127,10 @@ def test_notices_are_pinned_then_important_then_recent(database: Database, shelf
     }
     for title, metadata in posts.items():
         shelf.add(title, [f"{text} {title}"], metadata=metadata)
-    retriever = Retriever(database, Providers(Settings()))
+    retriever = Retriever(database, Providers(Settings()), today=lambda: TODAY)
 
     def titles(options: Options | None = None) -> list[str]:
-        found = retriever.retrieve(
-            asked("parking garage closed", asker, shelf), profile=NOTICES, options=options, today=TODAY
-        )
+        found = retriever.retrieve(asked("parking garage closed", asker, shelf), profile=NOTICES, options=options)
         return [c.title for c in found.response.citations]
 
     assert titles() == ["pinned", "important", "new", "old"]
@@ -143,8 +141,8 @@ def test_a_resume_comes_before_a_repository(database: Database, shelf: Shelf, as
     resume = shelf.add("mine", ["Skills: Python and Postgres."], metadata={"categories": ["resume"], "years": [2026]})
     shelf.add("code", ["Skills: Python and Postgres."], metadata={"categories": ["github"], "years": [2020]})
     shelf.add("else", ["Skills: Python and Postgres."], metadata={"categories": ["hobby"]})
-    found = Retriever(database, Providers(Settings())).retrieve(
-        asked("Python and Postgres", asker, shelf), profile=PORTFOLIO, today=TODAY
+    found = Retriever(database, Providers(Settings()), today=lambda: TODAY).retrieve(
+        asked("Python and Postgres", asker, shelf), profile=PORTFOLIO
     )
     documents: list[UUID] = [c.document_id for c in found.response.citations]
     assert documents[0] == resume

@@ -23,7 +23,8 @@ def retrieve(
     database: Database, shelf: Shelf, asker: Identity, text: str, profile: Profile, options: Options | None = None
 ) -> RetrievalResult:
     question = Question(text=text, identity=asker, collection=shelf.collection)
-    return Retriever(database, Providers(Settings())).retrieve(question, profile=profile, options=options, today=TODAY)
+    retriever = Retriever(database, Providers(Settings()), today=lambda: TODAY)
+    return retriever.retrieve(question, profile=profile, options=options)
 
 
 @pytest.fixture
