@@ -76,7 +76,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class BudgetShares:
-    """Percentages of a budget: from where administrators are warned, and people asked before spending."""
+    """From these percentages on, administrators are warned, and people asked before spending."""
 
     warn_percent: int = 80
     #: `None`: never.

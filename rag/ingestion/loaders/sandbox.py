@@ -166,7 +166,7 @@ class Sandbox:
         options: LoadOptions = DEFAULT_OPTIONS,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """Load a file in any format from the table; the limits are the sandbox's, and no page is taken one by one."""
+        """Load a file in any format from the table. The sandbox's limits apply, and the value holds all pages."""
         named = {
             "file_name": file_name,
             "mime_type": mime_type,

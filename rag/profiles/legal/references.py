@@ -98,7 +98,11 @@ class DescribedReference:
 
     def details(self) -> dict[str, str]:
         """Return description and category for storage, without empty values."""
-        return _described(self.source_description, self.category)
+        given = {
+            "source_description": self.source_description.strip()[:LONGEST_DESCRIPTION],
+            "category": self.category.strip(),
+        }
+        return {name: text for name, text in given.items() if text}
 
 
 class ReferenceDocuments:
@@ -381,8 +385,3 @@ def _title(title: str) -> str:
     if not shown:
         raise InvalidInput("A reference document needs a title.")
     return shown[:LONGEST_TITLE]
-
-
-def _described(source_description: str, category: str) -> dict[str, str]:
-    given = {"source_description": source_description.strip()[:LONGEST_DESCRIPTION], "category": category.strip()}
-    return {name: text for name, text in given.items() if text}
