@@ -73,22 +73,29 @@ class EmbeddedBatch(Generic[Item]):
         return [item for item, is_missing in zip(self.items, missing, strict=True) if is_missing]
 
 
+@dataclass(frozen=True)
+class BatchOwner:
+    """The document, move or collection whose batches are embedded."""
+
+    tenant_id: str
+    id: UUID
+    #: Between calls, also for different documents; with a pause, only one call runs at a time.
+    pause_ms: int
+
+
 def embed_batches(
     calls: PaidCalls,
     embedder: Embedder,
     batches: Sequence[Batch[Item]],
+    owner: BatchOwner,
     *,
-    tenant_id: str,
-    owner_id: UUID,
-    pause_ms: int,
     operation: EmbeddingOperation = "embedding",
 ) -> Iterator[list[EmbeddedBatch[Item]]]:
     """Embed batches, and yield groups which are ready together, for storage in a single transaction.
 
-    `owner_id` is the document, move or collection the calls belong to. With a pause between calls, only one call runs
-    at a time, and the pause also applies between documents. Raises `JobInterrupted` and `ProviderError`s after yielding
-    the calls under way.
+    Raises `JobInterrupted` and `ProviderError`s after yielding the calls under way.
     """
+    pause_ms = owner.pause_ms
 
     def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
         def make() -> Embeddings:
@@ -97,13 +104,13 @@ def embed_batches(
 
         if embedder.is_paid:
             planned = PlannedCall(
-                tenant_id,
-                owner_id,
+                owner.tenant_id,
+                owner.id,
                 operation,
                 known_by(operation, embedder, batch.texts),
                 expected=expected_embedding(embedder.provider, embedder.model, batch.texts),
                 document_id=batch.document_id,
-                collection_id=owner_id if batch.document_id is None else None,
+                collection_id=owner.id if batch.document_id is None else None,
             )
             call, embeddings = calls.make(planned, make)
             return EmbeddedBatch(batch.items, batch.texts, batch.document_id, embeddings, call)
@@ -213,9 +220,7 @@ class EmbedStep:
             self._calls,
             embedder,
             wanted,
-            tenant_id=document.tenant_id,
-            owner_id=document.id,
-            pause_ms=job.profile.embedding.embedding_delay_ms,
+            BatchOwner(document.tenant_id, document.id, job.profile.embedding.embedding_delay_ms),
         ):
             done += sum(len(embedded.items) for embedded in group)
             noted = progress(job, Step.EMBED, done, total, started)
@@ -322,9 +327,7 @@ class DurableEmbedder:
             self._calls,
             self._embedder,
             missing,
-            tenant_id=document.tenant_id,
-            owner_id=document.id,
-            pause_ms=self._job.profile.embedding.embedding_delay_ms,
+            BatchOwner(document.tenant_id, document.id, self._job.profile.embedding.embedding_delay_ms),
             operation="chunking",
         ):
             done += len(group)

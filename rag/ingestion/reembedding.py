@@ -20,7 +20,7 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
 from rag.ingestion.document_rows import halfvecs
-from rag.ingestion.embed import Batch, embed_batches
+from rag.ingestion.embed import Batch, BatchOwner, embed_batches
 from rag.ingestion.estimate import FIRST_SPREAD
 from rag.ingestion.paid_calls import PaidCalls, note_costs
 from rag.money.ledger import Ledger
@@ -298,9 +298,7 @@ class ReembeddingJob:
             self._calls,
             embedder,
             batches,
-            tenant_id=move.tenant_id,
-            owner_id=move.id,
-            pause_ms=profile.embedding.embedding_delay_ms,
+            BatchOwner(move.tenant_id, move.id, profile.embedding.embedding_delay_ms),
         ):
             done += sum(len(embedded.items) for embedded in group)
             rows = [

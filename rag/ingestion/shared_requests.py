@@ -23,7 +23,7 @@ from rag.ingestion.document_jobs import (
     require_active,
 )
 from rag.ingestion.document_rows import find_bare_chunks, halfvecs
-from rag.ingestion.embed import Batch, EmbeddedBatch, EmbedStep, embed_batches
+from rag.ingestion.embed import Batch, BatchOwner, EmbeddedBatch, EmbedStep, embed_batches
 from rag.ingestion.paid_calls import PaidCalls
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
@@ -115,9 +115,7 @@ class SharedRequests:
                 self._calls,
                 embedder,
                 wanted,
-                tenant_id=collection.tenant_id,
-                owner_id=collection.id,
-                pause_ms=profile.embedding.embedding_delay_ms,
+                BatchOwner(collection.tenant_id, collection.id, profile.embedding.embedding_delay_ms),
             ):
                 self._store(collection, group, embedder)
         except TEMPORARY:
