@@ -250,13 +250,14 @@ TYPES = (
         r"|qué (?:porcentaje|parte|proporción)|(?:che|quale) (?:percentuale|parte|quota)|quanti per ?cento"
         r"|(?:que|qual a) (?:percentagem|porcentagem|parte|parcela)|jaki (?:procent|odsetek)|jaka część|ile procent"
         r"|yüzde kaç\w*|ne kadarlık kısm\w*)\b"
-        r"|몇 ?(?:퍼센트|프로|%)|何(?:パーセント|％|%|割)|百分之(?:多少|几)|多大比例"
+        r"|몇 ?(?:퍼센트|프로|%)|何(?:パーセント|％|%|割)|百分之(?:多少|几)|多大比例|(?:几|多少)折|几成(?!本)"
         r"|ما (?:نسبة|النسبة)|كم (?:نسبة|بالمئة|في المئة)",
         r"\d\s?[%％]"
         r"|\b(?:percent|per ?cent|half|(?:one|two)[- ]thirds?|quarter|in full|procent|helft|derde|kwart|volledig"
         r"|prozent|hälfte|drittel|viertel|pour ?cent|moitié|tiers|intégral\w*|por ?ciento|mitad|tercio|per ?cento|metà"
         r"|terzo|por ?cento|metade|terço|połow\w+|jedn\w+ trzeci\w+|yarısı|yüzde)\b"
-        r"|퍼센트|프로|분의|절반|パーセント|割|分の|半分|百分之|分之|一半|بالمئة|في المئة|نصف|ثلث|ربع",
+        r"|퍼센트|프로|분의|절반|パーセント|割|分の|半分|百分之|分之|一半|[\d一二三四五六七八九][折成]"
+        r"|بالمئة|في المئة|نصف|ثلث|ربع",
     ),
     AnswerType(
         "money",

@@ -48,7 +48,7 @@ from rag.errors import RagError
 from rag.ingestion.meaning import parts_of
 from rag.providers import Embedder
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.bm25.synonyms import ideas_in, named_in, reworded
+from rag.retrieval.bm25.synonyms import ideas_in, is_only_within_another, named_in, reworded
 from rag.retrieval.evidence import compound_share
 from rag.retrieval.known_by import known_by
 from rag.retrieval.meaning import named_languages, without_place
@@ -387,7 +387,7 @@ def best_quotes(
         is_own_place=own is not None,
         has_parts=bool(parts),
         also=tuple(citations[c.passage].number for c in also),
-        signals=_signals(chosen[0], scored),
+        signals=_signals(readings[0].question, chosen[0], scored),
     )
 
 
@@ -523,12 +523,15 @@ def _amounts(text: str, language: str) -> frozenset[str]:
     return found - {"1"} or found
 
 
-def _signals(first: CandidateSentence, scored: _Scored) -> ReplySignals:
-    """Describe how well the first quotation matches. The caller adds the similarity of its passage."""
+def _signals(asked: str, first: CandidateSentence, scored: _Scored) -> ReplySignals:
+    """Describe how well the first quotation matches. The caller adds the similarity of its passage.
+
+    `asked` is the question in the asker's words.
+    """
     reading, language, similarities = scored.reading, scored.language, scored.similarities
     question, everything, weights = reading.question, reading.everything, reading.weights
-    near = (c.terms for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1)
-    said = first.heading.union(*near)
+    near = [c for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1]
+    said = first.heading.union(*(c.terms for c in near))
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
     share = _weight(weights, said) / (sum(weights.values()) or 1.0)
     marks = {candidate.mark for candidate in everything}
@@ -543,6 +546,7 @@ def _signals(first: CandidateSentence, scored: _Scored) -> ReplySignals:
         is_exact=share >= RULE.all_said and not is_across and asked_type(question) is not None and first.is_of_type,
         # The question asks for band D, and the table has A, B and C.
         names_another="another" in marks and marks.isdisjoint(("asked", "several")),
+        is_within_another=is_only_within_another(asked, "\n".join(c.text for c in near), language),
     )
 
 

@@ -51,7 +51,8 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     is_reranked = any(result.rerank_score is not None for result in context.results)
     if signals is None or is_reranked or context.probability is None:
         return context.evidence if quotes.answers else "perhaps"
-    likely, perhaps, is_doubtful = probability(signals), PERHAPS, is_unnamed(quotes, context)
+    likely, perhaps = probability(signals), PERHAPS
+    is_doubtful = is_unnamed(quotes, context) or signals.is_within_another
     if likely is None:
         likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
         is_doubtful = is_doubtful or not quotes.answers

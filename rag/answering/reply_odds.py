@@ -46,6 +46,8 @@ class ReplySignals:
     is_exact: bool = False
     #: Whether the sentences name other letters or numbers than the question: zone 2, not zone 5. Not in the odds.
     names_another: bool = False
+    #: Whether the sentences have the question's subject only within the word for a different subject. Not in the odds.
+    is_within_another: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,6 +117,25 @@ def test_sentences_about_another_number_do_not_answer_however_alike_they_are() -
     assert evidence_of(quotes, context(None)) == "none"
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "called"),
+    [
+        ("产假有多少天？", "陪产假15天。", "perhaps"),
+        ("产假有多少天？", "产假98天，陪产假15天。", "answered"),
+        ("陪产假有多少天？", "陪产假15天。", "answered"),
+        ("휴가는 며칠인가요?", "출산휴가는 90일이다.", "perhaps"),
+    ],
+)
+def test_a_word_within_the_word_for_another_thing_is_at_most_perhaps(question: str, text: str, called: str) -> None:
+    quotes = best_quotes(
+        question, [passage(1, text)], similarities=lambda asked, said: [[0.9] * len(said)] * len(asked)
+    )
+    assert quotes is not None
+    assert quotes.signals is not None
+    sure = replace(quotes, signals=replace(SURE, meaning=None, is_within_another=quotes.signals.is_within_another))
+    assert evidence_of(replace(sure, numbers=(1,)), context(0.9)) == called
+
+
 def test_what_the_search_knows_of_the_passage_is_a_signal() -> None:
     quotes = Quotes("“Soup is served at noon.” [1]", (1,), signals=replace(NEAR, meaning=None))
     signals = signals_of(quotes, context(0.9))

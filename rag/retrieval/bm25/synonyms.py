@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -110,6 +110,24 @@ def named_in(text: str, language: str) -> tuple[str, ...]:
 def ideas_in(text: str, language: str) -> frozenset[int]:
     """Return the numbers of the ideas in a text; the numbers are equal in all languages."""
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
+
+
+def is_only_within_another(question: str, text: str, language: str) -> bool:
+    """Whether a text says a subject of the question only inside the word for a different subject.
+
+    In a language without spaces 产假, maternity leave, is also in 陪产假, paternity leave.
+    """
+    question, text, code = _normal(question), _normal(text), analyser_code(language)
+    if code.removesuffix("+kiwi") not in UNSPACED | {"ko"}:
+        return False
+    found = _mentions(text, code)
+    asked = (m for m in _mentions(question, code) if m.idea not in {other.idea for other in found})
+    return any(_is_within(question[m.start : m.end], text, found) for m in asked)
+
+
+def _is_within(expression: str, text: str, found: Sequence[Mention]) -> bool:
+    places = [match.start() for match in re.finditer(re.escape(expression), text)]
+    return bool(places) and all(any(m.start <= at and at + len(expression) <= m.end for m in found) for at in places)
 
 
 def in_words_of(text: str, language: str, other: str) -> str:
