@@ -58,7 +58,7 @@ def draw_settings(
     identity: Identity, collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
     """Draw presets, then a single group of settings at a time; changed settings form a separate group."""
-    draw_presets(collection, profile, on_open=_open_preset)
+    draw_presets(collection, profile, on_open=lambda name: _open(preset=name))
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -138,7 +138,7 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
                 disabled=bool(field.locked),
                 help=_("It cannot be changed: {locked}.", locked=plain(_(field.locked))) if field.locked else None,
                 on_click=_open,
-                args=(field.name,),
+                kwargs={"field": field.name},
             )
 
 
@@ -154,19 +154,13 @@ def _note(field: Setting, profile: Profile) -> str:
     ).strip()
 
 
-def _open(name: str) -> None:
-    st.session_state.collections_field = name
-    st.session_state.collections_preset = None
-
-
-def _open_preset(name: str) -> None:
-    st.session_state.collections_preset = name
-    st.session_state.collections_field = None
+def _open(*, field: str | None = None, preset: str | None = None) -> None:
+    st.session_state.collections_field = field
+    st.session_state.collections_preset = preset
 
 
 def _close() -> None:
-    st.session_state.collections_field = None
-    st.session_state.collections_preset = None
+    _open()
 
 
 def _choose(

@@ -213,9 +213,9 @@ def draw_toolbar(
             )
             spoken = {f.language: language_name(f.language) for f in held.figures if f.language}
             languages = {"": _("All languages"), **spoken}
-            language = _choice(_("Language"), languages, "documents_language", is_labelled=True)
+            language = _choice(_("Language"), languages, "documents_language")
             kinds = {"": _("All kinds"), **{f.mime_type: kind_name(f.mime_type) for f in held.figures}}
-            kind = _choice(_("Kind of file"), kinds, "documents_kind", is_labelled=True)
+            kind = _choice(_("Kind of file"), kinds, "documents_kind")
             everywhere = _("All collections")
             only = (
                 _id_choice(_("Collection"), everywhere, held.collections, "documents_only")
@@ -224,7 +224,7 @@ def draw_toolbar(
             )
             owner = _id_choice(_("Owner"), _("Any owner"), held.owners, "documents_owner")
             dates = {name: _(words) for name, words in DUE.items()}
-            due = _choice(_("Dates"), dates, "documents_due", is_labelled=True)
+            due = _choice(_("Dates"), dates, "documents_due")
             sort = st.selectbox(_("Order"), list(SORTS), format_func=words_of(SORTS), key="documents_sort")
             filters = DocumentFilters(
                 text=text or "",
@@ -287,10 +287,8 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
     return name_labels({status: f"{status_badge(status)[0]} {number}" for status, number in counted.items() if number})
 
 
-def _choice(
-    label: str, names: Mapping[str, str], key: str, *, width: int | None = None, is_labelled: bool = False
-) -> str:
-    """Draw a choice. A chosen value which no longer exists counts as no choice."""
+def _choice(label: str, names: Mapping[str, str], key: str, *, width: int | None = None) -> str:
+    """Draw a choice; with a width, without its label. A chosen value which no longer exists counts as no choice."""
     if st.session_state.get(key, "") not in names:
         st.session_state[key] = ""
     labels = name_labels(names)
@@ -300,7 +298,7 @@ def _choice(
         list(labels),
         format_func=labels.of,
         key=key,
-        label_visibility="visible" if is_labelled else "collapsed",
+        label_visibility="collapsed" if width else "visible",
         width=width or "stretch",
     )
     return str(found or "")
