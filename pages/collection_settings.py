@@ -28,7 +28,7 @@ from rag.ui.collection_sources import CHOSEN, draw_sources
 from rag.ui.embedding_moves import better_models, draw_moves
 from rag.ui.formats import count, language_name, thousands, time_zone
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, name_labels, red
+from rag.ui.widgets import ask_to_confirm, draw_head, name_labels, red
 
 identity = require(Role.ADMIN)
 library = services().documents
@@ -257,8 +257,7 @@ def delete_for_good(binned: BinnedCollection, confirmed_name: str) -> None:
 
 def draw_list(collections: Sequence[Collection]) -> None:
     everything = library.contents(identity)
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.title(_("Collections"), anchor=False, width="content")
+    with draw_head(_("Collections"), is_title=True):
         st.button(
             _("New collection"),
             key="collections_new",
@@ -359,20 +358,18 @@ def draw_opened(collection: Collection) -> None:
         on_click=open_collection,
         args=(None,),
     )
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.title(plain(collection.name), anchor=False, width="content")
-        with st.container(horizontal=True, width="content"):
-            st.button(
-                _('Edit'), key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
-                help=_('Name, language, and who may read it'),
-            )  # fmt: skip
-            is_deleted = st.button(
-                red(_("Delete this collection")),
-                key="collections_delete",
-                icon=":material/delete:",
-                type="tertiary",
-                help=_("It is in the bin for {BIN_DAYS} days, from where you can have it back.", BIN_DAYS=BIN_DAYS),
-            )
+    with draw_head(plain(collection.name), is_title=True), st.container(horizontal=True, width="content"):
+        st.button(
+            _('Edit'), key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
+            help=_('Name, language, and who may read it'),
+        )  # fmt: skip
+        is_deleted = st.button(
+            red(_("Delete this collection")),
+            key="collections_delete",
+            icon=":material/delete:",
+            type="tertiary",
+            help=_("It is in the bin for {BIN_DAYS} days, from where you can have it back.", BIN_DAYS=BIN_DAYS),
+        )
     language = language_name(collection.language)
     st.markdown(
         _(

@@ -17,6 +17,7 @@ from rag.monitoring.checks import Check
 from rag.services import require, services
 from rag.types import Role
 from rag.ui.text import plain
+from rag.ui.widgets import draw_head
 
 identity = require(Role.ADMIN)
 running = services()
@@ -42,8 +43,7 @@ def draw(checks: Sequence[Check]) -> None:
                 st.caption(_("For the person who runs the server: {detail}", detail=plain(check.detail)))
 
 
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title(_("Health"), anchor=False, width="content")
+with draw_head(_("Health"), is_title=True):
     is_asked = st.button(_("Check the providers"), key="health_check", type="primary", icon=":material/network_check:")
 st.caption(
     _(

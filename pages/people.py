@@ -23,7 +23,7 @@ from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.frame import reader_address
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, red, words_of
+from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, draw_head, red, words_of
 
 ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
@@ -421,8 +421,7 @@ def draw_second_factor_rule() -> None:
 
 people = accounts.list(identity)
 enrolled = accounts.second_factors.enrolled(identity)
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title(_("People"), anchor=False, width="content")
+with draw_head(_("People"), is_title=True):
     with st.container(horizontal=True, width="content"):
         is_inviting = st.button(_("Invite many"), key="people_invite_button", icon=":material/group_add:")
         is_adding = st.button(_("Add a person"), key="people_add_button", type="primary", icon=":material/person_add:")

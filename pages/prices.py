@@ -19,7 +19,7 @@ from rag.ui import actions, lists
 from rag.ui.budgets import draw_budgets
 from rag.ui.formats import count
 from rag.ui.text import plain
-from rag.ui.widgets import words_of
+from rag.ui.widgets import draw_head, words_of
 
 identity = require(Role.ADMIN)
 prices = services().prices
@@ -91,8 +91,7 @@ def ask_for_price(known: Sequence[Price]) -> None:
 
 
 found = prices.list(identity)
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title(_("Prices"), anchor=False, width="content")
+with draw_head(_("Prices"), is_title=True):
     if st.button(_("Set a price"), key="prices_add", type="primary", icon=":material/payments:") and (
         not actions.is_needed(identity)
     ):

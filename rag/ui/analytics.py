@@ -11,7 +11,6 @@ from uuid import UUID
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitAPIException
 
 from rag.language import N_, _, day, ngettext, number, percentage, pgettext
@@ -48,7 +47,7 @@ from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.question_details import OUTCOME_WORDS
 from rag.ui.search_metrics import draw_errors, part_name
 from rag.ui.text import plain
-from rag.ui.widgets import choose_word, name_labels, words_of
+from rag.ui.widgets import choose_word, draw_head, name_labels, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
 #: Takes a filter from a table row: the name in `Filters`, and the value.
@@ -347,15 +346,8 @@ def draw_times(
         draw_errors(analytics, who, period, filters, draw_once)
 
 
-def _head(title: str) -> DeltaGenerator:
-    """Draw a card's heading and return the row, with room for a choice beside the heading."""
-    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
-    row.header(title, anchor=False, width="content")
-    return row
-
-
 def _draw_costs(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
-    with _head(_("Cost")):
+    with draw_head(_("Cost")):
         by = choose_word(_("Costs by"), COSTS_BY, key="analytics_cost_by", default="operation")
     unit = choose_word(_("Divided"), UNITS, key=f"analytics_cost_unit_{period.unit}", default=period.unit)
     costs = analytics.cost_by_day(who, period, filters, by, unit)
@@ -440,7 +432,7 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
 
 
 def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
-    with _head(_("Time per stage")):
+    with draw_head(_("Time per stage")):
         percentile = choose_word(_("Percentile"), PERCENTILES, key="analytics_percentile", default="p50")
     times = analytics.stage_percentiles(who, period, filters)
     if times:
@@ -467,7 +459,7 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
 
 def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     stage = (
-        _head(_("How the times are spread")).selectbox(
+        draw_head(_("How the times are spread")).selectbox(
             _("Time of"),
             list(WAITED),
             format_func=words_of(WAITED),
@@ -527,7 +519,7 @@ def seconds(milliseconds: float | None) -> float | None:
 
 
 def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Filters, choose: Choose) -> None:
-    with _head(_("Who asks")):
+    with draw_head(_("Who asks")):
         by = choose_word(_("Questions by"), PARTS_BY, key="analytics_parts", default="group")
     parts = analytics.by_part(who, period, filters, by)
     lists.act_on_row(

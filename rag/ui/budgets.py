@@ -14,7 +14,7 @@ from rag.types import Identity, Who
 from rag.ui import actions
 from rag.ui.formats import money, percent
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, name_labels, red, words_of
+from rag.ui.widgets import ask_to_confirm, dialog, draw_head, name_labels, red, words_of
 
 SCOPES: dict[Scope, str] = {
     "company": N_("The whole company"),
@@ -26,8 +26,7 @@ PROBLEM = "prices_budget_problem"
 
 def draw_budgets(identity: Identity) -> None:
     """Draw the budgets with the amounts left, and let an administrator set them."""
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.header(_("Budgets"), anchor=False, width="content")
+    with draw_head(_("Budgets")):
         pressed = st.button(_("Set a budget"), key="prices_budget_add", icon=":material/savings:")
         if pressed and not actions.is_needed(identity):
             _set_budget(identity)

@@ -20,7 +20,7 @@ from rag.ui.collection_changes import Save, changes_of, draw_presets, draw_previ
 from rag.ui.collection_profile import CUTS
 from rag.ui.formats import count
 from rag.ui.text import code, plain
-from rag.ui.widgets import name_labels
+from rag.ui.widgets import draw_head, name_labels
 
 CHANGED = N_("Changed")
 #: Choice values, in an administrator's words.
@@ -61,8 +61,7 @@ def draw_settings(
     draw_presets(collection, profile, on_open=lambda name: _open(preset=name))
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.header(_("Settings"), anchor=False, width="content")
+    with draw_head(_("Settings")):
         if different:
             st.button(
                 _("Reset all {different}", different=len(different)) if len(different) > 1 else _("Reset"),

@@ -89,17 +89,26 @@ def draw_document(
     on_open: Callable[[str], None],
 ) -> None:
     """Draw the tabs for an opened document. Only the tab in front reads from the database."""
-    draws: dict[str, Callable[[], None]] = {
-        _("Pages"): lambda: draw_pages(document, documents, tabs.correcting),
-        _("Details"): lambda: _draw_details(document, documents, tabs.details),
-        _("Try a question"): tabs.ask,
-        _("Questions answered"): tabs.questions,
-        _("Passages"): lambda: draw_chunks(document, documents),
-        _("Versions"): lambda: _draw_all_versions(document, versions, tabs.replace, on_restore, on_open),
-        _("Costs"): lambda: _draw_costs(document),
-    }
-    opened = st.tabs(list(draws), key=f"documents_tabs_{document.id}", on_change="rerun")
-    for draw, tab in zip(draws.values(), opened, strict=True):
+    names = [
+        _("Pages"),
+        _("Details"),
+        _("Try a question"),
+        _("Questions answered"),
+        _("Passages"),
+        _("Versions"),
+        _("Costs"),
+    ]
+    draws: list[Callable[[], None]] = [
+        lambda: draw_pages(document, documents, tabs.correcting),
+        lambda: _draw_details(document, documents, tabs.details),
+        tabs.ask,
+        tabs.questions,
+        lambda: draw_chunks(document, documents),
+        lambda: _draw_all_versions(document, versions, tabs.replace, on_restore, on_open),
+        lambda: _draw_costs(document),
+    ]
+    opened = st.tabs(names, key=f"documents_tabs_{document.id}", on_change="rerun")
+    for draw, tab in zip(draws, opened, strict=True):
         if tab.open:
             with tab:
                 draw()

@@ -20,7 +20,7 @@ from rag.types import Collection, Identity, Role
 from rag.ui import actions, lists
 from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, name_labels, red
+from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, draw_head, name_labels, red
 
 ROLES: Mapping[Role, str] = {
     Role.EMPLOYEE: N_("Employee"),
@@ -42,8 +42,7 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Colle
     """Draw the section on API keys with its dialogs."""
     names = {collection.id: collection.name for collection in collections}
     found = keys.list(identity)
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.header(_("API keys"), anchor=False, width="content")
+    with draw_head(_("API keys")):
         is_asked = st.button(_("Make a key"), key="people_key_add", icon=":material/key:")
         if is_asked and not actions.is_needed(identity):
             _ask_for_key(keys, identity, names)

@@ -18,7 +18,7 @@ from rag.ui import lists
 from rag.ui.charts import OPERATION_NAMES, draw_chart, score_figure
 from rag.ui.formats import language_name, pages, percent
 from rag.ui.text import plain
-from rag.ui.widgets import choose_word
+from rag.ui.widgets import choose_word, draw_head
 
 SCORES = {"similarity": N_("Similarity"), "score": N_("Rerank score")}
 SEARCHES_BY: Mapping[PartsBy, str] = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
@@ -43,8 +43,7 @@ def draw_search(
 
 
 def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.header(_("How near the best passage was"), anchor=False, width="content")
+    with draw_head(_("How near the best passage was")):
         kind = choose_word(_("Score"), SCORES, key="analytics_score", default="similarity")
     found = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
     if not found:
@@ -105,8 +104,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
 
 
 def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.header(_("Where the search does well"), anchor=False, width="content")
+    with draw_head(_("Where the search does well")):
         by = choose_word(_("Searches by"), SEARCHES_BY, key="analytics_search_by", default="language")
     groups = search_groups(searches, by)
     lists.draw(

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec
 from uuid import UUID
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.state.session_state_proxy import get_session_state
 
@@ -48,6 +49,16 @@ def name_labels(names: Mapping[Option, str], *, gone: str = "") -> Labels[Option
 def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
     """Return labels for a widget whose options are the product's words."""
     return lambda option: _(names[option])
+
+
+def draw_head(heading: str, *, is_title: bool = False) -> DeltaGenerator:
+    """Draw a heading and return its row, with room for buttons or a choice beside the heading."""
+    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    if is_title:
+        row.title(heading, anchor=False, width="content")
+    else:
+        row.header(heading, anchor=False, width="content")
+    return row
 
 
 def choose_word(label: str, words: Mapping[Option, str], *, key: str, default: Option) -> Option:

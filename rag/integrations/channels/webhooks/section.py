@@ -15,7 +15,7 @@ from rag.types import Identity
 from rag.ui import actions, lists
 from rag.ui.formats import ago, date_time, time_zone
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, red, words_of
+from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, draw_head, red, words_of
 
 ABOUT = N_(
     "A webhook informs another program at once when something happens here: it sends a signed message to an address. "
@@ -33,8 +33,7 @@ def _attempt(action: Callable[..., object], *arguments: object, **changes: objec
 def draw_webhooks(webhooks: Webhooks, identity: Identity) -> None:
     """Draw the section with the dialogs."""
     zone = time_zone(st.context.timezone)
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.header(_("Webhooks"), anchor=False, width="content")
+    with draw_head(_("Webhooks")):
         is_asked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")
         if is_asked and not actions.is_needed(identity):
             _ask_for_webhook(webhooks, identity)

@@ -16,7 +16,7 @@ from rag.types import Collection, Identity
 from rag.ui import actions, lists
 from rag.ui.formats import money
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, name_labels, red
+from rag.ui.widgets import ask_to_confirm, dialog, draw_head, name_labels, red
 
 ABOUT = N_(
     "A widget answers questions from one collection on pages of other sites, or on a public page, without anybody "
@@ -27,8 +27,7 @@ ERROR = "programs_widget_problem"
 
 def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
     """Draw the widgets' section with the dialogs."""
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.header(_("Widgets"), anchor=False, width="content")
+    with draw_head(_("Widgets")):
         is_asked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
         if is_asked and not actions.is_needed(identity):
             _ask_for_widget(widgets, identity, collections)
