@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from typing import Literal
 from uuid import UUID
 
 import streamlit as st
@@ -53,6 +54,7 @@ from rag.ui.search_metrics import SCORES, SEARCHES_BY, draw_search
 from rag.ui.text import plain
 from rag.ui.widgets import (
     choose_collection,
+    choose_word,
     document_labels,
     name_labels,
     read_address,
@@ -66,16 +68,16 @@ VIEWS = (
 PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
 ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
-ORDERS = (N_("Newest"), N_("Slowest"))
-KINDS = (N_("Questions"), N_("Searches"))
+ORDERS = {"Newest": N_("Newest"), "Slowest": N_("Slowest")}
+KINDS: dict[Literal["question", "search"], str] = {"question": N_("Questions"), "search": N_("Searches")}
 #: Words a link to a view may choose, by the key of the bound widget.
 IN_ADDRESS: Mapping[str, Iterable[str]] = {
     "analytics_period": PERIODS,
     "analytics_view": VIEWS,
     "analytics_outcome": OUTCOME_WORDS.values(),
     "analytics_rating": RATINGS.values(),
-    "analytics_order": ORDERS,
-    "analytics_kind": KINDS,
+    "analytics_order": ORDERS.values(),
+    "analytics_kind": KINDS.values(),
     "analytics_gap_state": STATES.values(),
     "analytics_parts": PARTS_BY.values(),
     "analytics_cost_by": COSTS_BY.values(),
@@ -351,33 +353,18 @@ def draw_questions(period: Period, filters: Filters) -> None:
             label_visibility="collapsed",
             width=185,
         )
-        order = st.segmented_control(
-            _("Order"),
-            list(ORDERS),
-            default="Newest",
-            format_func=_,
-            required=True,
-            key="analytics_order",
-            label_visibility="collapsed",
-            bind="query-params",
-        )
-        kind = st.segmented_control(
+        order = choose_word(_("Order"), ORDERS, key="analytics_order", default="Newest")
+        kind = choose_word(
             _("Kind"),
-            list(KINDS),
-            default="Questions",
-            format_func=_,
-            required=True,
+            KINDS,
             key="analytics_kind",
-            label_visibility="collapsed",
-            bind="query-params",
-            help=_(
+            default="question",
+            help_text=_(
                 "Searches of programs that were paid for, without an answer. No figure above counts them as "
                 "questions; the costs hold what they cost."
             ),
         )
-        wanted = QuestionFilters(
-            text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question", rating=rating
-        )
+        wanted = QuestionFilters(text=text or "", outcome=outcome, kind=kind, rating=rating)
         actions.draw_export(
             identity,
             _("Export CSV"),

@@ -61,7 +61,9 @@ def draw_head(heading: str, *, is_title: bool = False) -> DeltaGenerator:
     return row
 
 
-def choose_word(label: str, words: Mapping[Option, str], *, key: str, default: Option) -> Option:
+def choose_word(
+    label: str, words: Mapping[Option, str], *, key: str, default: Option, help_text: str | None = None
+) -> Option:
     """Draw a small choice between the product's words, without the label. The query parameters keep the choice."""
     chosen = st.segmented_control(
         label,
@@ -70,6 +72,7 @@ def choose_word(label: str, words: Mapping[Option, str], *, key: str, default: O
         required=True,
         format_func=words_of(words),
         key=key,
+        help=help_text,
         label_visibility="collapsed",
         bind="query-params",
     )

@@ -37,9 +37,7 @@ OWN_LABELS = {
     "collections_groups": "a set of names of groups",
     "analytics_period": "keys of a constant",
     "analytics_group": "the names of groups, each once",
-    "analytics_order": "two words",
     "chat_years": "numbers, each once",
-    "analytics_kind": "two words",
     "audit_period": "keys of a constant",
     "prices_model": "a sorted set of names of models",
     "audit_kind": "keys of a constant",
@@ -221,7 +219,9 @@ def constant(path: Path, name: str) -> Mapping[object, object]:
     if path.parent.name == "ui":
         return dict(getattr(importlib.import_module(f"rag.ui.{path.stem}"), name))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and target and ast.unparse(target) == name:
+            assert node.value is not None
             marked = re.sub(r"\b(?:N_|_)(?=\()", "", ast.unparse(node.value))
             found_words: dict[object, object] = ast.literal_eval(marked)
             return found_words
