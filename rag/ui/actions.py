@@ -150,7 +150,7 @@ def draw_error(error: RagError) -> None:
 
 
 def finish(action: Callable[..., object], *arguments: object, **changes: object) -> None:
-    """Run a dialog's action, then close the dialog. It stays open with the reason if the action is refused."""
+    """Run a dialog's action and close the dialog. If the action is refused, the dialog stays and says why."""
     try:
         action(*arguments, **changes)
     except RagError as error:
@@ -160,7 +160,7 @@ def finish(action: Callable[..., object], *arguments: object, **changes: object)
 
 
 def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str) -> None:
-    """Draw the button of a dialog's form. It runs `action` and closes the dialog, or says below why not.
+    """Draw a dialog form's button. A click runs `action` and closes the dialog, or says below why not.
 
     `st.session_state[key]` has the error from the last click.
     """
@@ -180,7 +180,7 @@ def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str
 
 
 def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Callable[[], object]) -> None:
-    """Draw a dialog's last buttons: Cancel, and one that runs `act`. Above them is why `act` was refused.
+    """Draw a dialog's last buttons: one cancels, the other runs `act`. A refusal is drawn above them.
 
     `on_close` runs before the page is drawn again without the dialog.
     """

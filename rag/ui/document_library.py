@@ -242,7 +242,7 @@ def draw_toolbar(
 
 
 def all_folders(folders: Mapping[str, int]) -> dict[str, int]:
-    """Return every folder and its parent folders, each with its total number of documents."""
+    """Return all folders and parent folders, each with the number of documents below."""
     counted: dict[str, int] = {}
     for name, number in folders.items():
         parts = name.split("/")

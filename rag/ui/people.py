@@ -309,7 +309,7 @@ FIELDS: Mapping[str, str] = {
 LONGEST_VALUE = 120
 
 
-#: A timestamp as the database writes it into JSON.
+#: A timestamp in the database's JSON.
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*[+-]\d\d:\d\d$")
 
 

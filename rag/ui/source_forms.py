@@ -22,7 +22,7 @@ class Field:
     example: str = ""
     help: str = ""
     is_secret: bool = False
-    #: Several lines, such as a key from a file.
+    #: Several lines, for example a key from a file.
     is_text: bool = False
     is_switch: bool = False
     longest: int = 500
