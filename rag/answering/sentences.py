@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from statistics import median
 from typing import Literal
 
@@ -259,16 +259,21 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
         begin = len(found)
         written = [line for line in block.splitlines() if line.strip()]
         lines = [" ".join(line.split()) for line in written]
-        if rows := _lost_table(lines) or _form(lines):
+        if rows := _lost_table(lines):
             found.extend(rows)
             continue
         width = _width(lines)
         steps = _steps(lines)
+        fields = _fields(lines)
         # Indented lines go on with a list item.
         hanging = [line[0].isspace() and not BULLET.match(line) and BULLET.match(lines[0]) for line in written]
         unit = ""
         step = 0
         for line, following, hangs, is_followed in zip_longest(lines, lines[1:], hanging, hanging[1:], fillvalue=""):
+            if line in fields:
+                found.extend([*(_split(unit, step) if unit else ()), Unit(line, "row")])
+                unit, step = "", 0
+                continue
             if unit and (BULLET.match(line) or ends(unit)):
                 found.extend(_split(unit, step))
                 unit, step = "", step if hangs else 0
@@ -336,13 +341,10 @@ def _lost_table(lines: list[str]) -> list[Unit]:
     return [Unit(f"{row} ({lines[0]})", "row", row) for row in rows]
 
 
-def _form(lines: list[str]) -> list[Unit]:
-    """Return the fields of a form as rows, "Plan: Gold", with the line above; [] for other lines."""
-    first = int(bool(lines) and not FIELD.fullmatch(lines[0]))
-    fields = lines[first:]
-    if len(fields) < FEWEST_FIELDS or not all(map(FIELD.fullmatch, fields)):
-        return []
-    return [*(Unit(line, "sentence") for line in lines[:first]), *(Unit(line, "row") for line in fields)]
+def _fields(lines: list[str]) -> frozenset[str]:
+    """Return the fields of a form among the lines, such as "Plan: Gold"; single fields are sentences."""
+    runs = (list(run) for is_field, run in groupby(lines, lambda line: bool(FIELD.fullmatch(line))) if is_field)
+    return frozenset(line for run in runs if len(run) >= FEWEST_FIELDS for line in run)
 
 
 def _split(text: str, step: int = 0) -> list[Unit]:
