@@ -544,6 +544,7 @@ def _signals(asked: str, first: CandidateSentence, scored: _Scored) -> ReplySign
         likeness=likeness or None,
         is_across=is_across,
         is_exact=share >= RULE.all_said and not is_across and asked_type(question) is not None and first.is_of_type,
+        says_all=not is_across and len(weights) > 1 and weights.keys() <= first.terms,
         # The question asks for band D, and the table has A, B and C.
         names_another="another" in marks and marks.isdisjoint(("asked", "several")),
         is_within_another=is_only_within_another(asked, "\n".join(c.text for c in near), language),

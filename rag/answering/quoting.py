@@ -56,7 +56,7 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     if likely is None:
         likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
         is_doubtful = is_doubtful or not quotes.answers
-    if is_doubtful and likely >= perhaps:
+    if (is_doubtful and likely >= perhaps) or (signals.says_all and likely < perhaps):
         return "perhaps"
     return outcome_of(likely, is_exact=signals.is_exact, perhaps=perhaps)
 

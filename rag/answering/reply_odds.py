@@ -44,6 +44,8 @@ class ReplySignals:
     #: Whether the quotation is in the question's language, with all words and the requested kind of fact. Not used in
     #: the odds.
     is_exact: bool = False
+    #: Whether the sentence alone has all words of a question with several, in the question's language. Not in the odds.
+    says_all: bool = False
     #: Whether the sentences name other letters or numbers than the question: zone 2, not zone 5. Not in the odds.
     names_another: bool = False
     #: Whether the sentences have the question's subject only within the word for a different subject. Not in the odds.

@@ -45,6 +45,8 @@ class EvidenceRule:
     least_weight: float = 0.3
     #: In scripts without spaces half the character pairs straddle two words, so an unknown pair says less.
     unknown_pair: float = 0.5
+    #: From this share on a passage has all words of the question.
+    all_words: float = 0.99
     #: Shortest and longest part of a compound to count as a word.
     shortest_part: int = 4
     longest_part: int = 40
@@ -230,6 +232,8 @@ class PassageSignals:
     nearness: float | None = None
     #: What the reranker gives it, 0 … 1.
     relevance: float | None = None
+    #: Whether it has all words of a question with several, in the question's language.
+    says_all: bool = False
     #: Whether the document never names the rule owner from the question.
     lacks_name: bool = False
     #: Whether the folder is for a country not named in the question.
@@ -272,11 +276,13 @@ def _log_odds_of_text(signals: PassageSignals) -> float:
     words = signals.share + RULE.margin_weight * max(0.0, signals.margin) if signals.share else 0.0
     if signals.meaning is None:
         return RULE.words_slope * (words - RULE.enough)
-    return (
+    odds = (
         RULE.meaning_base
         + RULE.meaning_words * min(1.0, words)
         + RULE.meaning_cosine * (signals.meaning - RULE.usual_cosine)
     )
+    # The whole passage may be about something else than the sentence with the words.
+    return max(odds, _log_odds(RULE.perhaps)) if signals.says_all else odds
 
 
 def _log_odds(share: float) -> float:
@@ -375,6 +381,7 @@ def score_hits(
             margin=margin,
             meaning=_meaning(result, language, asked_in, across),
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
+            says_all=has_words and len(held.found) > 1 and held.share >= RULE.all_words and language == asked_in,
         )
         scored.append(
             ScoredHit(

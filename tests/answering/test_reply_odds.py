@@ -118,6 +118,32 @@ def test_sentences_about_another_number_do_not_answer_however_alike_they_are() -
 
 
 @pytest.mark.parametrize(
+    ("question", "called"),
+    [
+        ("Who is the policy owner?", "perhaps"),
+        ("Who is the owner?", "none"),
+        ("Who is the policy author?", "none"),
+        ("Wer ist owner der policy?", "none"),
+    ],
+)
+def test_a_sentence_with_all_words_is_shown_though_its_passage_is_about_something_else(
+    question: str, called: str
+) -> None:
+    text = "The meal allowance is 62 euros. Hotels cost up to 135 euros. The policy owner is the Travel Desk."
+    language = "de" if question.startswith("Wer") else "en"
+    quotes = best_quotes(
+        question,
+        [passage(1, text)],
+        language=language,
+        similarities=lambda asked, said: [[0.7] * len(said)] * len(asked),
+    )
+    assert quotes is not None
+    assert quotes.signals is not None
+    far = replace(quotes, signals=replace(NOTHING, meaning=None, says_all=quotes.signals.says_all))
+    assert evidence_of(far, context(0.8)) == called
+
+
+@pytest.mark.parametrize(
     ("question", "text", "called"),
     [
         ("产假有多少天？", "陪产假15天。", "perhaps"),

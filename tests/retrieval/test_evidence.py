@@ -166,6 +166,13 @@ def test_an_answer_needs_no_shared_word_where_meaning_is_near() -> None:
     assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.79))) == "none"
 
 
+def test_a_passage_with_all_words_may_answer_however_far_it_is() -> None:
+    far = PassageSignals(share=1.0, meaning=0.77)
+    assert outcome_of(probability(far)) == "none"
+    assert outcome_of(probability(replace(far, says_all=True))) == "perhaps"
+    assert outcome_of(probability(replace(far, says_all=True, lacks_name=True))) == "none"
+
+
 def test_words_of_which_none_stands_in_the_passage_are_no_evidence_without_meaning() -> None:
     assert outcome_of(probability(PassageSignals(share=0.0, margin=0.9))) == "none"
     assert outcome_of(probability(PassageSignals(share=0.52))) == "perhaps"
