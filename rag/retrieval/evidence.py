@@ -232,7 +232,7 @@ class PassageSignals:
     nearness: float | None = None
     #: What the reranker gives it, 0 … 1.
     relevance: float | None = None
-    #: Whether it has all words of a question with several, in the question's language.
+    #: Whether the passage has all words of a question, two or more, in the same language.
     says_all: bool = False
     #: Whether the document never names the rule owner from the question.
     lacks_name: bool = False
@@ -281,7 +281,7 @@ def _log_odds_of_text(signals: PassageSignals) -> float:
         + RULE.meaning_words * min(1.0, words)
         + RULE.meaning_cosine * (signals.meaning - RULE.usual_cosine)
     )
-    # The whole passage may be about something else than the sentence with the words.
+    # A sentence with all words may stand in a passage about something else.
     return max(odds, _log_odds(RULE.perhaps)) if signals.says_all else odds
 
 
