@@ -94,7 +94,7 @@ def product(data: Path | None, embedder: str = "meaning") -> Iterator[Product]:
         ledger = Ledger(database)
         pipeline = IngestionPipeline(database, FileStore(folder / "files"), providers, ledger, settings)
         retriever = Retriever(database, providers)
-        answerer = Answerer(retriever, providers, ledger, ChatLogs(database), settings)
+        answerer = Answerer(retriever, providers, ChatLogs(database), settings)
         try:
             yield Product(settings, database, providers, pipeline, retriever, answerer, meaning)
         finally:

@@ -211,7 +211,7 @@ def assemble(
     ledger = Ledger(database)
     chat_logs = ChatLogs(database)
     conversations = Conversations(database)
-    retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
+    retriever = Retriever(database, providers)
     budgets = Budgets(database)
 
     def stop_spending(identity: Identity) -> str:
@@ -229,12 +229,10 @@ def assemble(
     def has_budget(identity: Identity) -> bool:
         return budgets.may_hold(identity) or identity.is_widget
 
-    answerer = Answerer(
-        retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending, has_budget=has_budget
-    )
+    answerer = Answerer(retriever, providers, chat_logs, settings, stop_spending=stop_spending, has_budget=has_budget)
     answers = LiveAnswers(answerer, conversations, database)
-    searches = Searches(retriever, ledger, chat_logs, stop_spending=stop_spending)
-    judge = Judge(providers, ledger, chat_logs, stop_spending=stop_spending)
+    searches = Searches(retriever, chat_logs, stop_spending=stop_spending)
+    judge = Judge(providers, chat_logs, stop_spending=stop_spending)
     # Without keys and meaning, because these checks must be free.
     by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
     evaluations = Evaluations(database, answerer, judge, Retriever(database, by_words))
@@ -304,7 +302,7 @@ def assemble(
         providers=providers,
         pasted_keys=pasted_keys,
         chosen_models=chosen_models,
-        model_trials=ModelTrials(providers, ledger, chat_logs),
+        model_trials=ModelTrials(providers, chat_logs),
         ledger=ledger,
         retriever=retriever,
         pipeline=pipeline,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from rag.answering.canned_answers import (
     EARLIER_VERSION,
@@ -41,7 +42,7 @@ def check_citations(state: AnswerState) -> None:
                 state.text,
                 checked,
                 question=state.question.text,
-                page_text=state.calls.page_text,
+                page_text=partial(_page_text, state),
                 language=detect_language(state.text[:400], [state.answer_language]),
                 likely=(language,),
             )
@@ -49,7 +50,8 @@ def check_citations(state: AnswerState) -> None:
             state.warnings = _warnings(state, checked)
     state.citations = checked
     with extra("names of sections"):
-        places = state.calls.passage_places(checked) if checked else {}
+        chunk_ids = [citation.chunk_id for citation in checked]
+        places = state.parts.chat_logs.passage_places(state.tenant_id, chunk_ids) if checked else {}
         state.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
     with extra("rows of spreadsheets"):
         state.citations = _with_rows(state, state.citations)
@@ -60,10 +62,17 @@ def check_citations(state: AnswerState) -> None:
         state.outcome = Outcome.PERHAPS
 
 
+def _page_text(state: AnswerState, citation: Citation) -> str:
+    """Return the text of the pages around a passage in the context."""
+    first = citation.first_read_page or citation.first_page
+    last = citation.last_read_page or citation.last_page
+    return state.parts.chat_logs.page_text(state.tenant_id, citation.document_id, first, last)
+
+
 def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
     """Return a sentence for each cited document that is not valid today, and for each earlier version, with the day."""
     titles = {citation.document_id: citation.title for citation in cited}
-    found = dict(state.calls.days_of_invalid(titles)) if titles else {}
+    found = state.parts.chat_logs.days_of_invalid(state.tenant_id, list(titles)) if titles else {}
     sentences = []
     for version in state.context.versions if state.context is not None else ():
         if version.document_id not in titles:
@@ -89,7 +98,7 @@ def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
 
 def _with_rows(state: AnswerState, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
     """Add row references to spreadsheet citations."""
-    of_sheets = [citation for citation in citations if has_rows(citation.file_name)]
-    pages = state.calls.sheet_pages(of_sheets) if of_sheets else {}
+    of_sheets = [citation.chunk_id for citation in citations if has_rows(citation.file_name)]
+    pages = state.parts.chat_logs.sheet_pages(state.tenant_id, of_sheets) if of_sheets else {}
     marked = quoted(state.text, citations) if pages else {}
     return tuple(with_rows(c, marked[c.number], pages[c.chunk_id]) if c.chunk_id in pages else c for c in citations)

@@ -47,12 +47,12 @@ from rag.answering.sentences import (
 from rag.errors import RagError
 from rag.ingestion.meaning import parts_of
 from rag.providers import Embedder
+from rag.providers.processor import waiting
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import ideas_in, is_only_within_another, named_in, reworded
 from rag.retrieval.evidence import compound_share
 from rag.retrieval.known_by import known_by
 from rag.retrieval.meaning import named_languages, without_place
-from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import COMPOUNDING, asked_words
 from rag.text.analysers import analyser_code

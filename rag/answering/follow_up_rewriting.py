@@ -19,7 +19,7 @@ from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers import ChatModel
 from rag.retrieval.bm25.index import tokenize
-from rag.types import ChatMessage, Usage
+from rag.types import ChatMessage
 
 NOT_REWRITTEN = N_("The follow-up question could not be rewritten, so it was searched for as it is.")
 NOT_REWRITTEN_JOINED = N_(
@@ -36,7 +36,6 @@ class Standalone:
     """The question to search for, with details about the rewriting."""
 
     text: str
-    usage: Usage | None = None
     #: Whether the search also uses the previous question.
     is_joined: bool = False
     #: The question as completed by rules, if no model rewrote it.
@@ -63,27 +62,25 @@ def stand_alone(
     turns = recent_turns(history, maximum_tokens=HISTORY_TOKENS)
     if not turns:
         return Standalone(question)
-    usage: Usage | None = None
     if model is not None:
         try:
             reply = model.complete(
                 rewrite_messages(turns, question), temperature=0.0, maximum_output_tokens=REWRITE_OUTPUT_TOKENS
             )
         except ProviderError:
-            pass  # the failed call has already recorded its cost
+            pass
         else:
-            usage = reply.usage
             rewritten = " ".join(reply.text.split()).strip("\"'“” ")
             if rewritten and len(rewritten) <= maximum_characters:
-                return Standalone(rewritten, usage)
+                return Standalone(rewritten)
     notice = NOT_REWRITTEN if model else ""
     known = titles() if leans_on_history(question, language) else ()
     found = carry_over(question, _asked(history), language=language, titles=known)
     if found.text == question or (model is not None and found.is_unsure):
         carried = found if found.text == question else NOTHING
-        return Standalone(question, usage, carried=carried, notice=notice)
+        return Standalone(question, carried=carried, notice=notice)
     notice = NOT_REWRITTEN_JOINED if model else ""
-    return Standalone(found.text, usage, is_joined=True, carried=found, notice=notice)
+    return Standalone(found.text, is_joined=True, carried=found, notice=notice)
 
 
 def _asked(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
@@ -107,21 +104,18 @@ def rewrite(state: AnswerState) -> Standalone:
     is_wanted = state.profile.answer.rewrite_follow_ups
     if not state.question.history or not is_wanted or state.cancel.is_set():
         return Standalone(state.question.text)
-    model = state.small_model
+    model = state.rewriting_model
     if model is not None:
         state.step("rewriting")
     started = time.perf_counter()
-    with state.calls.paying("chat", line="rewriting"):
-        found = stand_alone(
-            state.question.text,
-            state.question.history,
-            language=state.language,
-            model=model,
-            maximum_characters=state.parts.settings.maximum_question_characters,
-            titles=lambda: _titles(state),
-        )
-    if found.usage is not None:
-        state.calls.charge("chat", found.usage, line="rewriting")
+    found = stand_alone(
+        state.question.text,
+        state.question.history,
+        language=state.language,
+        model=model,
+        maximum_characters=state.parts.settings.maximum_question_characters,
+        titles=lambda: _titles(state),
+    )
     if found.notice:
         state.asides.append(found.notice)
     if model is not None:

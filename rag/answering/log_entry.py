@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from rag.answering.state import AnswerState
+from rag.money.bill import costs_of
 from rag.records.chat_logs import Prompt, QuestionEnd, SentPassage
 
 
 def log_answer(state: AnswerState) -> None:
     """Close the row with outcome, text, costs, times and prompt."""
     total_ms = state.elapsed_ms
-    state.details.costs = state.calls.costs()
+    state.details.costs = costs_of(state.bill.entries)
+    answer = [entry.charge.usage for entry in state.bill.entries if entry.line == "openai"]
+    state.details.openai.input_tokens = sum(usage.input_tokens for usage in answer)
+    state.details.openai.output_tokens = sum(usage.output_tokens for usage in answer)
     state.details.timing.openai_ms = round(state.details.timing.openai_ms, 1)
     state.details.timing.total_ms = float(total_ms)
     # Warnings are left out: they contain titles, and the log outlives documents.
     state.details.notices = list(dict.fromkeys(state.asides)) or None
     # Only cited documents count as used.
     used = state.citations if state.kind == "cited" else ()
-    state.cost = state.calls.close(
+    state.cost = state.parts.chat_logs.close_billed(
+        state.bill,
         QuestionEnd(
             outcome=state.outcome,
             answer=state.text,
@@ -28,7 +33,7 @@ def log_answer(state: AnswerState) -> None:
             first_token_ms=state.first_text_ms,
             total_ms=total_ms,
             prompt=_prompt(state),
-        )
+        ),
     )
 
 

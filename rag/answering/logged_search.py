@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
-from rag.answering.call_records import CallRecords
-from rag.errors import BudgetSpent, RagError
-from rag.money.ledger import Ledger
+from rag.errors import BudgetSpent, DatabaseUnavailable, RagError
+from rag.money.bill import QuestionBill
+from rag.money.metered import MeteredEmbedder
 from rag.profiles.profile import MAXIMUM_CANDIDATES, Options, Profile
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.chat_logs import ChatLogs, QuestionEnd
 from rag.retrieval.retriever import RetrievalResult, Retriever
-from rag.types import Charge, Embeddings, Identity, Operation, Outcome, Question, RAGDetails, Usage
+from rag.types import Embeddings, Identity, Outcome, Question, RAGDetails
 
 #: A context budget larger than any search result.
 NO_BUDGET = 200_000
@@ -33,7 +35,6 @@ class Searches:
     def __init__(
         self,
         retriever: Retriever,
-        ledger: Ledger,
         chat_logs: ChatLogs,
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
@@ -41,7 +42,6 @@ class Searches:
         """`stop_spending` returns why a person may spend no more, or ""."""
         self._stop_spending = stop_spending
         self._retriever = retriever
-        self._ledger = ledger
         self._chat_logs = chat_logs
 
     def search(
@@ -68,14 +68,16 @@ class Searches:
         why = self._stop_spending(question.identity) if profile.spends else ""
         if why:
             profile = profile.model_copy(update={"spends": False})
-        recorder = _SearchRecorder(question, self._ledger, self._chat_logs)
+        open_log = partial(self._chat_logs.open, question, kind="search")
+        bill = self._chat_logs.bill_of(question.identity.tenant_id, open_log)
         started = time.perf_counter()
         try:
-            found = self._retriever.retrieve(question, profile=profile, top_k=top_k, options=options, recorder=recorder)
+            with bill.open():
+                found = self._retriever.retrieve(question, profile=profile, top_k=top_k, options=options)
         except RagError as exc:
             details = RAGDetails()
             details.query.original = question.text
-            recorder.close(Outcome.FAILED, details, started, error=exc.message)
+            self._close(bill, Outcome.FAILED, details, started, error=exc.message)
             raise
         if why:
             found = replace(found, response=replace(found.response, notices=(*found.response.notices, why)))
@@ -84,7 +86,7 @@ class Searches:
         if response.citations:
             outcome = Outcome.PERHAPS if response.evidence == "perhaps" else Outcome.ANSWERED
         document_ids = list(dict.fromkeys(citation.document_id for citation in response.citations))
-        recorder.close(outcome, response.rag_details, started, document_ids=document_ids)
+        self._close(bill, outcome, response.rag_details, started, document_ids=document_ids)
         return found
 
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
@@ -99,61 +101,32 @@ class Searches:
         started = time.perf_counter()
         question = replace(question, text=question.text[:LOGGED_CHARACTERS])
         log_id = self._chat_logs.open(question, kind="search")
-        records = CallRecords(question.identity.tenant_id, log_id, ledger=self._ledger, chat_logs=self._chat_logs)
+        bill = self._chat_logs.bill(question.identity.tenant_id, log_id)
         details = RAGDetails()
         details.query.original = question.text
         outcome, error = Outcome.FAILED, ""
         try:
-            with records.paying("embedding"):
-                made = generate_embeddings_batch(texts, embedder=embedder)
-            for usage in made.usages:
-                records.charge("embedding", usage)
+            made = generate_embeddings_batch(texts, embedder=MeteredEmbedder(embedder, bill))
             outcome = Outcome.ANSWERED
-            return made
+            return replace(made, usages=bill.usages)
         except RagError as exc:
             error = exc.message
             raise
         finally:
-            records.close(
+            self._chat_logs.close_billed(
+                bill,
                 QuestionEnd(
                     outcome=outcome,
                     details=details,
                     error=error,
                     model=embedder.id,
                     total_ms=round((time.perf_counter() - started) * 1000),
-                )
+                ),
             )
 
-
-class _SearchRecorder:
-    """Record a search's calls, from the first paid call on."""
-
-    def __init__(self, question: Question, ledger: Ledger, chat_logs: ChatLogs) -> None:
-        self._question = question
-        self._ledger = ledger
-        self._chat_logs = chat_logs
-        self._kept: CallRecords | None = None
-        self._is_paid = False
-
-    def send(self, operation: Operation, expected: Usage) -> None:
-        self._opened().send(operation, expected)
-
-    def drop(self) -> None:
-        self._opened().drop()
-
-    def record(self, paid: Charge) -> None:
-        self._is_paid = True
-        self._opened().record(paid)
-
-    def _opened(self) -> CallRecords:
-        if self._kept is None:
-            chat_log_id = self._chat_logs.open(self._question, kind="search")
-            tenant_id = self._question.identity.tenant_id
-            self._kept = CallRecords(tenant_id, chat_log_id, ledger=self._ledger, chat_logs=self._chat_logs)
-        return self._kept
-
-    def close(
+    def _close(
         self,
+        bill: QuestionBill,
         outcome: Outcome,
         details: RAGDetails,
         started: float,
@@ -161,17 +134,20 @@ class _SearchRecorder:
         error: str = "",
         document_ids: Sequence[UUID] = (),
     ) -> None:
-        if self._kept is None:
+        """Close the row of a paid search; a free search leaves no row."""
+        if not bill.has_log:
             return
-        if not self._is_paid:
-            self._kept.discard()
+        if not bill.entries:
+            with suppress(DatabaseUnavailable):
+                self._chat_logs.discard(bill.tenant_id, bill.chat_log_id)
             return
-        self._kept.close(
+        self._chat_logs.close_billed(
+            bill,
             QuestionEnd(
                 outcome=outcome,
                 details=details,
                 error=error,
                 document_ids=document_ids,
                 total_ms=round((time.perf_counter() - started) * 1000),
-            )
+            ),
         )

@@ -9,15 +9,14 @@ from decimal import Decimal
 from typing import Literal
 
 from rag.access.sessions import require_admin
-from rag.answering.call_records import CallRecords
 from rag.errors import InvalidInput, RagError
-from rag.money.ledger import Ledger
-from rag.money.price_list import charge
+from rag.money.bill import Bill
+from rag.money.metered import MeteredChatModel, MeteredEmbedder, MeteredReranker
 from rag.profiles import profile_of
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs, QuestionEnd
-from rag.types import ChatMessage, Collection, Identity, Operation, Outcome, Question, RAGDetails, Usage
+from rag.types import ChatMessage, Collection, Identity, Operation, Outcome, Question, RAGDetails
 
 Task = Literal["chat_model", "translation_model", "embedding_model", "rerank_model"]
 OPERATIONS: dict[Task, Operation] = {
@@ -43,9 +42,8 @@ class Trial:
 class ModelTrials:
     """Tries models. Thread-safe."""
 
-    def __init__(self, providers: Providers, ledger: Ledger, chat_logs: ChatLogs) -> None:
+    def __init__(self, providers: Providers, chat_logs: ChatLogs) -> None:
         self._providers = providers
-        self._ledger = ledger
         self._chat_logs = chat_logs
 
     def attempt(self, identity: Identity, collection: Collection, task: Task) -> Trial:
@@ -56,13 +54,10 @@ class ModelTrials:
         require_admin(identity)
         provider, model, ask = self._call(collection, task)
         log_id = self._chat_logs.open(Question(text=ASKED, identity=identity, collection=collection), kind="evaluation")
-        records = CallRecords(identity.tenant_id, log_id, ledger=self._ledger, chat_logs=self._chat_logs)
+        bill = self._chat_logs.bill(identity.tenant_id, log_id)
         started, outcome, error = time.perf_counter(), Outcome.FAILED, ""
         try:
-            with records.paying(OPERATIONS[task]):
-                usages = ask()
-            for usage in usages:
-                records.charge(OPERATIONS[task], usage)
+            ask(bill)
             outcome = Outcome.ANSWERED
         except RagError as exc:
             error = exc.message
@@ -71,23 +66,20 @@ class ModelTrials:
             took = round((time.perf_counter() - started) * 1000)
             details = RAGDetails()
             details.query.original = ASKED
-            records.close(
+            self._chat_logs.close_billed(
+                bill,
                 QuestionEnd(
                     outcome=outcome,
                     details=details,
                     error=error,
                     model=model,
                     total_ms=took,
-                )
+                ),
             )
-        prices = self._chat_logs.tenant_prices(identity.tenant_id)
-        costs = [charge(OPERATIONS[task], usage, prices).cost for usage in usages]
-        known = [cost for cost in costs if cost is not None]
-        cost = sum(known, Decimal(0)) if len(known) == len(costs) else None
-        return Trial(model=model, provider=provider, ms=took, cost=cost)
+        return Trial(model=model, provider=provider, ms=took, cost=bill.cost)
 
-    def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[], list[Usage]]]:
-        """Return the provider and model to try, and a call to run."""
+    def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[Bill], object]]:
+        """Return the provider and model to try, and a call to run on a bill."""
         profile = profile_of(collection)
         if task == "embedding_model":
             embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))
@@ -95,14 +87,18 @@ class ModelTrials:
             return (
                 embedder.provider,
                 embedder.model,
-                lambda: list(generate_embeddings_batch(texts, embedder=embedder).usages),
+                lambda bill: generate_embeddings_batch(texts, embedder=MeteredEmbedder(embedder, bill)),
             )
         if task == "rerank_model":
             reranker = self._providers.reranker_for(profile)
             if reranker is None:
                 raise InvalidInput("No provider puts passages in order: paste the key of one that does.")
             texts = ["Annual leave is 25 days.", "The canteen opens at noon."]
-            return reranker.provider, reranker.model, lambda: [reranker.rank("annual leave", texts, limit=1).usage]
+            return (
+                reranker.provider,
+                reranker.model,
+                lambda bill: MeteredReranker(reranker, bill).rank("annual leave", texts, limit=1),
+            )
         find = self._providers.chat_model_for if task == "chat_model" else self._providers.translation_model_for
         model = find(profile)
         if model is None:
@@ -111,5 +107,7 @@ class ModelTrials:
         return (
             model.provider,
             model.model,
-            lambda: [model.complete(messages, temperature=0, maximum_output_tokens=16).usage],
+            lambda bill: MeteredChatModel(model, bill, OPERATIONS[task]).complete(
+                messages, temperature=0, maximum_output_tokens=16
+            ),
         )

@@ -23,11 +23,10 @@ from rag.answering.state import AnswerState, Parts
 from rag.answering.suggested_questions import suggest_next_questions
 from rag.answering.writing import write
 from rag.errors import RagError
-from rag.money.ledger import Ledger
 from rag.profiles.profile import Profile
+from rag.providers.processor import working
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.processor import working
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.types import Identity, MessageState, Outcome, Question
@@ -46,7 +45,6 @@ class Answerer:
         self,
         retriever: Retriever,
         providers: Providers,
-        ledger: Ledger,
         chat_logs: ChatLogs,
         settings: Settings,
         *,
@@ -59,7 +57,6 @@ class Answerer:
         self._parts = Parts(
             retriever=retriever,
             providers=providers,
-            ledger=ledger,
             chat_logs=chat_logs,
             settings=settings,
             stop_spending=stop_spending,

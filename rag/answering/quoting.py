@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -33,10 +33,11 @@ from rag.answering.reply_odds import (
 )
 from rag.answering.since import SinceReply, since_reply
 from rag.answering.state import AnswerState
-from rag.retrieval.processor import working
+from rag.providers.processor import working
+from rag.retrieval.context_builder import document_day
 from rag.retrieval.since import since_meant
 from rag.text.language_detection import detect_language
-from rag.types import ContextResponse, Evidence, MessageState, Outcome
+from rag.types import Citation, ContextResponse, Evidence, MessageState, Outcome
 
 
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
@@ -208,7 +209,7 @@ def _quotes_from(
         language=detect_language(searched, likely),
         similarities=_likeness(state),
         parts_by_number=meant_parts(context),
-        days=state.calls.document_days(context.citations),
+        days=_document_days(state, context.citations),
         with_neighbours=True,
         carried=state.carried,
         own_documents=own_documents,
@@ -222,6 +223,14 @@ def _quotes_from(
         context, state.question.identity, leading.document_id, quotes.points_to[1]
     )
     return context, (quote(section) if section else None) or quotes
+
+
+def _document_days(state: AnswerState, citations: Sequence[Citation]) -> dict[UUID, str]:
+    """Return the dates of the passages' documents, in ISO format, if they have any."""
+    document_ids = list({citation.document_id for citation in citations})
+    known = state.parts.chat_logs.document_metadata(state.tenant_id, document_ids)
+    days = {document_id: document_day(metadata) for document_id, metadata in known.items()}
+    return {document_id: day.isoformat() for document_id, day in days.items() if day}
 
 
 def _likeness(state: AnswerState) -> Similarities | None:

@@ -50,12 +50,12 @@ def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
         return ContextResponse(
             context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=state.details
         )
-    context = state.parts.retriever.retrieve_context(
-        replace(state.question, text=text, language=state.language),
-        profile=_profile_that_fits(state),
-        on_step=state.step,
-        recorder=state.calls,
-    )
+    with state.bill.open():
+        context = state.parts.retriever.retrieve_context(
+            replace(state.question, text=text, language=state.language),
+            profile=_profile_that_fits(state),
+            on_step=state.step,
+        )
     if asked.is_joined:
         # Passages found only by the previous question are not close to this question.
         own = (c for c in context.nearest if shares_words(state.question.text, c.matched_terms, state.language))

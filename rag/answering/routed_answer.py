@@ -30,12 +30,10 @@ def route(state: AnswerState) -> RouteReply | None:
         answer_language=state.answer_language,
         fixed_language=state.profile.language.answer_language,
         model=state.answer_model,
-        small_model=state.parts.providers.translation_model_for(state.profile),
-        price=state.calls.price,
-        charge=lambda usage: state.calls.charge("chat", usage, line="rewriting"),
+        small_model=state.routing_model,
+        price=state.bill.price,
     )
-    with state.calls.paying("chat", line="rewriting"):
-        return router.reply()
+    return router.reply()
 
 
 def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
@@ -85,7 +83,6 @@ def _in_parts(
 ) -> Iterator[TextEvent]:
     """Let the model summarise each part in turn. A part can only cite passages given so far."""
     filtered = CitationFilter(())
-    tokens = [0, 0]
     asked = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
     for part in parts:
         filtered.allow(part.numbers)
@@ -93,9 +90,6 @@ def _in_parts(
             opening = "\n\n" if state.text else ""
             yield from state.show(f"{opening}**{part.heading or part.place}**\n\n")
         yield from stream(state, model, replace(context, context_text=part.context_text), asked)
-        tokens[0] += state.details.openai.input_tokens
-        tokens[1] += state.details.openai.output_tokens
-        state.details.openai.input_tokens, state.details.openai.output_tokens = tokens
         if state.outcome is Outcome.STOPPED:
             return
         # Remarks about a single part, such as a missing source, do not apply to the whole summary.

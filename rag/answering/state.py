@@ -12,12 +12,11 @@ from decimal import Decimal
 from threading import Event
 from uuid import UUID
 
-from rag.answering.call_records import CallRecords
 from rag.answering.carried_over import Carried
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.language import N_
-from rag.money.ledger import Ledger
+from rag.money.metered import MeteredChatModel
 from rag.monitoring.tracing import ms_since
 from rag.profiles.profile import Profile
 from rag.providers import ChatModel
@@ -28,6 +27,8 @@ from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.types import ChatMessage, Citation, ContextResponse, Identity, MessageState, Outcome, Question, RAGDetails
 
+#: The name of the call which writes the answer, in the ledger.
+ANSWER = "answer"
 ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others may answer this.")
 
 
@@ -37,7 +38,6 @@ class Parts:
 
     retriever: Retriever
     providers: Providers
-    ledger: Ledger
     chat_logs: ChatLogs
     settings: Settings
     #: Returns why this person may not spend more, or "".
@@ -97,18 +97,17 @@ class AnswerState:
         #: The question, completed from the conversation.
         self.carried = Carried(self.question.text)
         self.details.query.original = self.question.text
-        self.calls = CallRecords(
-            self.question.identity.tenant_id,
-            self.chat_log_id,
-            ledger=self.parts.ledger,
-            chat_logs=self.parts.chat_logs,
-            is_awaited=True,
-        )
+        self.bill = self.parts.chat_logs.bill(self.tenant_id, self.chat_log_id, is_awaited=True)
         #: Whether the next text replaces the text shown so far.
         self._starts_over = False
         #: Text to show again together with the next text.
         self._kept = ""
         self._steps: list[StepEvent] = []
+
+    @property
+    def tenant_id(self) -> str:
+        """The asker's tenant."""
+        return self.question.identity.tenant_id
 
     # Money
 
@@ -118,7 +117,7 @@ class AnswerState:
             return
         if self.parts.has_budget(self.question.identity):
             # Questions asked at the same time see the cost of this question.
-            self.calls.write_known()
+            self.bill.write_known()
         if why := self.parts.stop_spending(self.question.identity):
             self.profile = self.profile.model_copy(update={"spends": False})
             self.asides.append(why)
@@ -128,12 +127,35 @@ class AnswerState:
     @property
     def answer_model(self) -> ChatModel | None:
         """The model for writing answers, if any."""
-        return self.parts.providers.chat_model_for(self.profile)
+        return self._metered(self.parts.providers.chat_model_for(self.profile), "openai", name=ANSWER)
 
     @property
-    def small_model(self) -> ChatModel | None:
-        """The inexpensive model for rewriting and next questions: the translation model, else the answering model."""
-        return self.parts.providers.translation_model_for(self.profile) or self.answer_model
+    def routing_model(self) -> ChatModel | None:
+        """The inexpensive model for unclear messages, if any."""
+        return self._metered(self.parts.providers.translation_model_for(self.profile), "rewriting")
+
+    @property
+    def rewriting_model(self) -> ChatModel | None:
+        """The inexpensive model for follow-ups: the translation model, else the answering model."""
+        return self._metered(self._small_model, "rewriting")
+
+    @property
+    def next_question_model(self) -> ChatModel | None:
+        """The inexpensive model for next questions, or the profile's model if it uses a different provider."""
+        providers = self.parts.providers
+        answering = providers.chat_choice(self.profile)
+        is_other = answering.provider != providers.translation_choice(self.profile).provider
+        is_own = is_other and not answering.is_elsewhere
+        model = providers.chat_model_for(self.profile) if is_own else self._small_model
+        return self._metered(model, "follow_ups", name="follow-ups")
+
+    @property
+    def _small_model(self) -> ChatModel | None:
+        providers = self.parts.providers
+        return providers.translation_model_for(self.profile) or providers.chat_model_for(self.profile)
+
+    def _metered(self, model: ChatModel | None, line: str, *, name: str = "") -> ChatModel | None:
+        return MeteredChatModel(model, self.bill, line=line, name=name) if model is not None else None
 
     # Progress and outcome
 
@@ -191,7 +213,7 @@ class AnswerState:
         starts_over, self._starts_over = self._starts_over, False
         yield TextEvent(text, starts_over)
         if is_first:
-            self.calls.write()
+            self.bill.write()
 
     def show_quotes(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
         """Show quotations and number their citations in the order of the text."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event, Timer
-from uuid import UUID
 
 from rag.answering.prompts import follow_up_messages
 from rag.answering.state import AnswerState
 from rag.errors import ProviderError
 from rag.ingestion.question_templates import nobody_asks
-from rag.providers import ChatModel, Discarded, Lost, TextDelta
-from rag.providers.retry import estimated_chat
-from rag.types import Outcome, SuggestedQuestions, Usage
+from rag.providers import ChatModel, Completed, Discarded, TextDelta
+from rag.types import Outcome, SuggestedQuestions
 
 MAXIMUM_OUTPUT_TOKENS = 120
 MAXIMUM_CHARACTERS = 120
@@ -24,18 +22,6 @@ TIMEOUT_SECONDS = 5.0
 READ_EVERY_SECONDS = 0.25
 #: More text is not needed for next questions, and every character is paid for.
 CONTEXT_CHARACTERS = 6000
-
-
-@dataclass(frozen=True)
-class FollowUps:
-    """Next questions, with the usage of the call which wrote them, and of `lost` attempts before.
-
-    `usage` is an estimate if the provider gave no figures, and `None` after a refusal.
-    """
-
-    questions: tuple[str, ...] = ()
-    usage: Usage | None = None
-    lost: tuple[Usage, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +40,10 @@ def suggest_follow_ups(
     model: ChatModel,
     count: int,
     cancel: Event,
-    on_send: Callable[[Usage], object] = lambda expected: None,
-) -> FollowUps:
+) -> tuple[str, ...]:
     """Ask the model for up to `count` questions; return no questions if it fails, is cancelled or takes too long.
 
-    Sets `cancel` itself at the time limit; nothing else uses it by then. `on_send` gets the expected cost before the
-    call is made.
+    Sets `cancel` itself at the time limit; nothing else uses it by then.
     """
     messages = follow_up_messages(
         question=asked.question,
@@ -68,12 +52,10 @@ def suggest_follow_ups(
         language=asked.language,
         count=count,
     )
-    on_send(estimated_chat(model.provider, model.model, messages))
     timer = Timer(TIMEOUT_SECONDS, cancel.set)
     timer.daemon = True
     timer.start()
-    text, usage, lost = "", None, list[Usage]()
-    is_free = False
+    text = ""
     try:
         stream = model.stream(
             messages,
@@ -87,23 +69,15 @@ def suggest_follow_ups(
                 text += event.text
             elif isinstance(event, Discarded):
                 text = ""
-            elif isinstance(event, Lost):
-                lost.append(event.usage)
-            else:
-                usage = event.usage
-                if event.finish_reason == "length":
-                    text = text.rpartition("\n")[0]  # the last question was cut
-    except ProviderError as exc:
-        usage = exc.details.get("usage")
-        is_free = not text and not exc.details.get("is_perhaps_billed")
+            elif isinstance(event, Completed) and event.finish_reason == "length":
+                text = text.rpartition("\n")[0]  # the last question was cut
+    except ProviderError:
         text = ""
     finally:
         timer.cancel()
-    if usage is None and not is_free:
-        usage = estimated_chat(model.provider, model.model, messages, text)
     if cancel.is_set():
         text = ""
-    return FollowUps(questions_from(text, asked=asked.question, count=count), usage, tuple(lost))
+    return questions_from(text, asked=asked.question, count=count)
 
 
 def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
@@ -134,14 +108,13 @@ def filled_up(questions: Sequence[str], others: Sequence[str], *, asked: str, co
 def suggest_next_questions(state: AnswerState) -> None:
     """Add follow-up questions if there is a model and the answer is complete."""
     state.text_ms = state.elapsed_ms
-    model = _next_question_model(state)
+    model = state.next_question_model
     is_reply = state.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
     if not is_reply or state.cancel.is_set() or not state.profile.answer.follow_ups:
         return
     if model is None or state.context is None or not state.model or state.is_withdrawn:
         return
-    begun: list[UUID | None] = []
-    found = suggest_follow_ups(
+    state.follow_ups = suggest_follow_ups(
         AnsweredTurn(
             question=state.question.text,
             answer=state.text,
@@ -151,27 +124,14 @@ def suggest_next_questions(state: AnswerState) -> None:
         model=model,
         count=state.profile.answer.follow_ups,
         cancel=state.cancel,
-        on_send=lambda expected: begun.append(state.calls.begin("chat", "follow-ups", expected)),
     )
-    state.follow_ups = found.questions
-    if len(found.questions) < state.profile.answer.follow_ups:
+    if len(state.follow_ups) < state.profile.answer.follow_ups:
         state.follow_ups = filled_up(
-            found.questions,
+            state.follow_ups,
             _questions_of_documents(state),
             asked=state.question.text,
             count=state.profile.answer.follow_ups,
         )
-    for usage in found.lost:
-        state.calls.charge("chat", usage, line="follow_ups")
-    state.calls.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
-
-
-def _next_question_model(state: AnswerState) -> ChatModel | None:
-    """Return the small model, or the profile's model if it uses a different provider."""
-    providers = state.parts.providers
-    answering = providers.chat_choice(state.profile)
-    is_own = answering.provider != providers.translation_choice(state.profile).provider and not answering.is_elsewhere
-    return providers.chat_model_for(state.profile) if is_own else state.small_model
 
 
 def _questions_of_documents(state: AnswerState) -> list[str]:

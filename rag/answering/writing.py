@@ -1,7 +1,6 @@
 """Let the model write the answer from the passages, and check the text while it is written.
 
-A repetitive text, or a text without support in its passages, is withdrawn and replaced by quotations. The ledger
-contains every call, whatever its result.
+A repetitive text, or a text without support in its passages, is withdrawn and replaced by quotations.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from uuid import UUID
 
 from rag.answering.canned_answers import (
     BUDGET_SPENT,
@@ -40,14 +38,11 @@ from rag.errors import (
 )
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
-from rag.providers import ChatModel, Completed, Discarded, Lost
-from rag.providers.retry import estimated_chat
+from rag.providers import ChatModel, Completed, Discarded, TextDelta
 from rag.text.language_detection import detect_language
 from rag.text.tokens import estimate_tokens
-from rag.types import ContextResponse, MessageState, Outcome, Usage
+from rag.types import ContextResponse, MessageState, Outcome
 
-#: The name of the call which writes the answer.
-ANSWER = "answer"
 TOO_LONG = N_("The answer reached its length limit and ends here.")
 #: Servers cut prompts longer than the model's window, and the best passage may be lost.
 PROMPT_CUT = N_(
@@ -137,14 +132,10 @@ def stream(
     state.details.openai.system_prompt_tokens = estimate_tokens(system)
     mark = NotFoundMark()
     filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
-    received: list[str] = []
     #: Without the reasoning before the answer.
     answer: list[str] = []
     before = state.text
     completed: Completed | None = None
-    usage: Usage | None = None
-    error: ProviderError | None = None
-    call_id = state.calls.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
     # A part of a summary cannot be judged alone.
     watch = None if asked and asked.quotes is None else _watch(state, context, filtered)
     finder = None if asked else _finder(state, context, filtered)
@@ -159,11 +150,8 @@ def stream(
             every_seconds=state.every_seconds,
         ):
             if isinstance(event, Completed):
-                completed, usage = event, event.usage
+                completed = event
                 break
-            if isinstance(event, Lost):
-                state.calls.charge("chat", event.usage, line="openai")
-                continue
             if isinstance(event, Discarded):
                 answer.clear()
                 state.start_again(before)
@@ -172,7 +160,8 @@ def stream(
                     filtered = CitationFilter([citation.number for citation in context.citations])
                     watch, finder = _watch(state, context, filtered), _finder(state, context, filtered)
                 continue
-            received.append(event.text)
+            if not isinstance(event, TextDelta):
+                continue
             answer.append(event.text)
             shown = filtered.feed(mark.feed(event.text))
             shown = finder.feed(shown) if finder else shown
@@ -181,17 +170,11 @@ def stream(
             if trouble or state.cancel.is_set():
                 # Leaving the loop closes the call.
                 break
-    except ProviderError as exc:
-        error, usage = exc, exc.details.get("usage")
-        raise
     finally:
         # In `finally`, because the reader may leave at any `yield`.
         elapsed_ms = ms_since(started)
         state.details.openai.streaming_duration_ms = round(elapsed_ms, 1)
         state.details.timing.openai_ms += elapsed_ms
-        _charge_stream(
-            state, call_id, estimated_chat(model.provider, model.model, messages, "".join(received)), usage, error
-        )
         state.citations = cited(context.citations, filtered.shown)
     last = filtered.feed(mark.finish()) + filtered.finish()
     is_not_found = mark.is_set or says_not_found(state.text + last)
@@ -274,19 +257,3 @@ def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: 
     if state.outcome is Outcome.ANSWERED and not state.citations:
         state.asides.append(UNCITED)
         state.show_nearest()
-
-
-def _charge_stream(
-    state: AnswerState, call_id: UUID | None, estimated: Usage, usage: Usage | None, error: ProviderError | None
-) -> None:
-    """Write the call into the ledger with the provider's usage, else with an estimate.
-
-    A call refused before the first word is free.
-    """
-    is_refused = error is not None and not error.details.get("is_perhaps_billed")
-    if usage is None and (estimated.output_tokens or not is_refused):
-        usage = estimated
-    state.calls.finish(call_id, "chat", usage, line="openai")
-    if usage is not None:
-        state.details.openai.input_tokens = usage.input_tokens
-        state.details.openai.output_tokens = usage.output_tokens

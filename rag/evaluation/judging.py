@@ -12,10 +12,9 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from rag.answering.call_records import CallRecords
 from rag.answering.citations import without_markers
 from rag.errors import ProviderError
-from rag.money.ledger import Ledger
+from rag.money.metered import MeteredChatModel
 from rag.money.price_list import charge
 from rag.profiles.profile import Profile
 from rag.providers import as_data
@@ -57,14 +56,12 @@ class Judge:
     def __init__(
         self,
         providers: Providers,
-        ledger: Ledger,
         chat_logs: ChatLogs,
         *,
         stop_spending: Callable[[Identity], str] = lambda identity: "",
     ) -> None:
         """`stop_spending` says why no paid model may be called for a person; "" if allowed."""
         self._providers = providers
-        self._ledger = ledger
         self._chat_logs = chat_logs
         self._stop_spending = stop_spending
 
@@ -91,16 +88,14 @@ class Judge:
         model = self._providers.translation_model_for(profile)
         if model is None or not cited or self._stop_spending(asker):
             return None
-        records = CallRecords(asker.tenant_id, chat_log_id, ledger=self._ledger, chat_logs=self._chat_logs)
+        judge = MeteredChatModel(model, self._chat_logs.bill(asker.tenant_id, chat_log_id))
         try:
-            with records.paying("chat"):
-                completion = model.complete(
-                    messages_for(answer, cited), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
-                    json_schema=SCHEMA,
-                )  # fmt: skip
-            records.charge("chat", completion.usage)
+            completion = judge.complete(
+                messages_for(answer, cited), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
+                json_schema=SCHEMA,
+            )  # fmt: skip
         except ProviderError:
-            return None  # the cost was reported with the loss
+            return None
         finally:
             self._chat_logs.count_costs(asker.tenant_id, chat_log_id)
         return share_of(completion.text)

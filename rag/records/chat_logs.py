@@ -6,17 +6,22 @@ The row's cost is the sum of its ledger rows, so they always agree.
 from __future__ import annotations
 
 import json
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from rag.errors import DatabaseUnavailable
 from rag.language import N_
+from rag.money.bill import QuestionBill
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge, read_prices
 from rag.records.spreadsheet import to_csv
@@ -25,6 +30,10 @@ from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.text.tokens import estimate_tokens
 from rag.types import Identity, Outcome, QueryDetails, Question, RAGDetails, Section, sections_from_json, storable_json
+
+log = logging.getLogger(__name__)
+
+Rows = list[tuple[Any, ...]]
 
 #: A process writing an answer sends a heartbeat every second; after this long without, it counts as dead.
 QUIET_SECONDS = 15.0
@@ -116,10 +125,6 @@ class ChatLogs:
         """Return whether `close_postponed` has something to do."""
         return bool(self._postponed)
 
-    def postpone(self, closing: Callable[[], object]) -> None:
-        """Postpone closing a row until the database answers again."""
-        self._postponed.append(closing)
-
     def close_postponed(self) -> None:
         """Close the rows postponed while the database did not answer."""
         for _ in range(len(self._postponed)):
@@ -190,6 +195,29 @@ class ChatLogs:
             self.on_gap(tenant_id)
         return row[0] if row and row[1] else None
 
+    def close_billed(self, bill: QuestionBill, end: QuestionEnd) -> Decimal | None:
+        """Write the rest of a question's bill and log how it ended; return the cost like `close`.
+
+        Without a database, the result is `None` and the row is closed when the database answers again. If the process
+        ends first, the row is closed as failed when somebody next looks at it.
+        """
+        try:
+            bill.settle()
+            return self.close(bill.tenant_id, bill.chat_log_id, end)
+        except DatabaseUnavailable:
+            log.error("the log of question %s waits to be closed: the database does not answer", bill.chat_log_id)
+            self._postponed.append(partial(self.close_billed, bill, end))
+            return None
+
+    def bill(self, tenant_id: str, chat_log_id: UUID, *, is_awaited: bool = False) -> QuestionBill:
+        """Return a new bill for a logged question; `is_awaited` as in `QuestionBill`."""
+        return self.bill_of(tenant_id, lambda: chat_log_id, is_awaited=is_awaited)
+
+    def bill_of(self, tenant_id: str, open_log: Callable[[], UUID], *, is_awaited: bool = False) -> QuestionBill:
+        """Return a new bill for a question; `open_log` opens its row with the first paid call."""
+        prices = partial(self.tenant_prices, tenant_id)
+        return QuestionBill(tenant_id, open_log, ledger=self._ledger, prices=prices, is_awaited=is_awaited)
+
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
         """Delete a free search."""
         self.database.execute(tenant_id, "discard_search", chat_log_id=chat_log_id)
@@ -232,17 +260,23 @@ class ChatLogs:
         self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
-        """Return the text of a passage's pages, to check claims against it; "" if they are deleted."""
-        with self.database.transaction(tenant_id) as connection:
-            rows = connection.execute(
-                queries["page_texts"],
-                {"document_id": document_id, "first_page": first_page, "last_page": last_page},
-            ).fetchall()
+        """Return the text of a passage's pages, to check claims against it.
+
+        It is "" if they are deleted, and while the database is unavailable.
+        """
+        parameters = {"document_id": document_id, "first_page": first_page, "last_page": last_page}
+        rows: Rows = []
+        with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
+            rows = connection.execute(queries["page_texts"], parameters).fetchall()
         return "\n".join(row[0] for row in rows)
 
     def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
-        """Return spans for the passages in which a section begins; other passages only need their section."""
-        with self.database.transaction(tenant_id) as connection:
+        """Return spans for the passages in which a section begins; other passages only need their section.
+
+        Empty while the database is unavailable.
+        """
+        rows: Rows = []
+        with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["passage_places"], {"chunk_ids": list(chunk_ids)}).fetchall()
         return {
             chunk_id: PassagePlace(start=start, end=end, sections=sections_from_json(sections))
@@ -250,8 +284,9 @@ class ChatLogs:
         }
 
     def sheet_pages(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, list[SheetPage]]:
-        """Return the pages for passages from spreadsheets."""
-        with self.database.transaction(tenant_id) as connection:
+        """Return the pages for passages from spreadsheets; empty while the database is unavailable."""
+        rows: Rows = []
+        with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["sheet_pages"], {"chunk_ids": list(chunk_ids)}).fetchall()
         found: dict[UUID, list[SheetPage]] = {}
         for chunk_id, text, places in rows:
@@ -260,15 +295,20 @@ class ChatLogs:
         return found
 
     def days_of_invalid(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, tuple[bool, date]]:
-        """Return the documents that are not valid today: whether they were before, and their last or first day."""
-        with self.database.transaction(tenant_id) as connection:
+        """Return the documents that are not valid today: whether they were before, and their last or first day.
+
+        Empty while the database is unavailable.
+        """
+        rows: Rows = []
+        with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["expired_documents"], {"document_ids": list(document_ids)}).fetchall()
         return {document_id: (is_over, day) for document_id, is_over, day in rows}
 
     def document_metadata(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
-        """Return the metadata of documents, including their dates."""
+        """Return the metadata of documents, including their dates; empty while the database is unavailable."""
         parameters = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
-        with self.database.transaction(tenant_id) as connection:
+        rows: Rows = []
+        with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["document_signals"], parameters).fetchall()
         return {document_id: metadata for document_id, metadata, _ in rows}
 

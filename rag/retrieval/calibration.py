@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -24,7 +25,6 @@ from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.providers.retry import Notes, lost_calls, lost_with
 from rag.retrieval.bm25.index import contextual_text
-from rag.retrieval.trace import TenantPrices
 from rag.storage.database import Database, queries
 from rag.types import Collection, FloatMatrix, Usage
 
@@ -106,7 +106,13 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
 class Calibrations:
     """Measure thresholds for administrators and record the costs."""
 
-    def __init__(self, database: Database, providers: Providers, ledger: Ledger, tenant_prices: TenantPrices) -> None:
+    def __init__(
+        self,
+        database: Database,
+        providers: Providers,
+        ledger: Ledger,
+        tenant_prices: Callable[[str], Mapping[str, Any]],
+    ) -> None:
         self._database = database
         self._providers = providers
         self._ledger = ledger

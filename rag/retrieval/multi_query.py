@@ -21,11 +21,11 @@ from rag.errors import InvalidInput, ProviderError, SettingsError
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.embeddings import generate_embeddings_batch
+from rag.providers.processor import waiting
 from rag.retrieval.bm25.synonyms import in_words_of, reworded
 from rag.retrieval.fusion import FusionWeights
 from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
 from rag.retrieval.meaning import is_worded, without_place
-from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import ParsedQuestion
 from rag.retrieval.search_query import TermStatistics
 from rag.retrieval.trace import RetrievalTrace
@@ -34,7 +34,6 @@ from rag.types import FloatMatrix, Scope, SearchFilters, SearchQueryDetails, Sea
 
 if TYPE_CHECKING:
     from rag.providers import Embedder
-    from rag.providers.registry import Providers
 
 logger = logging.getLogger(__name__)
 
@@ -49,14 +48,14 @@ class EmbeddedWordings:
     meanings: FloatMatrix | None
 
 
-def embed_wordings(trace: RetrievalTrace, asked: ParsedQuestion, providers: Providers) -> EmbeddedWordings:
+def embed_wordings(trace: RetrievalTrace, asked: ParsedQuestion) -> EmbeddedWordings:
     """Embed the wordings with the collection's model, and with the model of meaning if the collection has both."""
     spoken = _language(trace, asked)
     wordings = [(text, spoken) for text in (asked.translation.query, *asked.others)]
     if asked.original:
         wordings.append((asked.original, trace.language))
-    vectors = _embed(trace, [text for text, _ in wordings], providers)
-    return EmbeddedWordings(vectors=vectors, meanings=_embed_meaning(trace, wordings, providers))
+    vectors = _embed(trace, [text for text, _ in wordings])
+    return EmbeddedWordings(vectors=vectors, meanings=_embed_meaning(trace, wordings))
 
 
 def search_wordings(
@@ -65,7 +64,6 @@ def search_wordings(
     embedded: EmbeddedWordings,
     filters: SearchFilters,
     database: Database,
-    providers: Providers,
     *,
     candidates: int,
 ) -> SearchHits:
@@ -86,7 +84,7 @@ def search_wordings(
                 vector=None if embedded.vectors is None else embedded.vectors[number],
                 embedding_model=trace.question.collection.embedding_model,
                 meaning=None if embedded.meanings is None else embedded.meanings[number],
-                meaning_in_words_of=partial(meaning_in_words_of, trace, asked, providers) if number == 0 else None,
+                meaning_in_words_of=partial(meaning_in_words_of, trace, asked) if number == 0 else None,
                 fusion=profile.search.fusion,
                 k1=profile.search.bm25_k1,
                 b=profile.search.bm25_b,
@@ -165,36 +163,31 @@ def merged(lists: Sequence[SearchHits], limit: int) -> SearchHits:
     )
 
 
-def _embed(trace: RetrievalTrace, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
+def _embed(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | None:
     key = (trace.question.collection.embedding_model, *texts)
     if key not in trace.vectors:
-        trace.vectors[key] = _embed_once(trace, texts, providers)
+        trace.vectors[key] = _embed_once(trace, texts)
     return trace.vectors[key]
 
 
-def _embed_once(trace: RetrievalTrace, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
+def _embed_once(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | None:
     started = time.perf_counter()
     try:
-        embedder = providers.embedder_for(trace.question.collection.embedding_model)
-        with trace.step("embed") as step, trace.paying("embedding"):
+        embedder = trace.models.embedder_for(trace.question.collection.embedding_model)
+        with trace.step("embed") as step:
             made = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
             step.detail = f"{len(texts)} by {embedder.model}"
+        return made.vectors
     except (ProviderError, SettingsError) as error:
         trace.skip(NO_EMBEDDING, error)
         return None
     finally:
         trace.details.timing.embedding_ms = ms_since(started)
-    if embedder.is_paid:
-        for usage in made.usages:
-            trace.pay("embedding", usage)
-    return made.vectors
 
 
-def _embed_meaning(
-    trace: RetrievalTrace, wordings: Sequence[tuple[str, str]], providers: Providers
-) -> FloatMatrix | None:
+def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -> FloatMatrix | None:
     """Return the question's meaning vectors, or `None` if no model is available or answers: words are enough."""
-    embedder = providers.meaning_for(trace.question.collection.embedding_model)
+    embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
     # The intended meaning is between the question's wording and the documents' wording.
@@ -210,13 +203,13 @@ def _embed_meaning(
 
 
 def meaning_in_words_of(
-    trace: RetrievalTrace, asked: ParsedQuestion, providers: Providers, languages: Collection[str]
+    trace: RetrievalTrace, asked: ParsedQuestion, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
     """Embed the question with its subjects translated to the words of other languages.
 
     The model prefers passages in the question's language; translated subjects let it tell other passages apart.
     """
-    embedder = providers.meaning_for(trace.question.collection.embedding_model)
+    embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     text, spoken = without_place(asked.translation.query), _language(trace, asked)
     switched = {other: in_words_of(text, spoken, other.partition("+")[0]) for other in languages}
     texts = list(dict.fromkeys(filter(None, switched.values())))

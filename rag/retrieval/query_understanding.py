@@ -19,13 +19,11 @@ from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.profiles.profile import Profile
 from rag.providers import ChatModel
-from rag.providers.registry import Providers
-from rag.providers.retry import report_lost
 from rag.retrieval.trace import RetrievalTrace
 from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.text.dates import dates_in, years_in
 from rag.text.language_detection import detect_language, detect_language_heuristic, is_evident
-from rag.types import ChatMessage, QueryDetails, Question, SearchFilters, Usage
+from rag.types import ChatMessage, QueryDetails, Question, SearchFilters
 
 NO_TRANSLATION = N_("The question could not be translated, so it was searched for as it is.")
 NO_REPHRASING = N_("The question could not be put in other words, so it was searched for as it is.")
@@ -66,17 +64,15 @@ def question_language(question: Question) -> str:
     return detect_language(question.text, [*spoken, *question.reader_languages, question.collection.language, "en"])
 
 
-def understand(
-    trace: RetrievalTrace, providers: Providers, today: date, *, languages: Callable[[], Container[str]]
-) -> ParsedQuestion:
+def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Container[str]]) -> ParsedQuestion:
     """Translate a question, split it and read its limits, each if the profile wants it.
 
     `languages` returns the documents' languages.
     """
     trace.details.query = QueryDetails(original=trace.text)
-    translation = translate(trace, providers, languages)
+    translation = translate(trace, languages)
     query, target = translation.query, trace.question.collection.language
-    expansion, alternatives, parts = rephrased(trace, providers, query)
+    expansion, alternatives, parts = rephrased(trace, query)
     if not parts and trace.profile.understanding.split_questions:
         with trace.step("split") as step:
             parts = tuple(split_question(query, target if translation.translated_from else trace.language))
@@ -98,7 +94,7 @@ def understand(
     )
 
 
-def translate(trace: RetrievalTrace, providers: Providers, languages: Callable[[], Container[str]]) -> Translation:
+def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) -> Translation:
     """Translate the question into the collection's language, if necessary and possible.
 
     The question stays unchanged if no document is in this language. An answer obviously in a different language is not
@@ -113,11 +109,11 @@ def translate(trace: RetrievalTrace, providers: Providers, languages: Callable[[
         return Translation(query=trace.text)
     started = time.perf_counter()
     try:
-        model = providers.translation_model_for(trace.profile)
+        model = trace.models.translation_model_for(trace.profile)
         if model is None or target.split("-")[0] not in languages():
             return Translation(query=trace.text)
         trace.on_step("translating", "")
-        with trace.step("translate") as step, trace.paying("translation"):
+        with trace.step("translate") as step:
             translation = translate_query_if_needed(trace.text, trace.language, target_language=target, model=model)
             step.detail = f"{trace.language} to {target}: {translation.query}"
     except (ProviderError, SettingsError) as error:
@@ -125,7 +121,6 @@ def translate(trace: RetrievalTrace, providers: Providers, languages: Callable[[
         return Translation(query=trace.text)
     finally:
         trace.details.timing.translation_ms = ms_since(started)
-    trace.pay("translation", translation.usage)
     if (written_in := detect_language_heuristic(translation.query)) not in ("", target.split("-")[0]):
         trace.skip(NO_TRANSLATION, ProviderAnswerInvalid(f"The model translated into {written_in}, not {target}."))
         return Translation(query=trace.text)
@@ -134,7 +129,7 @@ def translate(trace: RetrievalTrace, providers: Providers, languages: Callable[[
     return translation
 
 
-def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def rephrased(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Get added words, other wordings and parts from a single model call, if the profile wants any."""
     profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
@@ -145,10 +140,10 @@ def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[
     ):
         return nothing
     try:
-        model = providers.translation_model_for(profile)
+        model = trace.models.rewriting_model_for(profile)
         if model is None:
             return nothing
-        with trace.step("rephrase") as step, trace.paying("chat"):
+        with trace.step("rephrase") as step:
             made = rephrase(
                 query,
                 model=model,
@@ -160,7 +155,6 @@ def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[
     except (ProviderError, SettingsError) as error:
         trace.skip(NO_REPHRASING, error)
         return nothing
-    trace.pay("chat", made.usage)
     return made.expansion, made.alternatives, made.parts
 
 
@@ -252,12 +246,11 @@ def split_question(text: str, language: str = "") -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rephrased:
-    """A model's rewording of a question, and the call's usage."""
+    """A model's rewording of a question."""
 
     expansion: str = ""
     alternatives: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
-    usage: Usage
 
 
 def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int, decompose: bool) -> Rephrased:
@@ -293,13 +286,11 @@ def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int
         found = json.loads(completion.text)
         expansion, others, parts = (found.get(n) for n in ("expansion", "alternatives", "parts"))
     except (json.JSONDecodeError, AttributeError) as exc:
-        report_lost(completion.usage)
         raise ProviderAnswerInvalid("The model did not rephrase the question.") from exc
     return Rephrased(
         expansion=_text(expansion) if expand else "",
         alternatives=_texts(others, question)[:alternatives],
         parts=_texts(parts, question)[:MOST_PARTS] if decompose else (),
-        usage=completion.usage,
     )
 
 

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from rag.errors import ProviderError, SettingsError
 from rag.language import N_
@@ -23,18 +22,13 @@ from rag.retrieval.translation import Translation
 from rag.settings import Settings, load_settings
 from rag.types import RerankingDetails, SearchResult, Usage
 
-if TYPE_CHECKING:
-    from rag.providers.registry import Providers
-
 #: Shown beside the answer when the reranker is down.
 NO_RERANKING = N_("The reranker did not answer, so the passages are in the order they were found.")
 
 _PLACE = re.compile(r"\{(?:title|section|content)\}")
 
 
-def rerank(
-    trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit], providers: Providers
-) -> list[ScoredHit]:
+def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]) -> list[ScoredHit]:
     """Rerank the passages; keep their order without a reranker or if it does not answer."""
     details = RerankingDetails()
     trace.details.reranking = details
@@ -42,14 +36,14 @@ def rerank(
         return scored
     started = time.perf_counter()
     try:
-        reranker = providers.reranker_for(trace.profile)
+        reranker = trace.models.reranker_for(trace.profile)
         if reranker is None:
             return scored
         details.enabled, details.model, details.input_documents = True, reranker.model, len(scored)
         trace.on_step("reranking", reranker.model)
         groups = _by_wording(trace, translation, scored)
         results: list[SearchResult] = []
-        with trace.step("rerank") as step, trace.paying("reranking"):
+        with trace.step("rerank") as step:
             step.detail = f"{len(scored)} passages by {reranker.model}"
             if len(groups) > 1:
                 own = len(groups[0][1])
@@ -62,7 +56,6 @@ def rerank(
                     limit=_wanted(trace),
                     template=trace.profile.ranking.rerank_format,
                 )
-                trace.pay("reranking", ranked.usage)
                 results += ranked.results
     except (ProviderError, SettingsError) as error:
         trace.skip(NO_RERANKING, error)

@@ -21,9 +21,12 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, ProviderError, ProviderUnavailable, QuestionEmpty, SettingsError
 from rag.language import N_
+from rag.money.bill import costs_of, open_bill
+from rag.money.metered import MeteredProviders
 from rag.monitoring.tracing import ms_since
 from rag.profiles import profile_of
 from rag.profiles.profile import Options, Profile
+from rag.providers.processor import working
 from rag.retrieval.as_of import DayMeant, day_meant, day_to_come, days_said, in_their_versions, versions_on
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
@@ -49,18 +52,14 @@ from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
 from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, forms_of, names_in, without
 from rag.retrieval.own_place import FoundForPlace, PlaceFacts, documents_of, names_a_place, own_first, places_of
-from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
 from rag.retrieval.query_understanding import ParsedQuestion, describe, question_language, understand
 from rag.retrieval.ranking import needs_signals, of_categories, of_years, ordered, read_facts
 from rag.retrieval.reranker import rerank
 from rag.retrieval.since import since_meant
 from rag.retrieval.trace import (
-    CallRecorder,
     OnStep,
     RetrievalTrace,
-    TenantPrices,
-    costs_from,
     evidence_said,
     left_out_said,
     raw_results_from,
@@ -111,8 +110,7 @@ class RetrievalResult:
 class Retriever:
     """Find the passages to answer a question from. Thread-safe.
 
-    `tenant_prices` returns a tenant's negotiated prices by model and unit; list prices are the default. "Last March"
-    counts from `today`.
+    Paid calls are on the bill which is open around a call. "Last March" counts from `today`.
     """
 
     def __init__(
@@ -120,12 +118,10 @@ class Retriever:
         database: Database,
         providers: Providers,
         *,
-        tenant_prices: TenantPrices | None = None,
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
     ) -> None:
         self._database = database
         self._providers = providers
-        self._tenant_prices = tenant_prices
         self._today = today
 
     def retrieve_context(
@@ -136,14 +132,12 @@ class Retriever:
         top_k: int | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
-        recorder: CallRecorder | None = None,
     ) -> ContextResponse:
         """Find, order and number the passages that answer a question.
 
         `options` switch single steps for this call. `on_step` is called with "translating", "searching", "found" and
         their number, and "reranking" as they happen. If no passage speaks to the question, `citations` is empty and
-        `nearest` holds the closest. The caller records the costs: `recorder` gets each request
-        before it is made, and each charge. Raises `QuestionEmpty` and `DatabaseUnavailable`, and `ProviderError` only
+        `nearest` holds the closest. Raises `QuestionEmpty` and `DatabaseUnavailable`, and `ProviderError` only
         if no search is possible without the provider.
         """
         return self.retrieve(
@@ -152,7 +146,6 @@ class Retriever:
             top_k=top_k,
             on_step=on_step,
             options=options,
-            recorder=recorder,
         ).response
 
     def with_section(
@@ -179,7 +172,6 @@ class Retriever:
         top_k: int | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
-        recorder: CallRecorder | None = None,
     ) -> RetrievalResult:
         """Retrieve like `retrieve_context`, with every candidate passage."""
         started = time.perf_counter()
@@ -189,6 +181,8 @@ class Retriever:
         options = options or Options()
         today, language = self._today(), question_language(question)
         profile = options.applied_to(profile)
+        bill = open_bill()
+        billed_before, models = len(bill.entries), MeteredProviders(self._providers, bill)
         searched: list[_Found] = []
         vectors: dict[tuple[str, ...], FloatMatrix | None] = {}
         groups = groups_of(question.collection, question.others)
@@ -204,8 +198,7 @@ class Retriever:
                 language=language,
                 filters=options.filters or question.filters,
                 on_step=on_step or (lambda name, detail: None),
-                recorder=recorder,
-                tenant_prices=self._tenant_prices,
+                models=models,
                 collection_ids=tuple(collection.id for collection in group),
                 vectors=vectors,
             )
@@ -231,18 +224,21 @@ class Retriever:
         stitched = partial(self._neighbours, trace) if profile.ranking.stitch_neighbours else None
         context_text, cited = context_from(cited, profile=profile, metadata=metadata, neighbours=stitched)
         context_text = days_said(trace.versions, {item.result.document_id for item in cited}) + context_text
+        billed = bill.entries[billed_before:]
+        charges = tuple(entry.charge for entry in billed)
+        trace.details.costs = costs_of(billed)
         self._finish(trace, cited, started)
         response = ContextResponse(
             context_text=context_text,
             citations=_named(citations_from(cited, shown), cited, question),
             token_usage=TokenUsage(
-                input=sum(c.usage.input_tokens for c in trace.charges),
-                output=sum(c.usage.output_tokens for c in trace.charges),
+                input=sum(c.usage.input_tokens for c in charges),
+                output=sum(c.usage.output_tokens for c in charges),
             ),
-            cost=sum((c.cost for c in trace.charges if c.cost is not None), Decimal(0)),
+            cost=sum((c.cost for c in charges if c.cost is not None), Decimal(0)),
             rag_details=trace.details,
             nearest=() if cited else _named(citations_from(scored[:NEAREST], shown), scored[:NEAREST], question),
-            charges=tuple(trace.charges),
+            charges=charges,
             notices=tuple(trace.notices),
             results=tuple(item.result for item in cited),
             evidence=evidence.outcome if profile.ranking.only_evidence or not cited else "answered",
@@ -273,7 +269,7 @@ class Retriever:
         said = trace.text
         if trace.profile.search.refine_order:
             trace.text = since_meant(said, trace.language) or said
-        asked = understand(trace, self._providers, today, languages=lambda: self._languages(trace))
+        asked = understand(trace, today, languages=lambda: self._languages(trace))
         if trace.text != said:
             trace.details.query.original = said
             trace.details.query.expanded = [*trace.details.query.expanded, trace.text]
@@ -319,7 +315,7 @@ class Retriever:
         scored = [of_elsewhere(item) if item.result.document_id in by_country.others else item for item in scored]
         # The folder shows which documents are the country's, in any language.
         named = frozenset() if by_country.own else named
-        scored = rerank(trace, asked.translation, scored, self._providers)
+        scored = rerank(trace, asked.translation, scored)
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)
         scored = named_first(scored)
         of_place: list[ScoredHit] = []
@@ -559,7 +555,7 @@ class Retriever:
         Limits read from the question are guesses: if they leave no results, all documents are searched.
         """
         trace.on_step("searching", "")
-        embedded = embed_wordings(trace, asked, self._providers)
+        embedded = embed_wordings(trace, asked)
         has_vectors = embedded.vectors is not None
         trace.details.search = SearchDetails(
             type=trace.profile.search.search_type, vector_top_k=candidates if has_vectors else 0
@@ -607,7 +603,7 @@ class Retriever:
         candidates: int,
     ) -> SearchHits:
         within = _combined(trace, filters)
-        hits = search_wordings(trace, asked, embedded, within, self._database, self._providers, candidates=candidates)
+        hits = search_wordings(trace, asked, embedded, within, self._database, candidates=candidates)
         if not trace.filters.years:
             return hits
         # The search chose documents with this year; some passages in them may be from other years.
@@ -734,7 +730,6 @@ class Retriever:
             trace.details.reranking.output_documents = len(cited)
         trace.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
         trace.details.search.final_top_k = trace.top_k
-        trace.details.costs = costs_from(trace.charges)
         trace.details.timing.total_ms = ms_since(started)
 
 
@@ -796,7 +791,6 @@ def _together(
         steps += own.details.steps or []
         if own is trace:
             continue
-        trace.charges += own.charges
         details.search.raw_results = [*details.search.raw_results, *own.details.search.raw_results]
         details.search.queries = [*details.search.queries, *own.details.search.queries]
         details.timing.search_ms += own.details.timing.search_ms

@@ -7,26 +7,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
-from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from rag.errors import DatabaseUnavailable, RagError, SettingsError
-from rag.money.price_list import charge
+from rag.errors import RagError, SettingsError
 from rag.monitoring.tracing import ms_since, span
 from rag.profiles.profile import Profile
-from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.processor import waiting
 from rag.retrieval.ranking import Facts
 from rag.types import (
-    Charge,
-    CostDetails,
     EvidenceDetails,
     FloatMatrix,
-    Operation,
     Question,
     RAGDetails,
     RawResultDetails,
@@ -34,27 +26,29 @@ from rag.types import (
     SearchFilters,
     SearchResult,
     StepDetails,
-    Usage,
     VersionOnDay,
 )
+
+if TYPE_CHECKING:
+    from rag.providers import ChatModel, Embedder, Reranker
 
 logger = logging.getLogger(__name__)
 
 OnStep = Callable[[str, str], None]
-TenantPrices = Callable[[str], Mapping[str, Any]]
 
 
-class CallRecorder(Protocol):
-    """Records the cost of a question: the calls about to be made, and the charges for them."""
+class SearchModels(Protocol):
+    """The models for a search, as in `Providers`."""
 
-    def send(self, operation: Operation, expected: Usage) -> None:
-        """Record a request before it is made; the next `record` or `drop` belongs to this request."""
+    def embedder_for(self, embedding_model_id: str) -> Embedder: ...
 
-    def drop(self) -> None:
-        """Forget a failed, unbilled request."""
+    def meaning_for(self, embedding_model_id: str) -> Embedder | None: ...
 
-    def record(self, paid: Charge) -> None:
-        """Record a charge immediately: a later step may fail."""
+    def translation_model_for(self, profile: Profile) -> ChatModel | None: ...
+
+    def rewriting_model_for(self, profile: Profile) -> ChatModel | None: ...
+
+    def reranker_for(self, profile: Profile) -> Reranker | None: ...
 
 
 @dataclass
@@ -69,15 +63,13 @@ class RetrievalTrace:
     #: Conditions of the caller.
     filters: SearchFilters
     on_step: OnStep
-    tenant_prices: TenantPrices | None = None
+    models: SearchModels
     #: Similarities sufficient as evidence: the second applies if no passage reaches the first.
     thresholds: tuple[float, ...] = ()
     #: Facts about the found documents, after a step has read them.
     facts: dict[UUID, Facts] = field(default_factory=dict)
     details: RAGDetails = field(default_factory=RAGDetails)
-    charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    recorder: CallRecorder | None = None
     #: The searched collections, with equal search settings.
     collection_ids: tuple[UUID, ...] = ()
     #: The question's vectors by model and texts, `None` if the model did not answer; shared with other collections.
@@ -92,7 +84,6 @@ class RetrievalTrace:
     of_place: frozenset[UUID] = frozenset()
     #: The documents' folders, if their places were read.
     folders: Mapping[UUID, str] = field(default_factory=dict)
-    _prices: Mapping[str, Any] | None = None
 
     @property
     def tenant_id(self) -> str:
@@ -111,39 +102,11 @@ class RetrievalTrace:
             if done.detail:
                 self.details.steps = [*(self.details.steps or []), done]
 
-    def pay(self, operation: Operation, usage: Usage | None) -> None:
-        """Price a call; the tenant's prices precede list prices."""
-        if usage is not None:
-            paid = charge(operation, usage, self._own_prices())
-            self.charges.append(paid)
-            if self.recorder is not None:
-                self.recorder.record(paid)
-
-    @contextmanager
-    def paying(self, operation: Operation) -> Iterator[None]:
-        """Record calls before they are made, and pay for lost calls.
-
-        An unusable answer costs the same.
-        """
-        recorder = self.recorder
-        notes = Notes(partial(recorder.send, operation), recorder.drop) if recorder is not None else None
-        with waiting(), lost_calls(lambda usage: self.pay(operation, usage), notes=notes):
-            yield
-
     def skip(self, notice: str, reason: RagError) -> None:
         """Continue without a provider. A settings error keeps its message: the reader can fix it."""
         is_settings = isinstance(reason, SettingsError)
         logger.log(logging.INFO if is_settings else logging.WARNING, "%s (%s)", notice, reason)
         self.notices.append(f"{notice} {reason}" if is_settings else notice)
-
-    def _own_prices(self) -> Mapping[str, Any] | None:
-        """Read the tenant's prices once, when there is a call to pay."""
-        if self._prices is None and self.tenant_prices is not None:
-            try:
-                self._prices = self.tenant_prices(self.tenant_id)
-            except DatabaseUnavailable:
-                return None
-        return self._prices
 
 
 PREVIEW_CHARACTERS = 200
@@ -170,21 +133,6 @@ def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails
         )
         for rank, r in enumerate(results, 1)
     ]
-
-
-def costs_from(charges: Sequence[Charge]) -> CostDetails:
-    """Sum the charges by operation in US dollars; a call without a known price adds 0."""
-
-    def total(*operations: Operation) -> float:
-        return float(sum((c.cost for c in charges if c.operation in operations and c.cost is not None), Decimal(0)))
-
-    return CostDetails(
-        embedding=total("embedding"),
-        reranking=total("reranking"),
-        translation=total("translation"),
-        rewriting=total("chat") if any(c.operation == "chat" for c in charges) else None,
-        total=total("embedding", "reranking", "translation", "chat"),
-    )
 
 
 def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str, has_vectors: bool) -> str:

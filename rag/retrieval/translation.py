@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from rag.errors import ProviderAnswerInvalid
 from rag.providers import ChatModel
-from rag.providers.retry import report_lost
 from rag.types import ChatMessage, Usage
 
 NAMES = {
@@ -100,7 +99,6 @@ def translate_query_if_needed(
     text = " ".join(text.split())  # The original follows on the next line of the search text.
     # Ten times the question's length is an answer, not a translation.
     if not text or len(text) > 200 + 10 * len(query):
-        report_lost(completion.usage)
         raise ProviderAnswerInvalid("The model sent no usable translation.")
     translation = Translation(query=text, translated_from=source, usage=completion.usage)
     TRANSLATIONS.put(key, replace(translation, usage=None))

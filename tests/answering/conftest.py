@@ -13,7 +13,6 @@ from psycopg.rows import dict_row
 from rag.answering.jobs import LiveAnswers
 from rag.answering.live_answer import LiveAnswer
 from rag.answering.pipeline import Answerer
-from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
@@ -87,9 +86,7 @@ def desk(
             passage(2, "Vacation is booked in June.", document_id=document_id),
         )
     )
-    answerer = Answerer(
-        cast(Retriever, retriever), cast(Providers, providers), Ledger(database), ChatLogs(database), settings
-    )
+    answerer = Answerer(cast(Retriever, retriever), cast(Providers, providers), ChatLogs(database), settings)
     conversations = Conversations(database)
     answers = LiveAnswers(answerer, conversations, database)
     yield Desk(database, collection, identity, model, providers, retriever, answerer, answers, conversations)

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.errors import RagError
+from rag.money.bill import open_bill
 from rag.profiles.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, Discarded, TextDelta
 from rag.providers.registry import ModelChoice
-from rag.retrieval.trace import CallRecorder
 from rag.storage.database import Database
 from rag.types import (
     Charge,
@@ -133,11 +133,11 @@ class FixedRetriever:
         profile: Profile,
         top_k: int | None = None,
         on_step: Callable[[str, str], None] | None = None,
-        recorder: CallRecorder | None = None,
     ) -> ContextResponse:
         self.searched.append(question.text)
-        for charge in self.charges if recorder else ():
-            recorder.record(charge)  # type: ignore[union-attr]
+        bill = open_bill()
+        for charge in self.charges:
+            bill.record(charge)
         if on_step:
             on_step("searching", "")
         if self.wait_for is not None:

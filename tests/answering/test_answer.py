@@ -14,7 +14,6 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from rag.answering import citation_checks, pipeline, suggested_questions
-from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.follow_up_rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
@@ -30,10 +29,11 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
 )
+from rag.money.bill import QuestionBill
 from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.profiles.profile import Profile
-from rag.records.chat_logs import QuestionEnd, to_json
+from rag.records.chat_logs import ChatLogs, QuestionEnd, to_json
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails, SearchFilters, Usage
 from tests.answering.scripted import ScriptedModel, Trouble, add_document, charged, passage
 
@@ -117,42 +117,42 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
 
     ledger, logs = Interrupted(desk.database), desk.answerer.chat_logs
     log_id = logs.open(desk.question("Vacation?"))
-    books = CallRecords("demo", log_id, ledger=ledger, chat_logs=logs)
-    books.record(charged("embedding", "0.0001"))
+    bill = QuestionBill("demo", lambda: log_id, ledger=ledger, prices=dict)
+    bill.record(charged("embedding", "0.0001"))
     assert desk.rows("cost_ledger") == []
     ledger.is_up = True
     end = QuestionEnd(outcome=Outcome.ANSWERED, language="en", details=RAGDetails(), total_ms=1)
-    assert books.close(end) == Decimal("0.0001")
+    assert logs.close_billed(bill, end) == Decimal("0.0001")
     assert len(desk.rows("cost_ledger")) == 1
 
 
 def test_while_somebody_waits_a_charge_is_written_with_the_call_that_follows(desk: Any) -> None:
     logs = desk.answerer.chat_logs
     log_id = logs.open(desk.question("Vacation?"))
-    calls = CallRecords("demo", log_id, ledger=Ledger(desk.database), chat_logs=logs, is_awaited=True)
+    bill = logs.bill("demo", log_id, is_awaited=True)
     expected = Usage(provider="openai", model="text-embedding-3-small", input_tokens=1000, is_estimated=True)
-    calls.send("embedding", expected)
-    calls.record(charged("embedding", "0.0001"))
+    bill.send("embedding", expected)
+    bill.record(charged("embedding", "0.0001"))
     assert (len(desk.rows("cost_ledger")), len(desk.rows("paid_calls"))) == (0, 1)
-    calls.send("reranking", expected)
+    bill.send("reranking", expected)
     assert [row["operation"] for row in desk.rows("cost_ledger")] == ["embedding"]
     assert [row["operation"] for row in desk.rows("paid_calls")] == ["reranking"]
-    calls.record(charged("reranking", "0.002"))
-    calls.write()  # the first words
+    bill.record(charged("reranking", "0.002"))
+    bill.write()  # the first words
     assert (len(desk.rows("cost_ledger")), len(desk.rows("paid_calls"))) == (2, 0)
-    calls.charge("chat", Usage(provider="openai", model="gpt-4o-mini", output_tokens=10))
+    bill.charge("chat", Usage(provider="openai", model="gpt-4o-mini", output_tokens=10))
     assert len(desk.rows("cost_ledger")) == 3
 
 
 def test_a_request_whose_end_a_fault_of_our_own_lost_is_charged_by_its_estimate(desk: Any) -> None:
     logs = desk.answerer.chat_logs
     log_id = logs.open(desk.question("Vacation?"))
-    calls = CallRecords("demo", log_id, ledger=Ledger(desk.database), chat_logs=logs)
+    bill = logs.bill("demo", log_id)
     expected = Usage(provider="openai", model="text-embedding-3-small", input_tokens=1000, is_estimated=True)
-    calls.send("embedding", expected)
-    calls.send("embedding", expected)
-    calls.drop()
-    calls.close(QuestionEnd(outcome=Outcome.FAILED, language="en", details=RAGDetails(), total_ms=1))
+    bill.send("embedding", expected)
+    bill.send("embedding", expected)
+    bill.drop()
+    logs.close_billed(bill, QuestionEnd(outcome=Outcome.FAILED, language="en", details=RAGDetails(), total_ms=1))
     rows = [(row["input_tokens"], row["is_estimated"], row["chat_log_id"]) for row in desk.rows("cost_ledger")]
     assert rows == [(1000, True, log_id)]
 
@@ -527,10 +527,10 @@ def test_questions_of_a_document_in_another_language_are_those_in_the_answers(de
 EXTRAS = {
     "next questions": (pipeline, "suggest_next_questions"),
     "questions of documents": (suggested_questions, "_questions_of_documents"),
-    "names of sections": (CallRecords, "passage_places"),
-    "warnings of old documents": (CallRecords, "days_of_invalid"),
+    "names of sections": (ChatLogs, "passage_places"),
+    "warnings of old documents": (ChatLogs, "days_of_invalid"),
     "rows of spreadsheets": (citation_checks, "_with_rows"),
-    "row of the log": (CallRecords, "close"),
+    "row of the log": (ChatLogs, "close_billed"),
 }
 
 

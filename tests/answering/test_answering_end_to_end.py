@@ -14,7 +14,6 @@ from psycopg.types.json import Jsonb
 from rag.answering.events import CitationsEvent, TextEvent
 from rag.answering.jobs import LiveAnswers
 from rag.answering.pipeline import Answerer
-from rag.money.ledger import Ledger
 from rag.profiles import profile_of
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
@@ -57,7 +56,7 @@ def ask(database: Database, settings: Settings, collection: Collection, question
     try:
         publish(database, providers, collection)
         chat_logs, conversations = ChatLogs(database), Conversations(database)
-        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), chat_logs, settings)
+        answerer = Answerer(Retriever(database, providers), providers, chat_logs, settings)
         answers = LiveAnswers(answerer, conversations, database)
         identity = add_account(database, "demo", "somebody@example.org")
         live = answers.ask(Question(text=question, identity=identity, collection=collection))
@@ -116,7 +115,7 @@ def test_a_source_is_under_the_heading_below_which_it_says_what_it_is_cited_for(
             "UPDATE document_chunks SET section = '1 Time off › 1.2 Moving house', end_character = %s", (len(passage),)
         )
     chat_logs, conversations = ChatLogs(database), Conversations(database)
-    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), chat_logs, settings)
+    answerer = Answerer(Retriever(database, providers), providers, chat_logs, settings)
     answers = LiveAnswers(answerer, conversations, database)
     identity = add_account(database, "demo", "somebody@example.org")
     for question, heading in (
@@ -148,7 +147,7 @@ def test_an_answer_says_that_its_document_is_no_longer_or_not_yet_valid(
 ) -> None:
     providers = Providers(settings)
     document_id = publish(database, providers, collection)
-    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+    answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), settings)
     identity = add_account(database, "demo", "somebody@example.org")
     text = "How many vacation days do full-time employees receive?"
     question = Question(text=text, identity=identity, collection=collection)
@@ -183,7 +182,7 @@ def test_a_sentence_that_only_points_to_a_section_is_followed_there(
     providers = Providers(keyless)
     try:
         publish(database, providers, collection, pages)
-        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), keyless)
+        answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), keyless)
         identity = add_account(database, "demo", "reader@example.org")
         question = Question(text="What is the sabbatical entitlement?", identity=identity, collection=collection)
         events = list(answerer.answer(question, profile=profile_of(collection), cancel=Event()))
@@ -212,7 +211,7 @@ def test_documents_that_differ_are_quoted_both_and_it_is_said(
     try:
         for page in (first, other):
             publish(database, providers, collection, [page, *PAGES[1:]])
-        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), keyless)
+        answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), keyless)
         identity = add_account(database, "demo", "traveller@example.org")
         question = Question(text="Who approves business trips abroad?", identity=identity, collection=collection)
         events = list(answerer.answer(question, profile=profile_of(collection), cancel=Event()))

@@ -57,7 +57,7 @@ def test_what_a_conversation_says_stays_right(
     providers = Providers(settings, meaning=meaning)
     pipeline = IngestionPipeline(database, FileStore(tmp_path), providers, Ledger(database), settings)
     collection = library(database, providers, pipeline)
-    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+    answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), settings)
     identity = add_account(database, collection.tenant_id, "somebody@example.org")
     wrong = {
         (conversation.number, place): (turn.asked, said)

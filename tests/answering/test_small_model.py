@@ -26,7 +26,6 @@ from rag.answering.guardrails import Repetition
 from rag.answering.jobs import LiveAnswer, LiveAnswers
 from rag.answering.pipeline import Answerer
 from rag.answering.writing import TOO_LONG, WITHDRAWN
-from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
@@ -105,7 +104,7 @@ def ask(database: Database, collection: Collection, settings: Settings, model_ur
     settings = replace(settings, openai_api_key="none", openai_base_url=model_url)
     providers = Providers(settings)
     publish(database, providers, collection, PAGES)
-    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+    answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), settings)
     answers = LiveAnswers(answerer, Conversations(database), database)
     identity = add_account(database, "demo", "somebody@example.org")
     few = replace(collection, overrides={"follow_ups": 0, "maximum_output_tokens": 300})

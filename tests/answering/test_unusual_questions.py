@@ -37,7 +37,7 @@ def ask(
     """Ask without a key, of three pages and one that gives orders; returns how it ended and what was shown."""
     providers = Providers(settings)
     publish(database, providers, collection, [*PAGES, INJECTION])
-    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+    answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), settings)
     identity = add_account(database, "demo", "somebody@example.org")
 
     def run(text: str) -> tuple[Outcome, str]:
@@ -146,7 +146,7 @@ def test_a_page_of_a_megabyte_is_read_and_answers(
             collection=collection,
             options=UploadOptions(generate_metadata=False),
         )
-        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+        answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), settings)
         identity = add_account(database, "demo", "somebody@example.org")
         question = Question(text="When does the canteen open?", identity=identity, collection=collection)
         events = list(answerer.answer(question, profile=profile_of(collection), cancel=Event()))

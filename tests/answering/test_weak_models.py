@@ -19,7 +19,6 @@ from rag.answering.jobs import LiveAnswers
 from rag.answering.live_answer import StoredAnswer, StoredRow
 from rag.answering.pipeline import Answerer, CitationsEvent, TextEvent
 from rag.answering.writing import PROMPT_CUT, WITHDRAWN
-from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers import Discarded
 from rag.providers.registry import Providers
@@ -303,7 +302,7 @@ def test_the_call_is_ended_and_paid_for_as_far_as_it_came(
     providers = Providers(settings)
     try:
         publish(database, providers, collection)
-        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+        answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), settings)
         answers = LiveAnswers(answerer, Conversations(database), database)
         live = answers.ask(
             Question(
@@ -393,7 +392,7 @@ def test_an_answer_from_a_cut_prompt_says_so_and_the_next_prompt_fits(
     publish(
         database, providers, collection, ["Full-time employees receive 25 vacation days per calendar year.", *rules]
     )
-    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+    answerer = Answerer(Retriever(database, providers), providers, ChatLogs(database), settings)
     asker = add_account(database, "demo", "somebody@example.org")
     try:
         profile = HR.changed(chat_provider="ollama", chat_model="llama3.2")

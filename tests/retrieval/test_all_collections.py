@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from rag.money.bill import Bill
 from rag.profiles import HR, profile_of
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
@@ -22,21 +23,25 @@ from tests.standins.providers import ProviderStandin
 OPENAI = "openai/text-embedding-3-small@1536"
 
 
-class Recorder:
+class RecordingBill(Bill):
     """Keeps what was sent and what was paid."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.sent: list[Operation] = []
         self.paid: list[Operation] = []
 
     def send(self, operation: Operation, expected: Usage) -> None:
         self.sent.append(operation)
+        super().send(operation, expected)
 
     def drop(self) -> None:
         self.sent.pop()
+        super().drop()
 
-    def record(self, paid: Charge) -> None:
+    def record(self, paid: Charge, *, line: str = "") -> None:
         self.paid.append(paid.operation)
+        super().record(paid, line=line)
 
 
 @pytest.fixture
@@ -131,15 +136,16 @@ def test_each_embedder_is_asked_once_and_one_that_fails_is_named_while_the_rest_
         shelf = Shelf(database, replace(collection, overrides={"top_k": top_k}), providers.embedder_for(OPENAI))
         shelf.add(name, ["Bicycles: forty parking spaces are behind the house, given to whoever comes first."])
         paid.append(shelf)
-    retriever, recorder = Retriever(database, providers), Recorder()
+    retriever, bill = Retriever(database, providers), RecordingBill()
     question = asked("Who is given the forty parking spaces?", asker, words, *paid)
 
     provider_standin.reset()
-    found = retriever.retrieve_context(question, profile=HR.changed(top_k=6), recorder=recorder)
+    with bill.open():
+        found = retriever.retrieve_context(question, profile=HR.changed(top_k=6))
     assert {"Words"} < {c.collection for c in found.citations}
     assert [c.number for c in found.citations] == list(range(1, len(found.citations) + 1))
-    assert recorder.paid.count("embedding") == recorder.sent.count("embedding") == 1, "one call for both"
-    assert [charge.operation for charge in found.charges] == recorder.paid
+    assert bill.paid.count("embedding") == bill.sent.count("embedding") == 1, "one call for both"
+    assert [charge.operation for charge in found.charges] == bill.paid
     steps = [step.detail for step in found.rag_details.steps or [] if step.name == "collections"]
     assert [detail.partition(":")[0] for detail in steps] == ["Words", "Paid", "Board"]
 

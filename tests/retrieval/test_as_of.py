@@ -145,7 +145,7 @@ class Desk:
         ledger = Ledger(database)
         self._pipeline = IngestionPipeline(database, files, self.providers, ledger, settings)
         retriever = Retriever(database, self.providers)
-        self._answerer = Answerer(retriever, self.providers, ledger, ChatLogs(database), settings)
+        self._answerer = Answerer(retriever, self.providers, ChatLogs(database), settings)
         self.person = add_account(database, "demo", "reader@example.org")
 
     def add(self, content: bytes) -> UUID:

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 
 from rag.errors import InvalidInput
+from rag.money.bill import Bill
 from rag.profiles import HR, NOTICES
 from rag.profiles.profile import Options
 from rag.providers.registry import Providers
@@ -180,8 +181,9 @@ def test_every_charge_is_at_the_tenants_own_prices(
         "gpt-4o-mini": {"input_mtok": "2000000", "output_mtok": "0"},
         "rerank-multilingual-v3.0": {"search_unit": "7"},
     }
-    retriever = Retriever(database, providers, tenant_prices=lambda tenant: own if tenant == "demo" else {})
-    found = retriever.retrieve_context(asked("Hoeveel vakantiedagen krijg ik eigenlijk?", asker, paid), profile=HR)
+    question = asked("Hoeveel vakantiedagen krijg ik eigenlijk?", asker, paid)
+    with Bill(lambda: own).open():
+        found = Retriever(database, providers).retrieve_context(question, profile=HR)
     assert {c.operation: c.unit_prices["source"] for c in found.charges} == {
         "translation": "tenant",
         "embedding": "tenant",

@@ -7,7 +7,7 @@ with the asker's rights, within the documents the asker chose.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from uuid import UUID
@@ -54,7 +54,7 @@ from rag.retrieval.bm25.index import tokenize
 from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
 
-__all__ = ["ModelPart", "RouteReply", "Router"]
+__all__ = ["ModelPart", "RouteReply", "Router", "Usage"]
 
 #: The most documents read for the two sides of a comparison.
 MOST_COMPARED = 3
@@ -82,7 +82,6 @@ class Router:
     #: Interprets a message with an unclear wording; `None` without such a model.
     small_model: ChatModel | None = None
     price: Price
-    charge: Callable[[Usage], None]
 
     def reply(self) -> RouteReply | None:
         """Return the reply from the question's route, or `None` if the question needs a search."""
@@ -168,10 +167,7 @@ class Router:
         """Let the inexpensive model interpret a message with an unclear wording; `None` without a model."""
         if self.small_model is None or not may_be_meant(text):
             return None
-        asked, usage = recognise_by_model(self.small_model, text)
-        if usage is not None:
-            self.charge(usage)
-        return asked
+        return recognise_by_model(self.small_model, text)
 
     def _of_documents(self, asked: Recognised) -> RouteReply | None:
         library = ReadableDocuments(self.database, self.question)

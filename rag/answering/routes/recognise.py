@@ -20,7 +20,6 @@ from rag.answering.prompts import route_messages
 from rag.errors import ProviderError
 from rag.providers import ChatModel
 from rag.retrieval.bm25.index import tokenize
-from rag.types import Usage
 
 RouteName = Literal["summary", "listing", "comparison", "changes"]
 #: The order of tries: "summarise the changes in the handbook" asks for the changes.
@@ -273,23 +272,23 @@ SCHEMA = {
 }
 
 
-def recognise_by_model(model: ChatModel, text: str) -> tuple[Recognised | None, Usage | None]:
-    """Let a model choose a message's route, if any, and return the usage too."""
+def recognise_by_model(model: ChatModel, text: str) -> Recognised | None:
+    """Let a model choose a message's route, if any."""
     try:
         reply = model.complete(
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA
         )
     except ProviderError:
-        return None, None  # the provider's client has reported the cost
+        return None
     try:
         said = json.loads(reply.text)
     except (ValueError, RecursionError):
-        return None, reply.usage
+        return None
     route = said.get("route") if isinstance(said, dict) else None
     found = next((known for known in ROUTES if known == route), None)
     if found is None:
-        return None, reply.usage
+        return None
     subject, one, other, since = (str(said.get(name) or "").strip() for name in ("subject", "one", "other", "since"))
     if (not subject and found in ("summary", "listing")) or (found == "comparison" and not (one and other)):
-        return None, reply.usage
-    return Recognised(found, subject=subject, one=one, other=other, since=since), reply.usage
+        return None
+    return Recognised(found, subject=subject, one=one, other=other, since=since)

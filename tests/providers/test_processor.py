@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rag.retrieval.processor import ProcessorSlots
+from rag.providers.processor import ProcessorSlots
 
 #: Longer than anything here takes.
 LONG = 30.0

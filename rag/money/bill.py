@@ -1,0 +1,237 @@
+"""The bill for a question: its paid calls, with their prices and their rows in the ledger.
+
+A call is recorded before it starts. If the process dies, open calls are charged by estimate when the abandoned question
+is found. Charges are written as soon as they are known, but while the reader still waits for the first words, each
+charge is written together with the next call. A charge the database refuses is written again with the next charge, at
+the latest when the question's log row is closed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cached_property, partial
+from typing import Any
+from uuid import UUID
+
+from rag.errors import DatabaseUnavailable
+from rag.money.ledger import Finished, Ledger
+from rag.money.price_list import charge
+from rag.providers.processor import waiting
+from rag.providers.retry import Notes, lost_calls
+from rag.types import Charge, CostDetails, Operation, Usage
+
+#: The ledger stores dollars with eight decimal places.
+LEDGER_PLACES = Decimal("0.00000001")
+#: The cost field for each operation. `openai` holds only the answer's cost and tokens; other chat model calls pass
+#: their field.
+COST_FIELDS: dict[Operation, str] = {
+    "embedding": "embedding",
+    "reranking": "reranking",
+    "translation": "translation",
+    "chat": "rewriting",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A charge, and its field in `CostDetails`, "" for none."""
+
+    line: str
+    charge: Charge
+
+
+class Bill:
+    """The charges for paid calls, in memory. `prices` returns the tenant's own prices, which precede list prices."""
+
+    def __init__(self, prices: Callable[[], Mapping[str, Any]] = dict) -> None:
+        self.entries: list[Entry] = []
+        self._read_prices = prices
+        self._prices: Mapping[str, Any] | None = None
+        #: Requests without an end: row id, operation and expected usage.
+        self._sent: deque[tuple[UUID | None, Operation, Usage]] = deque()
+        self._requests = 0
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Put the searches inside the block on this bill. The block must not yield to a caller."""
+        token = _bill.set(self)
+        try:
+            yield
+        finally:
+            _bill.reset(token)
+
+    @contextmanager
+    def paying(self, operation: Operation, *, line: str = "") -> Iterator[None]:
+        """Record the requests sent in this context before they start, and charge requests without a result."""
+        notes = Notes(partial(self.send, operation), self.drop)
+        with waiting(), lost_calls(lambda usage: self.charge(operation, usage, line=line), notes=notes):
+            yield
+
+    def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
+        """Record a call before it starts, and return the id of its row, if any."""
+        return None
+
+    def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
+        """Price a call and end the oldest open request.
+
+        `line` is a field in `CostDetails`, by default the operation's.
+        """
+        self.record(self._priced(operation, usage), line=line)
+
+    def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None, *, line: str = "") -> None:
+        """End the call with this row. `usage` is `None` for a free call."""
+        paid = self._priced(operation, usage) if usage is not None else None
+        self._end(paid, line, call_id)
+
+    def record(self, paid: Charge, *, line: str = "") -> None:
+        """Record a priced call and end the oldest open request; `line` as for `charge`."""
+        self._end(paid, line, self._sent.popleft()[0] if self._sent else None)
+
+    def price(self, usage: Usage) -> Decimal | None:
+        """Return a chat call's price for the tenant, or `None` without a known price."""
+        return self._priced("chat", usage).cost
+
+    @property
+    def usages(self) -> tuple[Usage, ...]:
+        """The usage of every charged call."""
+        return tuple(entry.charge.usage for entry in self.entries)
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The sum in US dollars, `None` if a call has no known price."""
+        costs = [entry.charge.cost for entry in self.entries]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known, Decimal(0)) if len(known) == len(costs) else None
+
+    def send(self, operation: Operation, expected: Usage) -> None:
+        """Record a request before it starts; the next `charge`, `record` or `drop` ends it."""
+        self._requests += 1
+        self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
+
+    def drop(self) -> None:
+        """Forget the last request, which failed without a bill."""
+        call_id = self._sent.pop()[0]
+        if call_id is not None:
+            self._end(None, "", call_id)
+
+    def _end(self, paid: Charge | None, line: str, call_id: UUID | None) -> None:
+        if paid is not None:
+            self.entries.append(Entry(line or COST_FIELDS.get(paid.operation, ""), paid))
+
+    def _priced(self, operation: Operation, usage: Usage) -> Charge:
+        priced = charge(operation, usage, self._own_prices())
+        if usage.is_estimated:
+            priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
+        return priced
+
+    def _own_prices(self) -> Mapping[str, Any] | None:
+        """Return the tenant's own prices, read once; `None` while the database is unavailable."""
+        if self._prices is None:
+            try:
+                self._prices = self._read_prices()
+            except DatabaseUnavailable:
+                return None
+        return self._prices
+
+
+class QuestionBill(Bill):
+    """A question's bill, in the ledger. Not thread-safe."""
+
+    def __init__(
+        self,
+        tenant_id: str,
+        open_log: Callable[[], UUID],
+        *,
+        ledger: Ledger,
+        prices: Callable[[], Mapping[str, Any]],
+        is_awaited: bool = False,
+    ) -> None:
+        """`open_log` returns the id of the question's log row; it is called with the first paid call.
+
+        With `is_awaited`, charges are kept until the next call begins or `write` is called.
+        """
+        super().__init__(prices)
+        self.tenant_id = tenant_id
+        self._open_log = open_log
+        self._ledger = ledger
+        self._is_awaited = is_awaited
+        #: Charges missing in the ledger, each with the id of the call it ends.
+        self._unwritten: list[Finished] = []
+
+    @cached_property
+    def chat_log_id(self) -> UUID:
+        """The question's row in the log."""
+        return self._open_log()
+
+    @property
+    def has_log(self) -> bool:
+        """Whether the question's log row was opened."""
+        return "chat_log_id" in vars(self)
+
+    def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
+        """Record a call before it starts, so the call stays known if this process is killed.
+
+        Returns `None` if the database does not answer: an answer does not wait for its bill.
+        """
+        chat_log_id = self.chat_log_id
+        try:
+            call_id = self._ledger.begin(
+                self.tenant_id, chat_log_id, operation, name, expected, finished=self._unwritten
+            )
+        except DatabaseUnavailable:
+            return None
+        self._unwritten.clear()
+        return call_id
+
+    def write(self) -> None:
+        """Write the known charges and, from now on, each charge at once: no reader waits for words any longer."""
+        self._is_awaited = False
+        self.write_known()
+
+    def write_known(self) -> None:
+        """Write the known charges, if the database answers."""
+        with suppress(DatabaseUnavailable):
+            self._write()
+
+    def settle(self) -> None:
+        """Write every charge. Raises `DatabaseUnavailable`."""
+        # Open requests were lost by a fault in the product, but the provider may have billed them.
+        for _, operation, expected in tuple(self._sent):
+            self.charge(operation, expected)
+        self._write()
+
+    def _end(self, paid: Charge | None, line: str, call_id: UUID | None) -> None:
+        super()._end(paid, line, call_id)
+        self._unwritten.append((paid, call_id))
+        if not self._is_awaited:
+            self.write_known()
+
+    def _write(self) -> None:
+        """Write the missing charges to the ledger in one transaction."""
+        self._ledger.finish(self.tenant_id, self._unwritten, chat_log_id=self.chat_log_id)
+        self._unwritten.clear()
+
+
+def costs_of(entries: Sequence[Entry]) -> CostDetails:
+    """Return the costs by line, rounded like the ledger's; a call without a known price adds nothing."""
+    by_line: dict[str, Decimal] = {}
+    for entry in entries:
+        if entry.line:
+            cost = (entry.charge.cost or Decimal(0)).quantize(LEDGER_PLACES, ROUND_HALF_UP)
+            by_line[entry.line] = by_line.get(entry.line, Decimal(0)) + cost
+    return CostDetails(
+        **{line: float(cost) for line, cost in by_line.items()}, total=float(sum(by_line.values(), Decimal(0)))
+    )
+
+
+_bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
+
+
+def open_bill() -> Bill:
+    """Return the bill that is open here, else a new one at list prices."""
+    return _bill.get() or Bill()

@@ -1,0 +1,171 @@
+"""Models that bill themselves: whoever calls one of these never mentions money.
+
+Each request is on the bill before it is sent, and with the provider's count after it, whether or not it had a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from threading import Event
+from typing import Any, Literal
+
+from rag.errors import ProviderError
+from rag.money.bill import Bill
+from rag.profiles.profile import Profile
+from rag.providers import ChatModel, Completed, Completion, Discarded, Embedder, Lost, Reranker, Reranking, TextDelta
+from rag.providers.registry import Providers
+from rag.providers.retry import estimated_chat
+from rag.providers.streaming import READ_EVERY_SECONDS
+from rag.types import ChatMessage, Embeddings, Operation, Usage
+
+
+class MeteredChatModel:
+    """A chat model whose calls are on a bill."""
+
+    def __init__(
+        self, model: ChatModel, bill: Bill, operation: Operation = "chat", *, line: str = "", name: str = ""
+    ) -> None:
+        """`line` is a field in `CostDetails`, by default the operation's.
+
+        `name` is the name of a streamed call in the ledger, by default the line.
+        """
+        self.provider = model.provider
+        self.model = model.model
+        self.context_window = model.context_window
+        self._inner = model
+        self._bill = bill
+        self._operation: Operation = operation
+        self._line = line
+        self._name = name or line
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        """Return the whole reply. Raises the model's errors."""
+        with self._bill.paying(self._operation, line=self._line):
+            reply = self._inner.complete(
+                messages,
+                temperature=temperature,
+                maximum_output_tokens=maximum_output_tokens,
+                json_schema=json_schema,
+            )
+        self._bill.charge(self._operation, reply.usage, line=self._line)
+        return reply
+
+    def stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        cancel: Event,
+        every_seconds: Callable[[], float] = lambda: READ_EVERY_SECONDS,
+    ) -> Iterator[TextDelta | Discarded | Completed]:
+        """Yield the model's events; `Lost` requests are charged here. Raises the model's errors.
+
+        Without the provider's count, the call is charged by estimate. A call refused before the first word is free.
+        """
+        call_id = self._bill.begin(self._operation, self._name, estimated_chat(self.provider, self.model, messages))
+        received: list[str] = []
+        usage: Usage | None = None
+        is_free = False
+        try:
+            for event in self._inner.stream(
+                messages,
+                temperature=temperature,
+                maximum_output_tokens=maximum_output_tokens,
+                cancel=cancel,
+                every_seconds=every_seconds,
+            ):
+                if isinstance(event, Lost):
+                    self._bill.charge(self._operation, event.usage, line=self._line)
+                    continue
+                if isinstance(event, TextDelta):
+                    received.append(event.text)
+                elif isinstance(event, Completed):
+                    usage = event.usage
+                yield event
+        except ProviderError as exc:
+            usage = exc.details.get("usage")
+            is_free = not received and not exc.details.get("is_perhaps_billed")
+            raise
+        finally:
+            # In `finally`, because the reader may leave at any `yield`.
+            if usage is None and not is_free:
+                usage = estimated_chat(self.provider, self.model, messages, "".join(received))
+            self._bill.finish(call_id, self._operation, usage, line=self._line)
+
+
+class MeteredEmbedder:
+    """An embedder whose calls are on a bill."""
+
+    def __init__(self, embedder: Embedder, bill: Bill, operation: Operation = "embedding") -> None:
+        self.id = embedder.id
+        self.provider = embedder.provider
+        self.model = embedder.model
+        self.dimensions = embedder.dimensions
+        self.default_threshold = embedder.default_threshold
+        self.is_paid = embedder.is_paid
+        self._inner = embedder
+        self._bill = bill
+        self._operation: Operation = operation
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts, without `usages`: they are on the bill. Raises the embedder's errors."""
+        with self._bill.paying(self._operation):
+            made = self._inner.embed(texts, purpose=purpose)
+        for usage in made.usages if self.is_paid else ():
+            self._bill.charge(self._operation, usage)
+        return replace(made, usages=())
+
+
+class MeteredReranker:
+    """A reranker whose calls are on a bill."""
+
+    def __init__(self, reranker: Reranker, bill: Bill) -> None:
+        self.provider = reranker.provider
+        self.model = reranker.model
+        self._inner = reranker
+        self._bill = bill
+
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
+        """Rank the documents. Raises the reranker's errors."""
+        with self._bill.paying("reranking"):
+            ranking = self._inner.rank(query, documents, limit=limit)
+        self._bill.charge("reranking", ranking.usage)
+        return ranking
+
+
+class MeteredProviders:
+    """The models for a search, with their calls on a bill."""
+
+    def __init__(self, providers: Providers, bill: Bill) -> None:
+        self._providers = providers
+        self._bill = bill
+        #: The model of meaning is free.
+        self.meaning_for = providers.meaning_for
+
+    def embedder_for(self, embedding_model_id: str) -> Embedder:
+        """Return the embedder with this id. Raises `SettingsError` if its provider is not configured."""
+        return MeteredEmbedder(self._providers.embedder_for(embedding_model_id), self._bill)
+
+    def translation_model_for(self, profile: Profile) -> ChatModel | None:
+        """Return the model for translating questions, or `None` without a provider."""
+        model = self._providers.translation_model_for(profile)
+        return MeteredChatModel(model, self._bill, "translation") if model is not None else None
+
+    def rewriting_model_for(self, profile: Profile) -> ChatModel | None:
+        """Return the model for putting questions in other words, or `None` without a provider."""
+        model = self._providers.translation_model_for(profile)
+        return MeteredChatModel(model, self._bill) if model is not None else None
+
+    def reranker_for(self, profile: Profile) -> Reranker | None:
+        """Return the reranker; `None` if not wanted or not configured."""
+        reranker = self._providers.reranker_for(profile)
+        return MeteredReranker(reranker, self._bill) if reranker is not None else None
