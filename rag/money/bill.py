@@ -2,8 +2,8 @@
 
 A call is recorded before it starts. If the process dies, open calls are charged by estimate when the abandoned question
 is found. Charges are written as soon as they are known, but while the reader still waits for the first words, each
-charge is written together with the next call. A charge the database refuses is written again with the next charge, at
-the latest when the question's log row is closed.
+charge is written together with the next call. Charges which the database refuses are written again with the next
+charge, at the latest when the question's log row is closed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COST_FIELDS: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A charge, and its field in `CostDetails`, "" for none."""
+    """A charge, and the name for the field in `CostDetails` ("" without a field)."""
 
     line: str
     charge: Charge
@@ -73,7 +73,7 @@ class Bill:
             yield
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Record a call before it starts, and return the id of its row, if any."""
+        """Record a call before it starts, and return the row's id, if any."""
         return None
 
     def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
@@ -98,7 +98,7 @@ class Bill:
 
     @property
     def usages(self) -> tuple[Usage, ...]:
-        """The usage of every charged call."""
+        """The usage in each charge."""
         return tuple(entry.charge.usage for entry in self.entries)
 
     @property
@@ -109,7 +109,7 @@ class Bill:
         return sum(known, Decimal(0)) if len(known) == len(costs) else None
 
     def send(self, operation: Operation, expected: Usage) -> None:
-        """Record a request before it starts; the next `charge`, `record` or `drop` ends it."""
+        """Record a request before it starts; the next `charge`, `record` or `drop` is its end."""
         self._requests += 1
         self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
 
@@ -130,7 +130,7 @@ class Bill:
         return priced
 
     def _own_prices(self) -> Mapping[str, Any] | None:
-        """Return the tenant's own prices, read once; `None` while the database is unavailable."""
+        """Return the tenant's prices, read from the database a single time; `None` while it is unavailable."""
         if self._prices is None:
             try:
                 self._prices = self._read_prices()
@@ -160,7 +160,7 @@ class QuestionBill(Bill):
         self._open_log = open_log
         self._ledger = ledger
         self._is_awaited = is_awaited
-        #: Charges missing in the ledger, each with the id of the call it ends.
+        #: Charges missing in the ledger, each with the id of the finished call.
         self._unwritten: list[Finished] = []
 
     @cached_property
@@ -174,7 +174,7 @@ class QuestionBill(Bill):
         return "chat_log_id" in vars(self)
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Record a call before it starts, so the call stays known if this process is killed.
+        """Record a call before it starts, to keep it known if this process is killed.
 
         Returns `None` if the database does not answer: an answer does not wait for its bill.
         """
@@ -233,5 +233,5 @@ _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 def open_bill() -> Bill:
-    """Return the bill that is open here, else a new one at list prices."""
+    """Return the open bill, else a new bill at list prices."""
     return _bill.get() or Bill()

@@ -1,6 +1,6 @@
-"""Models that bill themselves: whoever calls one of these never mentions money.
+"""Wrap models so each call is on a bill: the caller never mentions money.
 
-Each request is on the bill before it is sent, and with the provider's count after it, whether or not it had a result.
+A request is on the bill before it is sent, and with the provider's count afterwards, with or without a result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag.types import ChatMessage, Embeddings, Operation, Usage
 
 
 class MeteredChatModel:
-    """A chat model whose calls are on a bill."""
+    """A chat model with its calls on a bill."""
 
     def __init__(
         self, model: ChatModel, bill: Bill, operation: Operation = "chat", *, line: str = "", name: str = ""
@@ -103,7 +103,7 @@ class MeteredChatModel:
 
 
 class MeteredEmbedder:
-    """An embedder whose calls are on a bill."""
+    """An embedder with its calls on a bill."""
 
     def __init__(self, embedder: Embedder, bill: Bill, operation: Operation = "embedding") -> None:
         self.id = embedder.id
@@ -126,7 +126,7 @@ class MeteredEmbedder:
 
 
 class MeteredReranker:
-    """A reranker whose calls are on a bill."""
+    """A reranker with its calls on a bill."""
 
     def __init__(self, reranker: Reranker, bill: Bill) -> None:
         self.provider = reranker.provider

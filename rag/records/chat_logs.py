@@ -196,7 +196,7 @@ class ChatLogs:
         return row[0] if row and row[1] else None
 
     def close_billed(self, bill: QuestionBill, end: QuestionEnd) -> Decimal | None:
-        """Write the rest of a question's bill and log how it ended; return the cost like `close`.
+        """Write the remaining charges and close the question's row; return the cost like `close`.
 
         Without a database, the result is `None` and the row is closed when the database answers again. If the process
         ends first, the row is closed as failed when somebody next looks at it.
@@ -260,9 +260,9 @@ class ChatLogs:
         self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
-        """Return the text of a passage's pages, to check claims against it.
+        """Return the text on a passage's pages, to check claims.
 
-        It is "" if they are deleted, and while the database is unavailable.
+        Returns "" for deleted pages, and while the database is unavailable.
         """
         parameters = {"document_id": document_id, "first_page": first_page, "last_page": last_page}
         rows: Rows = []

@@ -65,7 +65,7 @@ def question_language(question: Question) -> str:
 
 
 def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Container[str]]) -> ParsedQuestion:
-    """Translate a question, split it and read its limits, each if the profile wants it.
+    """Translate and split a question and read the limits, each if the profile wants it.
 
     `languages` returns the documents' languages.
     """

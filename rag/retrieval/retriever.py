@@ -110,7 +110,7 @@ class RetrievalResult:
 class Retriever:
     """Find the passages to answer a question from. Thread-safe.
 
-    Paid calls are on the bill which is open around a call. "Last March" counts from `today`.
+    Paid calls are on the open bill. "Last March" counts from `today`.
     """
 
     def __init__(

@@ -136,7 +136,7 @@ def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails
 
 
 def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str, has_vectors: bool) -> str:
-    """Describe the search, its limits and its results."""
+    """Describe the search, with limits and results."""
     if not has_vectors:
         how = "keywords"
     elif profile.search.search_type == "vector":
