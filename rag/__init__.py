@@ -21,12 +21,12 @@ import importlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
     from pathlib import Path
     from uuid import UUID
 
     from rag.api.health import check_rag_health
+    from rag.money.bill import Bill
     from rag.profiles import (
         DEFAULT_CHUNK_SIZE,
         DEFAULT_CHUNKING_OPTIONS,
@@ -50,14 +50,12 @@ if TYPE_CHECKING:
         Document,
         DocumentChunk,
         FloatMatrix,
-        Operation,
         Page,
         PdfType,
         ProcessingResult,
         RAGDetails,
         SearchResult,
         Section,
-        Usage,
     )
 
 __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
@@ -261,15 +259,14 @@ def generate_embeddings_batch(
 
     Like `generate_embedding`; `batch_size` texts travel in a request.
     """
+    from rag.money.metered import MeteredEmbedder
     from rag.providers.embeddings import generate_embeddings_batch as embed
 
     texts = [_text("texts", text) for text in texts]
     parts, tenant = _at_work(tenant_id)
     used = embedder or _embedder(parts, tenant, collection)
-    with _billed(parts, tenant, "embedding", is_paid=used.is_paid) as pay:
-        made = embed(texts, embedder=used, batch_size=batch_size, purpose=purpose)
-        pay(made.usages)
-    return made.vectors
+    metered = MeteredEmbedder(used, _bill(parts, tenant))
+    return embed(texts, embedder=metered, batch_size=batch_size, purpose=purpose).vectors
 
 
 def chunk_text(
@@ -341,15 +338,11 @@ def chunk_document(
 
     if method != "semantic":
         return chunks(embedder)
-    from rag.ingestion.embed import MeteredEmbedder
+    from rag.money.metered import MeteredEmbedder
 
     parts, tenant = _at_work(tenant_id)
-    metered = MeteredEmbedder(embedder or _embedder(parts, tenant, collection))
-    with _billed(parts, tenant, "chunking", is_paid=metered.is_paid) as pay:
-        try:
-            return chunks(metered)
-        finally:
-            pay(metered.usages)
+    used = embedder or _embedder(parts, tenant, collection)
+    return chunks(MeteredEmbedder(used, _bill(parts, tenant), "chunking"))
 
 
 def rerank_results(
@@ -371,6 +364,7 @@ def rerank_results(
     from collections.abc import Iterable
 
     from rag.errors import InvalidInput, SettingsError
+    from rag.money.metered import MeteredReranker
     from rag.profiles import DEFAULT
     from rag.retrieval.reranker import rerank_results as rerank
     from rag.types import SearchResult
@@ -385,10 +379,8 @@ def rerank_results(
     used = reranker or parts.providers.reranker_for(DEFAULT)
     if used is None:
         raise SettingsError("Nothing reranks here: set COHERE_API_KEY or RAG_CROSS_ENCODER.")
-    with _billed(parts, tenant, "reranking") as pay:
-        done = rerank(_text("query", query), documents, reranker=used, limit=top_k, template=template)
-        pay([done.usage] if done.usage else [])
-    return list(done.results)
+    metered = MeteredReranker(used, _bill(parts, tenant))
+    return list(rerank(_text("query", query), documents, reranker=metered, limit=top_k, template=template).results)
 
 
 def translate_query_if_needed(
@@ -405,6 +397,7 @@ def translate_query_if_needed(
     nothing. Raises `SettingsError` without a language model, `ProviderError` for an unusable answer.
     """
     from rag.errors import SettingsError
+    from rag.money.metered import MeteredChatModel
     from rag.profiles import DEFAULT
     from rag.retrieval.translation import needs_translation
     from rag.retrieval.translation import translate_query_if_needed as translate
@@ -416,10 +409,8 @@ def translate_query_if_needed(
     used = model or parts.providers.translation_model_for(DEFAULT)
     if used is None:
         raise SettingsError("No language model is configured to translate with: set OPENAI_API_KEY.")
-    with _billed(parts, tenant, "translation") as pay:
-        done = translate(query, language, target_language=target_language, model=used)
-        pay([done.usage] if done.usage else [])
-    return done.query
+    metered = MeteredChatModel(used, _bill(parts, tenant), "translation")
+    return translate(query, language, target_language=target_language, model=metered).query
 
 
 def detect_language_heuristic(text: str) -> str:
@@ -486,24 +477,10 @@ def _embedder(parts: Services, tenant_id: str, collection: str | None) -> Embedd
     )
 
 
-def _billed(
-    parts: Services, tenant_id: str, operation: Operation, *, is_paid: bool = True
-) -> AbstractContextManager[Callable[[Sequence[Usage]], None]]:
-    """Return a function for writing bills to the tenant's ledger; lost requests are billed too."""
-    from contextlib import contextmanager
+def _bill(parts: Services, tenant_id: str) -> Bill:
+    """Return a new bill in the tenant's ledger."""
+    from functools import partial
 
-    from rag.money.price_list import charge
-    from rag.providers.retry import lost_calls
+    from rag.money.bill import TenantBill
 
-    prices = parts.chat_logs.tenant_prices(tenant_id)
-
-    def pay(usages: Sequence[Usage]) -> None:
-        for usage in usages if is_paid else ():
-            parts.ledger.record(tenant_id, charge(operation, usage, prices))
-
-    @contextmanager
-    def billed() -> Iterator[Callable[[Sequence[Usage]], None]]:
-        with lost_calls(lambda usage: pay([usage])):
-            yield pay
-
-    return billed()
+    return TenantBill(tenant_id, ledger=parts.ledger, prices=partial(parts.chat_logs.tenant_prices, tenant_id))

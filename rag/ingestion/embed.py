@@ -266,26 +266,6 @@ class EmbedStep:
             raise DocumentGone
 
 
-class MeteredEmbedder:
-    """Wraps an embedder and remembers the usage of its calls."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.id = embedder.id
-        self.provider = embedder.provider
-        self.model = embedder.model
-        self.dimensions = embedder.dimensions
-        self.default_threshold = embedder.default_threshold
-        self.is_paid = embedder.is_paid
-        self.usages: list[Usage] = []
-        self._embedder = embedder
-
-    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts. Raises the errors of the wrapped embedder."""
-        made = self._embedder.embed(texts, purpose=purpose)
-        self.usages.extend(made.usages)
-        return made
-
-
 class DurableEmbedder:
     """Embeds the sentences for cutting by topic, and keeps their vectors until the cut is stored.
 

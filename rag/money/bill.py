@@ -217,6 +217,38 @@ class QuestionBill(Bill):
         self._unwritten.clear()
 
 
+class TenantBill(Bill):
+    """A tenant's bill for calls without a question, in the ledger. Not thread-safe.
+
+    With `collection_id`, each call is recorded for the collection before it starts. Raises `DatabaseUnavailable`.
+    """
+
+    def __init__(
+        self,
+        tenant_id: str,
+        *,
+        ledger: Ledger,
+        prices: Callable[[], Mapping[str, Any]],
+        collection_id: UUID | None = None,
+    ) -> None:
+        super().__init__(prices)
+        self._tenant_id = tenant_id
+        self._ledger = ledger
+        self._collection_id = collection_id
+
+    def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
+        if self._collection_id is None:
+            return None
+        return self._ledger.begin_for_collection(self._tenant_id, self._collection_id, operation, expected)
+
+    def _end(self, paid: Charge | None, line: str, call_id: UUID | None) -> None:
+        super()._end(paid, line, call_id)
+        if call_id is not None:
+            self._ledger.finish_for_collection(self._tenant_id, call_id, paid)
+        elif paid is not None:
+            self._ledger.record(self._tenant_id, paid)
+
+
 def costs_of(entries: Sequence[Entry]) -> CostDetails:
     """Return the costs by line, rounded like the ledger's; a call without a known price adds nothing."""
     by_line: dict[str, Decimal] = {}

@@ -8,25 +8,24 @@ others. A sentence from a passage serves as the question and the rest as its ans
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from rag.errors import InvalidInput
+from rag.money.bill import TenantBill
 from rag.money.ledger import Ledger
-from rag.money.price_list import charge
+from rag.money.metered import MeteredEmbedder
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.providers.retry import Notes, lost_calls, lost_with
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import Database, queries
-from rag.types import Collection, FloatMatrix, Usage
+from rag.types import Collection, FloatMatrix
 
 #: Passages to examine; with 100, the fifth percentile varies by about .02.
 WANTED_PASSAGES = 100
@@ -54,7 +53,6 @@ class Calibration:
     mistaken: float
     embedding_model: str
     passages: int
-    usages: tuple[Usage, ...]
 
 
 def calibrated(database: Database, collection: Collection, embedder: Embedder) -> Calibration:
@@ -79,10 +77,9 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
     if len(pairs) < LEAST_PASSAGES:
         raise InvalidInput(f"{collection.name} has too little text: {LEAST_PASSAGES} longer passages are needed.")
     asked = generate_embeddings_batch([pair[0] for pair, _, _ in pairs], embedder=embedder, purpose="query")
-    with lost_with(asked.usages):
-        answers = generate_embeddings_batch(
-            [contextual_text(title, section, pair[1]) for pair, section, title in pairs], embedder=embedder
-        )
+    answers = generate_embeddings_batch(
+        [contextual_text(title, section, pair[1]) for pair, section, title in pairs], embedder=embedder
+    )
     cosines = asked.vectors @ answers.vectors.T
     related = np.diag(cosines)
     unrelated = cosines[~np.eye(len(pairs), dtype=bool)]
@@ -99,7 +96,6 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
         mistaken=round(float(np.mean(unrelated >= threshold)), 3),
         embedding_model=embedder.id,
         passages=len(pairs),
-        usages=(*asked.usages, *answers.usages),
     )
 
 
@@ -120,45 +116,20 @@ class Calibrations:
 
     def embed_questions(self, collection: Collection, texts: Sequence[str]) -> FloatMatrix:
         """Embed questions with the collection's embedder and bill the collection. Raises `ProviderError`."""
-        embedder = self._providers.embedder_for(collection.embedding_model)
-        with self._billed(collection) as record:
-            embedded = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
-            for usage in embedded.usages:
-                record(usage)
-        return embedded.vectors
-
-    @contextmanager
-    def _billed(self, collection: Collection) -> Iterator[Callable[[Usage], None]]:
-        """Record requests for a collection: a row before the request, the charge after it."""
-        tenant_id, prices = collection.tenant_id, self._tenant_prices(collection.tenant_id)
-        sent: deque[UUID] = deque()
-
-        def send(expected: Usage) -> None:
-            sent.append(self._ledger.begin_for_collection(tenant_id, collection.id, "embedding", expected))
-
-        def drop() -> None:
-            self._ledger.finish_for_collection(tenant_id, sent.pop(), None)
-
-        def record(usage: Usage) -> None:
-            paid = charge("embedding", usage, prices)
-            if sent:
-                self._ledger.finish_for_collection(tenant_id, sent.popleft(), paid)
-            else:
-                self._ledger.record(tenant_id, paid)
-
-        with lost_calls(record, notes=Notes(send, drop)):
-            yield record
+        return generate_embeddings_batch(texts, embedder=self._embedder(collection), purpose="query").vectors
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
         """Measure a collection's threshold and store it. Raises the same errors as `calibrated`."""
-        embedder = self._providers.embedder_for(collection.embedding_model)
-        with self._billed(collection) as record:
-            found = calibrated(self._database, collection, embedder)
-            for usage in found.usages:
-                record(usage)
+        found = calibrated(self._database, collection, self._embedder(collection))
         if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, found):
             raise InvalidInput("The collection has another embedding model by now. Measure once more.")
         return found
+
+    def _embedder(self, collection: Collection) -> Embedder:
+        """Return the collection's embedder, billed to the collection."""
+        prices = partial(self._tenant_prices, collection.tenant_id)
+        bill = TenantBill(collection.tenant_id, ledger=self._ledger, prices=prices, collection_id=collection.id)
+        return MeteredEmbedder(self._providers.embedder_for(collection.embedding_model), bill)
 
 
 def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, found: Calibration) -> bool:

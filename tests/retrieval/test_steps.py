@@ -11,6 +11,7 @@ import pytest
 
 from rag.errors import InvalidInput
 from rag.money.bill import Bill
+from rag.money.metered import MeteredEmbedder
 from rag.profiles import HR, NOTICES
 from rag.profiles.profile import Options
 from rag.providers.registry import Providers
@@ -245,13 +246,14 @@ def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
             for topic in topics
         ],
     )
-    found = calibrated(database, paid.collection, paid.embedder)
+    bill = Bill()
+    found = calibrated(database, paid.collection, MeteredEmbedder(paid.embedder, bill))
     assert found.passages == len(topics)
     assert 0 < found.threshold == found.related[0] <= found.related[1] <= 1
     assert found.unrelated[0] < found.related[1]
     assert 0 <= found.mistaken < 1
     assert (found.mistaken > 0.5) is (found.unrelated[0] > found.threshold)
-    assert found.usages
+    assert bill.usages
     assert keep_calibration(database, "demo", paid.collection.id, found)
     (kept,) = find_collections(database, "demo", collection_id=paid.collection.id)
     assert (kept.calibrated_threshold, kept.overrides) == (found.threshold, {})
