@@ -8,16 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag.errors import ProviderError
 from rag.money.bill import Bill
 from rag.profiles.profile import Profile
-from rag.providers import ChatModel, Completed, Completion, Discarded, Embedder, Lost, Reranker, Reranking, TextDelta
-from rag.providers.registry import Providers
+from rag.providers import (
+    READ_EVERY_SECONDS,
+    ChatModel,
+    Completed,
+    Completion,
+    Discarded,
+    Embedder,
+    Lost,
+    Reranker,
+    Reranking,
+    TextDelta,
+)
 from rag.providers.retry import estimated_chat
-from rag.providers.streaming import READ_EVERY_SECONDS
 from rag.types import ChatMessage, Embeddings, Operation, Usage
+
+if TYPE_CHECKING:
+    from rag.providers.registry import Providers
 
 
 class MeteredChatModel:

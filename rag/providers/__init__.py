@@ -23,6 +23,8 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 #: which 20 stay open), concurrent askers would wait for each other's calls and open a connection for each call.
 CONNECTIONS = 1000
 KEPT_CONNECTIONS = 100
+#: How often a streamed answer is read.
+READ_EVERY_SECONDS = 0.05
 
 #: Errors in a provider's settings, for operators.
 MODEL_UNKNOWN = N_("The provider does not know this model. Check its name in the settings.")

@@ -35,7 +35,16 @@ from rag.errors import (
     VectorUnusable,
 )
 from rag.monitoring.tracing import model_call
-from rag.providers import MODEL_UNKNOWN, NOT_ACCEPTED, Completed, Completion, Discarded, Lost, TextDelta
+from rag.providers import (
+    MODEL_UNKNOWN,
+    NOT_ACCEPTED,
+    READ_EVERY_SECONDS,
+    Completed,
+    Completion,
+    Discarded,
+    Lost,
+    TextDelta,
+)
 from rag.providers.context_window import ContextWindow
 from rag.providers.reasoning import ReasoningFilter, without_reasoning
 from rag.providers.retry import (
@@ -47,7 +56,7 @@ from rag.providers.retry import (
     retry_after_seconds,
     usage_of_failure,
 )
-from rag.providers.streaming import READ_EVERY_SECONDS, ChatEvents, cancellable
+from rag.providers.streaming import ChatEvents, cancellable
 from rag.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)

@@ -23,6 +23,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import httpx2
 import openai
 
+from rag.providers import READ_EVERY_SECONDS
+
 Item = TypeVar("Item", covariant=True)
 Opened = TypeVar("Opened")
 
@@ -140,8 +142,6 @@ class _Watcher:
 WATCHER = _Watcher()
 
 
-#: The default pace.
-READ_EVERY_SECONDS = 0.05
 #: An answer's first words come without waiting.
 EAGER_READS = 4
 #: How long to wait for a response's end after its last event.
