@@ -392,7 +392,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         offset=(page - 1) * ROWS_PER_PAGE,
     )
     states = [(_(words), color) for words, color in (*OUTCOMES.values(), IN_PROGRESS)]
-    rated = {1: _("helpful"), 0: _("not helpful"), None: ""}
+    rated = {1: _("helpful"), 0: _("not helpful"), None: None}
     asker = {_("Asked by"): lists.texts((row.asker or "–" for row in rows), 112)}
     chosen = lists.choose_row(
         rows,

@@ -325,7 +325,7 @@ def _heading_above(by_place: Mapping[tuple[int, int], CandidateSentence], passag
 
 
 def bare_heading(heading: str) -> str:
-    """Return a heading without Markdown marks; "" for a bar of parts, such as a post's department and day."""
+    """Return a heading without Markdown marks; "" for a line such as "Human resources | 1 May | News"."""
     return "" if heading.count(" | ") > 1 else heading.lstrip("#").strip()
 
 

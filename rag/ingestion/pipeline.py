@@ -260,7 +260,7 @@ class IngestionPipeline:
     def _stored_pages(
         self, job: DocumentJob
     ) -> tuple[Sequence[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
-        """Load pages and sections as read, and the spans from a paid cut."""
+        """Load the pages and sections as read, and the chunks' spans if splitting was paid for."""
         rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         with self._database.transaction(job.document.tenant_id) as connection:
             found = connection.execute(queries["document_work"], job.key).fetchone()

@@ -125,7 +125,7 @@ MADE_FOR_A_READER = 4
 
 
 def _turn_by_turn(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Return the first question in each list, then each second one; skip entries without a question."""
+    """Mix lists of questions: the first of each list, then the second of each. Entries without text are skipped."""
     asked = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     turns = max((len(questions) for questions in asked), default=0)
     return [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]

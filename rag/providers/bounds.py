@@ -182,7 +182,7 @@ def _until(deadline: float) -> Iterator[None]:
 
 
 def timed(transport: AnyTransport) -> AnyTransport:
-    """End a transport's connections at `_until`, if the transport makes any."""
+    """Make a transport's connections respect the deadline from `_until`. Changes and returns the transport."""
     pool: Any = getattr(transport, "_pool", None)
     if pool is not None:
         kept = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one

@@ -377,7 +377,7 @@ def _opened(connection: Connection, collection_id: UUID) -> UUID:
 def _nearest(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
-    """Return a question's gap; `None` without a similar gap."""
+    """Return the gap most similar to a question; `None` if it is not similar enough."""
     means = embedder.means
     mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)
     meaning = vector - means.get(language, mean)

@@ -526,8 +526,8 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
         parts,
         {
             _(PARTS_BY[by]): [part_name(by, part.name) for part in parts],
-            _("Questions"): lists.bars((part.questions for part in parts), 70),
-            _("Answered"): lists.amounts((percent(part.answered_rate) for part in parts), 90),
+            _("Questions"): lists.bars((part.questions for part in parts), 80),
+            _("Answered"): lists.amounts((percent(part.answered_rate) for part in parts), 80),
             _("Not found"): lists.numbers(
                 (part.no_context for part in parts), 70, help_text=_("Not in the documents.")
             ),
@@ -594,7 +594,7 @@ def _draw_top_documents(analytics: Analytics, who: Identity, period: Period, fil
         used,
         {
             _("Document"): lists.texts((u.title for u in used), 165),
-            _("Questions"): lists.bars((u.questions for u in used), 125),
+            _("Questions"): lists.bars((u.questions for u in used), 100),
             _("Helpful"): lists.amounts(
                 (_("{helpful} of {rated}", helpful=u.helpful, rated=u.rated) if u.rated else "–" for u in used),
                 85,

@@ -32,7 +32,7 @@ def draw_chart(figure: Any, table: pd.DataFrame, *, key: str, alt: str) -> None:
     """Draw a figure, with its numbers in a table below for reading or copying."""
     st.plotly_chart(figure, config=PLOTLY_CONFIG, key=key, alt=alt)
     with st.expander(_("As a table"), icon=":material/table_rows:"):
-        st.dataframe(table, hide_index=True, key=f"{key}_table", alt=alt)
+        st.dataframe(table, hide_index=True, placeholder="–", key=f"{key}_table", alt=alt)
 
 
 #: A stage has the same colour as the operation it pays for; search has no cost.

@@ -341,7 +341,7 @@ def draw_threshold(
     zone: tzinfo,
     on_measure: Callable[[], None],
 ) -> None:
-    """Draw the sentences in a box, with a button to measure."""
+    """Draw a box that explains the similarity threshold, with a button to measure it."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(_("**How near a passage has to be**"), width="content")

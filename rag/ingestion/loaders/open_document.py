@@ -25,7 +25,7 @@ UNITS = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px"
 
 
 class OpenDocument(OfficePackage):
-    """The parts of a document."""
+    """An OpenDocument package with its XML parts."""
 
     MAIN: ClassVar[str] = "content.xml"
 

@@ -180,7 +180,7 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Cut and order a page's lines by columns, each set at the place of its first line."""
+    """Split a page's lines at the columns and order the parts column by column, from the place of the first."""
     ordered = list(spans)
     for columns in sets:
         place_of = {
