@@ -125,7 +125,7 @@ MADE_FOR_A_READER = 4
 
 
 def _turn_by_turn(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Mix lists of questions: the first of each list, then the second of each. Entries without text are skipped."""
+    """Interleave lists: first questions, then second questions, and on. Skips entries without text."""
     asked = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     turns = max((len(questions) for questions in asked), default=0)
     return [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]

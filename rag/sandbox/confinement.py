@@ -274,7 +274,7 @@ def _landlock(rules: AccessRules) -> int | None:
 def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes:
     """Return the seccomp filter in the kernel's format; empty if the kernel or this processor has no seccomp.
 
-    `may_open` lets the process open files to read. `may_execute` also lets it load a program.
+    `may_open` allows opening files for reading; `may_execute` allows loading a program too.
     """
     try:
         import seccompy

@@ -526,8 +526,8 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
         parts,
         {
             _(PARTS_BY[by]): [part_name(by, part.name) for part in parts],
-            _("Questions"): lists.bars((part.questions for part in parts), 80),
-            _("Answered"): lists.amounts((percent(part.answered_rate) for part in parts), 80),
+            _("Questions"): lists.bars((part.questions for part in parts), 70),
+            _("Answered"): lists.amounts((percent(part.answered_rate) for part in parts), 90),
             _("Not found"): lists.numbers(
                 (part.no_context for part in parts), 70, help_text=_("Not in the documents.")
             ),

@@ -93,10 +93,10 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
             groups.append((words, search_group(words, chosen)))
     lists.draw(
         {
-            _("Questions that were"): lists.texts((words for words, _group in groups), 132),
-            _("Questions"): lists.numbers((group.questions for _words, group in groups), 80),
-            _("Answered"): lists.amounts((percent(group.answered) for _words, group in groups), 74),
-            _("Best similarity"): lists.numbers((group.similarity for _words, group in groups), 100),
+            _("Questions that were"): [words for words, _group in groups],
+            _("Questions"): [group.questions for _words, group in groups],
+            _("Answered"): lists.amounts(percent(group.answered) for _words, group in groups),
+            _("Best similarity"): [group.similarity for _words, group in groups],
         },
         key="analytics_search_changes",
         alt=_("Questions with and without translation and reranking"),

@@ -652,7 +652,7 @@ def _named_if_blank(page: Page) -> Page:
 
 
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
-    """Return the attached files with a known ending; their total size stays within the limit for one file.
+    """Return attached files with a known ending, while their total size is within the limit for a single file.
 
     Pictures are left out: in mails most of them are signatures. Raises `DocumentError`s.
     """

@@ -396,7 +396,7 @@ class _Walk:
         self._below.extend(lines)
 
     def _object(self, element: Any) -> str:
-        """Return an embedded formula as text; count other embedded objects, such as charts, as unread."""
+        """Return the text in an embedded formula; count charts and other embedded objects under `unread`."""
         name = (element.get(f"{XLINK}href") or "").removeprefix("./").strip("/")
         root = next(iter(element), None) if not name else self.package.root(f"{name}/content.xml")
         if root is not None and root.tag == f"{MATH}math":

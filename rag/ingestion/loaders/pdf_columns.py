@@ -180,7 +180,7 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Split a page's lines at the columns and order the parts column by column, from the place of the first."""
+    """Split a page's lines at the columns, and put the parts in reading order where the first line was."""
     ordered = list(spans)
     for columns in sets:
         place_of = {
