@@ -254,7 +254,7 @@ def draw_list(people: Sequence[Account]) -> Account | None:
             _("Name"): [p.name + (_(" (you)") if p.id == identity.account_id else "") for p in found],
             _("E-mail"): [p.email for p in found],
             _("Role"): lists.texts((_(ROLES[p.role]) for p in found), 105),
-            _("Group"): lists.texts((p.user_group for p in found), 80),
+            _("Group"): lists.texts((p.user_group or None for p in found), 80),
             _("Status"): lists.texts((_(status_of(p)) for p in found), 75),
             _("Last sign-in"): lists.texts(last, 140),
         },

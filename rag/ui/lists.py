@@ -7,7 +7,7 @@ A page names the rows and, by title, the columns:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -70,13 +70,10 @@ def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], w
 
 
 def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) -> Any:
-    """Draw a table and return the value from `st.dataframe`, which also takes the `options`.
-
-    Missing values and empty texts are drawn as "–".
-    """
+    """Draw a table and return the value from `st.dataframe`, which also takes the `options`."""
     given = {title: column.values if isinstance(column, Column) else column for title, column in columns.items()}
     looks = {title: column.look for title, column in columns.items() if isinstance(column, Column)}
-    frame = pd.DataFrame({title: [None if v == "" else v for v in values] for title, values in given.items()})
+    frame = pd.DataFrame({title: list(v) if isinstance(v, Iterator) else v for title, v in given.items()})
     return st.dataframe(frame, hide_index=True, placeholder="–", key=key, column_config=looks, alt=alt, **options)
 
 
