@@ -8,6 +8,7 @@ charge, at the latest when the question's log row is closed.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +28,8 @@ from rag.types import Charge, CostDetails, Operation, Usage
 
 #: The ledger stores dollars with eight decimal places.
 LEDGER_PLACES = Decimal("0.00000001")
+#: Seconds between two signs of life. After a minute without a sign, the process counts as dead.
+ALIVE_SECONDS = 20.0
 #: The cost field for each operation. `openai` holds only the answer's cost and tokens; other chat model calls pass
 #: their field.
 COST_FIELDS: dict[Operation, str] = {
@@ -75,6 +78,9 @@ class Bill:
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
         """Record a call before it starts, and return the row's id, if any."""
         return None
+
+    def keep_alive(self, call_id: UUID | None) -> None:
+        """Tell that the call in this row still goes on. Call it with each piece of a long reply."""
 
     def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
         """Price a call and end the oldest open request.
@@ -235,11 +241,18 @@ class TenantBill(Bill):
         self._tenant_id = tenant_id
         self._ledger = ledger
         self._collection_id = collection_id
+        self._alive_at = time.monotonic()
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
         if self._collection_id is None:
             return None
+        self._alive_at = time.monotonic()
         return self._ledger.begin_for_collection(self._tenant_id, self._collection_id, operation, expected)
+
+    def keep_alive(self, call_id: UUID | None) -> None:
+        if call_id is not None and time.monotonic() - self._alive_at > ALIVE_SECONDS:
+            self._alive_at = time.monotonic()
+            self._ledger.keep_alive(self._tenant_id, call_id)
 
     def _end(self, paid: Charge | None, line: str, call_id: UUID | None) -> None:
         super()._end(paid, line, call_id)

@@ -95,6 +95,7 @@ class MeteredChatModel:
                 cancel=cancel,
                 every_seconds=every_seconds,
             ):
+                self._bill.keep_alive(call_id)
                 if isinstance(event, Lost):
                     self._bill.charge(self._operation, event.usage, line=self._line)
                     continue

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import io
 import re
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from threading import Event
 from typing import Any, Literal
 from uuid import UUID
@@ -24,17 +24,17 @@ from rag.answering.logged_search import Searches
 from rag.answering.prompts import opinion_rules
 from rag.errors import BudgetSpent, InvalidInput, NotFound, ProviderError, ProviderStreamEmpty, SettingsError
 from rag.language import N_
+from rag.money.bill import TenantBill
 from rag.money.ledger import Ledger
-from rag.money.price_list import charge
+from rag.money.metered import MeteredChatModel
 from rag.profiles import PROFILES, REFERENCE_PROFILES, profile_of
 from rag.profiles.profile import Options, Profile
-from rag.providers import Completed, Discarded, Lost, TextDelta, defused
+from rag.providers import Completed, Discarded, TextDelta, defused
 from rag.providers.registry import Providers
-from rag.providers.retry import estimated_chat, lost_calls
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.context_builder import ContextPassage, filled
 from rag.storage.database import Database
-from rag.types import Charge, ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, Usage, storable
+from rag.types import ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, storable
 
 #: The default form for references.
 REFERENCE_FORMAT = PROFILES[REFERENCE_PROFILES[0]].answer.context_format
@@ -42,8 +42,6 @@ HEADING = "【참고자료】"
 PART_HEADING = re.compile(r"【\s*(사건\s*자료|작성\s*예시|참고\s*자료|요청)\s*】")
 #: A longer analysis blurs the search; its beginning names the case.
 ANALYSIS_CHARACTERS = 300
-#: Seconds between two signs of life. After a minute without a sign, the process counts as dead.
-ALIVE_SECONDS = 20.0
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
@@ -258,66 +256,39 @@ class Opinions:
         if model is None:
             raise SettingsError(NO_MODEL)
         messages = [ChatMessage(role="user", content=prompt)]
-        prices = self._chat_logs.tenant_prices(tenant_id)
-        costs: list[Decimal | None] = []
-        call_id = self._ledger.begin_for_collection(
-            tenant_id, collection.id, "chat", estimated_chat(model.provider, model.model, messages)
+        bill = TenantBill(
+            tenant_id,
+            ledger=self._ledger,
+            prices=partial(self._chat_logs.tenant_prices, tenant_id),
+            collection_id=collection.id,
         )
-        told_at = time.monotonic()
-        text, state, message, is_billed = "", "cut", LEFT, False
+        text, state, message = "", "cut", LEFT
         filtered = CitationFilter(range(1, references + 1))
-
-        def priced(usage: Usage) -> Charge:
-            costs.append((paid := charge("chat", usage, prices)).cost)
-            return paid
-
-        def pay(usage: Usage) -> None:
-            self._ledger.record(tenant_id, priced(usage))
-
-        def finish(usage: Usage | None) -> None:
-            self._ledger.finish_for_collection(tenant_id, call_id, priced(usage) if usage else None)
-
         try:
-            with lost_calls(pay):
-                for event in model.stream(
-                    messages,
-                    temperature=profile.answer.temperature,
-                    maximum_output_tokens=max(LEAST_OUTPUT_TOKENS, profile.answer.maximum_output_tokens),
-                    cancel=Event(),
-                ):
-                    if time.monotonic() - told_at > ALIVE_SECONDS:
-                        # An abandoned call is charged at the estimate.
-                        told_at = time.monotonic()
-                        self._database.execute(tenant_id, "resend_paid_call", id=call_id)
-                    if isinstance(event, TextDelta):
-                        if piece := filtered.feed(event.text):
-                            text += piece
-                            yield piece
-                    elif isinstance(event, Discarded):
-                        text, filtered = "", CitationFilter(range(1, references + 1))
-                    elif isinstance(event, Lost):
-                        pay(event.usage)
-                    elif isinstance(event, Completed):
-                        is_billed = True
-                        finish(event.usage or estimated_chat(model.provider, model.model, messages, text))
-                        is_whole = event.finish_reason != "length"
-                        state, message = ("complete", "") if is_whole else ("cut", CUT)
-                if piece := filtered.finish():
-                    text += piece
-                    yield piece
+            for event in MeteredChatModel(model, bill).stream(
+                messages,
+                temperature=profile.answer.temperature,
+                maximum_output_tokens=max(LEAST_OUTPUT_TOKENS, profile.answer.maximum_output_tokens),
+                cancel=Event(),
+            ):
+                if isinstance(event, TextDelta):
+                    if piece := filtered.feed(event.text):
+                        text += piece
+                        yield piece
+                elif isinstance(event, Discarded):
+                    text, filtered = "", CitationFilter(range(1, references + 1))
+                elif isinstance(event, Completed):
+                    is_whole = event.finish_reason != "length"
+                    state, message = ("complete", "") if is_whole else ("cut", CUT)
+            if piece := filtered.finish():
+                text += piece
+                yield piece
             if not text.strip():
                 raise ProviderStreamEmpty
         except ProviderError as error:
-            if not is_billed:
-                counted = error.details.get("usage")
-                is_unsure = bool(text or error.details.get("is_perhaps_billed"))
-                finish(counted or (estimated_chat(model.provider, model.model, messages, text) if is_unsure else None))
-            is_billed, state, message = True, "failed", str(error)
+            state, message = "failed", str(error)
             raise
         finally:
-            if not is_billed:
-                finish(estimated_chat(model.provider, model.model, messages, text))
-            known = [cost for cost in costs if cost is not None]
             self._database.execute(
                 identity,
                 "end_opinion",
@@ -326,7 +297,7 @@ class Opinions:
                 state=state,
                 message=message,
                 shown=Jsonb({str(number): shown for number, shown in filtered.shown.items()}),
-                cost=sum(known, Decimal(0)) if len(known) == len(costs) else None,
+                cost=bill.cost,
             )
 
     def list(self, identity: Identity, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[Opinion], int]:
