@@ -42,7 +42,7 @@ COST_FIELDS: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A charge, and the name for the field in `CostDetails` ("" without a field)."""
+    """A charge with the name for the field in `CostDetails`, "" without a field."""
 
     line: str
     charge: Charge
@@ -80,7 +80,7 @@ class Bill:
         return None
 
     def keep_alive(self, call_id: UUID | None) -> None:
-        """Tell that the call in this row still goes on. Call it with each piece of a long reply."""
+        """Keep a long call open in the ledger. Call this method with each piece in a stream."""
 
     def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
         """Price a call and end the oldest open request.

@@ -111,7 +111,7 @@ class Ledger:
         return UUID(str(self._database.fetch_value(tenant_id, "begin_paid_call", **row)))
 
     def keep_alive(self, tenant_id: str, call_id: UUID) -> None:
-        """Tell that a recorded call still goes on; otherwise its estimate is charged after a minute."""
+        """Keep a recorded call open; without a sign for a minute, the estimate is charged."""
         self._database.execute(tenant_id, "resend_paid_call", id=call_id)
 
     def finish_for_collection(self, tenant_id: str, call_id: UUID, charge: Charge | None) -> None:
