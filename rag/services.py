@@ -294,7 +294,7 @@ def assemble(
     ]
     if embedded is not None:
         closers.append(embedded.stop)
-    calibrations = Calibrations(database, providers, ledger, chat_logs.tenant_prices)
+    calibrations = Calibrations(database, providers, chat_logs)
     return Services(
         settings=settings,
         database=database,
@@ -312,7 +312,7 @@ def assemble(
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
         searches=searches,
-        opinions=Opinions(database, providers, searches, ledger, chat_logs, stop_spending=stop_spending),
+        opinions=Opinions(database, providers, searches, chat_logs, stop_spending=stop_spending),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database, on_gap=gaps.group_soon),

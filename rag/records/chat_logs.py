@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable
 from rag.language import N_
-from rag.money.bill import QuestionBill
+from rag.money.bill import QuestionBill, TenantBill
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge, read_prices
 from rag.records.spreadsheet import to_csv
@@ -29,7 +29,17 @@ from rag.storage.database import Database
 from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.text.tokens import estimate_tokens
-from rag.types import Identity, Outcome, QueryDetails, Question, RAGDetails, Section, sections_from_json, storable_json
+from rag.types import (
+    Collection,
+    Identity,
+    Outcome,
+    QueryDetails,
+    Question,
+    RAGDetails,
+    Section,
+    sections_from_json,
+    storable_json,
+)
 
 log = logging.getLogger(__name__)
 
@@ -217,6 +227,11 @@ class ChatLogs:
         """Return a new bill for a question; `open_log` opens its row with the first paid call."""
         prices = partial(self.tenant_prices, tenant_id)
         return QuestionBill(tenant_id, open_log, ledger=self._ledger, prices=prices, is_awaited=is_awaited)
+
+    def bill_for(self, collection: Collection) -> TenantBill:
+        """Return a new bill for a collection's calls without a question."""
+        prices = partial(self.tenant_prices, collection.tenant_id)
+        return TenantBill(collection.tenant_id, ledger=self._ledger, prices=prices, collection_id=collection.id)
 
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
         """Delete a free search."""

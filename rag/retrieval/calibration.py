@@ -8,21 +8,18 @@ others. A sentence from a passage serves as the question and the rest as its ans
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from rag.errors import InvalidInput
-from rag.money.bill import TenantBill
-from rag.money.ledger import Ledger
 from rag.money.metered import MeteredEmbedder
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
+from rag.records.chat_logs import ChatLogs
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import Database, queries
 from rag.types import Collection, FloatMatrix
@@ -102,17 +99,10 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
 class Calibrations:
     """Measure thresholds for administrators and record the costs."""
 
-    def __init__(
-        self,
-        database: Database,
-        providers: Providers,
-        ledger: Ledger,
-        tenant_prices: Callable[[str], Mapping[str, Any]],
-    ) -> None:
+    def __init__(self, database: Database, providers: Providers, chat_logs: ChatLogs) -> None:
         self._database = database
         self._providers = providers
-        self._ledger = ledger
-        self._tenant_prices = tenant_prices
+        self._chat_logs = chat_logs
 
     def embed_questions(self, collection: Collection, texts: Sequence[str]) -> FloatMatrix:
         """Embed questions with the collection's embedder and bill the collection. Raises `ProviderError`."""
@@ -127,9 +117,8 @@ class Calibrations:
 
     def _embedder(self, collection: Collection) -> Embedder:
         """Return the collection's embedder, billed to the collection."""
-        prices = partial(self._tenant_prices, collection.tenant_id)
-        bill = TenantBill(collection.tenant_id, ledger=self._ledger, prices=prices, collection_id=collection.id)
-        return MeteredEmbedder(self._providers.embedder_for(collection.embedding_model), bill)
+        embedder = self._providers.embedder_for(collection.embedding_model)
+        return MeteredEmbedder(embedder, self._chat_logs.bill_for(collection))
 
 
 def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, found: Calibration) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 from threading import Event
 from typing import Any, Literal
 from uuid import UUID
@@ -24,8 +23,6 @@ from rag.answering.logged_search import Searches
 from rag.answering.prompts import opinion_rules
 from rag.errors import BudgetSpent, InvalidInput, NotFound, ProviderError, ProviderStreamEmpty, SettingsError
 from rag.language import N_
-from rag.money.bill import TenantBill
-from rag.money.ledger import Ledger
 from rag.money.metered import MeteredChatModel
 from rag.profiles import PROFILES, REFERENCE_PROFILES, profile_of
 from rag.profiles.profile import Options, Profile
@@ -166,7 +163,6 @@ class Opinions:
         database: Database,
         providers: Providers,
         searches: Searches,
-        ledger: Ledger,
         chat_logs: ChatLogs,
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
@@ -175,7 +171,6 @@ class Opinions:
         self._database = database
         self._providers = providers
         self._searches = searches
-        self._ledger = ledger
         self._chat_logs = chat_logs
         self._stop_spending = stop_spending
 
@@ -251,17 +246,12 @@ class Opinions:
     def _pieces(
         self, identity: Identity, opinion_id: UUID, collection: Collection, prompt: str, references: int
     ) -> Generator[str]:
-        profile, tenant_id = profile_of(collection), identity.tenant_id
+        profile = profile_of(collection)
         model = self._providers.chat_model_for(profile)
         if model is None:
             raise SettingsError(NO_MODEL)
         messages = [ChatMessage(role="user", content=prompt)]
-        bill = TenantBill(
-            tenant_id,
-            ledger=self._ledger,
-            prices=partial(self._chat_logs.tenant_prices, tenant_id),
-            collection_id=collection.id,
-        )
+        bill = self._chat_logs.bill_for(collection)
         text, state, message = "", "cut", LEFT
         filtered = CitationFilter(range(1, references + 1))
         try:
