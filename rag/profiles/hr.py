@@ -1,4 +1,4 @@
-"""HR documents: company policies and handbooks. Source 004 gives the defaults in `Profile`."""
+"""HR documents: policies and handbooks. Its numbers, such as top_k, are the defaults in `parts.py` (source 004)."""
 
 from __future__ import annotations
 
