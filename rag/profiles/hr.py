@@ -1,4 +1,4 @@
-"""HR documents: policies and handbooks. Its numbers, such as top_k, are the defaults in `parts.py` (source 004)."""
+"""HR documents: policies and handbooks. The numbers from source 004 (`top_k`, …) are defaults in `parts.py`."""
 
 from __future__ import annotations
 
