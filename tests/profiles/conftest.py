@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from starlette.testclient import TestClient
@@ -89,12 +89,9 @@ def client(client_of: Callable[[Identity], TestClient], admin: Identity) -> Test
 def ask(app_services: Services, admin: Identity) -> Ask:
     """Asks as the chat does; the stored answer, its citations and the next questions."""
 
-    def answer(collection: Collection, text: str, **options: Any) -> Any:
-        live = app_services.answers.ask(
-            Question(text=text, identity=admin, collection=collection),
-            conversation_id=options.pop("conversation_id", None),
-            **options,
-        )
+    def answer(collection: Collection, text: str, *, document_ids: tuple[UUID, ...] = (), **options: Any) -> Any:
+        question = Question(text=text, identity=admin, collection=collection, document_ids=document_ids)
+        live = app_services.answers.ask(question, **options)
         for _ in live.tail(every_seconds=0.01):
             pass
         message = app_services.conversations.messages(admin, live.conversation_id)[-1]
