@@ -87,7 +87,7 @@ class Sockets:
             if not serving.done():
                 serving.cancel()
                 await asyncio.wait({serving})
-        # The app loses its websocket while working, so errors about it are expected.
+        # The websocket closes while the app works: errors about a closed websocket are expected.
         if not serving.cancelled() and not socket.ended.is_set():
             serving.result()
 

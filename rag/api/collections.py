@@ -229,7 +229,7 @@ def list_collections(caller: Caller) -> Collections:
 
 @router.get("/api/collections/{collection_id}", summary="One collection", dependencies=[READ])
 def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
-    """Return a collection and the size of its contents."""
+    """Return a collection with the size of the contents."""
     library = services().documents
     found = library.collection(caller, collection_id)
     return _collection(found, library.contents(caller).get(found.id))

@@ -193,7 +193,7 @@ class FormPages:
         return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
 
     def forget_cookie(self, request: Request, answer: Response, name: str) -> None:
-        """Delete one of our cookies in the browser."""
+        """Delete a cookie of the product in the browser."""
         name = cookie_name(request.scope, self.services().settings, name)
         answer.delete_cookie(name, httponly=True, samesite="lax", secure=self.is_https(request))
 

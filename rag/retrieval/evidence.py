@@ -381,7 +381,10 @@ def score_hits(
             margin=margin,
             meaning=_meaning(result, language, asked_in, across),
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
-            says_all=has_words and len(held.found) > 1 and held.share >= RULE.all_words and language == asked_in,
+            says_all=has_words
+            and len(held.found) > 1
+            and held.share >= RULE.all_words
+            and language.partition("+")[0] == asked_in,
         )
         scored.append(
             ScoredHit(
