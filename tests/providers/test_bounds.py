@@ -20,7 +20,7 @@ import pytest
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.sandbox import sandbox_of
+from rag.ingestion.loaders.sandbox import answers_sandbox_of
 from rag.integrations.sources.remote import client_for
 from rag.providers.bounds import TOO_LARGE, UNREADABLE, Bounds, bound, bounded, timed
 
@@ -166,7 +166,7 @@ def test_a_webdav_server_with_a_bomb_takes_no_memory(server: Hostile) -> None:
     server.parts = lambda: iter([head.encode(), packed])
     webdav = pytest.importorskip("rag.integrations.sources.webdav.webdav")
     folder = webdav.WebdavFolder.of({"address": f"{server.url}dav", "user": "", "password": ""})
-    reader = sandbox_of(LIMITS).of_tenant("demo")
+    reader = answers_sandbox_of(LIMITS, webdav.WORKER).of_tenant("demo")
     source = webdav.WebdavSource(folder, LIMITS, reader, own_hosts=frozenset({server.host}))
     with little_memory(150), pytest.raises(Exception, match="larger than"):
         list(source.items())

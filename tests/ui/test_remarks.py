@@ -20,7 +20,7 @@ from tests.ui.test_ui_language import sentences_past
 TRANSLATED = [language for language in LANGUAGES if language != "en"]
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 #: Said to programs and of sources, whose errors other tests look at.
-OF_NO_DOCUMENT = ("rag/ingestion/sources/", "rag/ingestion/chunking/", "rag/ingestion/loaders/server_answers.py")
+OF_NO_DOCUMENT = ("rag/ingestion/sources/", "rag/ingestion/chunking/")
 #: What may be filled in, and how a German reads it.
 VALUES = {"count": "12,345", "total": "20,000", "pages": "1–3, 7", "page": "4", "names": "Notes, Delete.pdf"}
 IN_GERMAN = {"12,345": "12.345", "20,000": "20.000"}

@@ -73,8 +73,10 @@ START_SECONDS = 60.0
 ANSWER_SECONDS = 30.0
 WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
 RECOGNITION_WORKER = ("-m", "rag.ingestion.loaders.recognition_worker")
-#: Memory for text recognition in MiB, and seconds its process is kept after a page.
-RECOGNITION_MEMORY_MB, RECOGNITION_IDLE_SECONDS = 2048, 60.0
+#: Memory for text recognition in MiB.
+RECOGNITION_MEMORY_MB = 2048
+#: Seconds for which processes that are seldom needed are kept: for text recognition, for servers' answers.
+IDLE_SECONDS = 60.0
 ARCHIVE_WORKER = ("-m", "rag.ingestion.loaders.archive")
 
 
@@ -235,7 +237,7 @@ class Sandbox:
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def answer(self, kind: str, content: bytes, values: Mapping[str, Any], *, tenant_id: str = "") -> Reply:
-        """Read a server's answer (`rag.ingestion.loaders.server_answers.READERS`) within seconds.
+        """Read a server's answer within seconds, which only the worker of a source can do (`answers_sandbox_of`).
 
         The caller unpacks its values within `well_formed`. Raises `DocumentError`s.
         """
@@ -575,8 +577,14 @@ def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
         replace(limits, memory_mb=max(RECOGNITION_MEMORY_MB, limits.memory_mb)),
         processes=1,
         worker=RECOGNITION_WORKER,
-        idle_seconds=RECOGNITION_IDLE_SECONDS,
+        idle_seconds=IDLE_SECONDS,
     )
+
+
+@functools.cache
+def answers_sandbox_of(limits: ExtractionLimits, worker: str) -> Sandbox:
+    """Return the application's shared sandbox for the answers of a source's servers, read by the module `worker`."""
+    return Sandbox(limits, worker=("-m", worker), idle_seconds=IDLE_SECONDS)
 
 
 def sandbox_for(settings: Settings) -> Sandbox:

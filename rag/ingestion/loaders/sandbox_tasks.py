@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, TypeAlias
 
 from rag.errors import DocumentError, FileDamaged, ReadingTookTooLong
 from rag.ingestion.loaders import ExtractionLimits
-from rag.sandbox.child_process import Reply, limit_time, read_message, write_message
+from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
 #: Takes a task, its limits and the answer stream; returns values and bytes.
 Perform = Callable[[Reply, ExtractionLimits, BinaryIO], tuple[dict[str, Any], bytes]]
+#: What a server's answer says, as JSON values and bytes.
+ServerAnswer: TypeAlias = tuple[dict[str, Any], bytes]
 
 
 def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
@@ -29,3 +31,16 @@ def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
             write_message(answers, "error", {"error": ReadingTookTooLong.__name__, "is_last": True})
         except Exception:  # a hostile file may make a library raise anything
             write_message(answers, "error", {"error": FileDamaged.__name__})
+
+
+def serve_answers(readers: Mapping[str, Callable[..., ServerAnswer]], load_libraries: Callable[[], None]) -> None:
+    """Read servers' answers for a source until stdin ends: the main function of its worker (`answers_sandbox_of`)."""
+    memory_mb, order = sys.argv[1:]
+    answers = answers_to_parent()
+    load_libraries()
+    write_message(answers, "means", bound_child(order, int(memory_mb)))
+
+    def perform(task: Reply, limits: ExtractionLimits, answers: BinaryIO) -> ServerAnswer:
+        return readers[task.values["of"]](task.blob, **task.values["told"])
+
+    serve_tasks(answers, perform)

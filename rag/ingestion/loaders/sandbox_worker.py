@@ -21,7 +21,6 @@ from rag.ingestion.loaders import (
     check,
     is_picture,
     load,
-    server_answers,
 )
 from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.pdf import pages_of
@@ -61,7 +60,6 @@ def load_libraries() -> None:
     # chardet reads its model files with the first guess.
     decoded("Щорічна відпустка становить 24 дні. Заява подається за два тижні до її початку.".encode("koi8_u"))
     Image.init()
-    server_answers.load_libraries()
 
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
@@ -94,8 +92,6 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
         files = attached(task.blob, values["file_name"], LoadOptions(limits=limits, password=values["password"]))
         sizes = [[file.name, len(file.content)] for file in files]
         return {"files": sizes}, b"".join(file.content for file in files)
-    if task.kind == "answer":
-        return server_answers.READERS[values["of"]](task.blob, **values["told"])
     if task.kind == "pages":
         take_out = pictures_as_pdf if is_picture(task.blob) else pages_of
         return {}, take_out(task.blob, values["numbers"])

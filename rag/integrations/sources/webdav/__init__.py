@@ -1,4 +1,7 @@
-"""Follow a folder on Nextcloud or any WebDAV server: `webdav` reads, `form` has the fields."""
+"""Follow a folder on Nextcloud or any WebDAV server.
+
+`webdav` reads, `answers` parses in the sandbox, `form` has the fields.
+"""
 
 from __future__ import annotations
 
@@ -8,5 +11,6 @@ from rag.language import N_
 INTEGRATION = Integration(
     name="webdav",
     title=N_("Nextcloud or WebDAV"),
+    packages=("webdav4",),
     sources=(SourceKind("webdav", makes=f"{__name__}.webdav:source_of", form=f"{__name__}.form:FORM"),),
 )

@@ -17,7 +17,7 @@ from webdav4.urls import join_url
 
 from rag.errors import DocumentError, InvalidInput, ProviderAnswerInvalid
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, is_hidden, kind_of
-from rag.ingestion.loaders.sandbox import TenantReader, sandbox_of, well_formed
+from rag.ingestion.loaders.sandbox import TenantReader, answers_sandbox_of, well_formed
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.integrations.sources.remote import (
     client_for,
@@ -41,6 +41,7 @@ MOST_NAMES = 200_000
 DEEPEST = 30
 #: The longest list for a folder.
 MOST_LIST_BYTES = 50 * 2**20
+WORKER = "rag.integrations.sources.webdav.answers"
 SERVICE = "The WebDAV server"
 REJECTED = "The server rejected the name or the password. On Nextcloud it has to be an app password."
 FORBIDDEN = "This account may not read this folder. Share it with the account, and sync again."
@@ -222,5 +223,5 @@ def _entry_of(told: Mapping[str, Any]) -> Entry:
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> WebdavSource:
     """Make the source."""
     limits = ExtractionLimits.of(settings)
-    reader = sandbox_of(limits).of_tenant(collection.tenant_id)
+    reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
     return WebdavSource(WebdavFolder.of(kept), limits, reader, own_hosts=settings.own_sync_hosts)

@@ -1,4 +1,4 @@
-"""Follow a website: `website` reads, `form` has the fields."""
+"""Follow a website: `website` reads, `answers` parses in the sandbox, `form` has the fields."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from rag.language import N_
 INTEGRATION = Integration(
     name="website",
     title=N_("Website"),
-    packages=("protego",),
+    packages=("courlan", "lxml_html_clean", "protego", "trafilatura"),
     sources=(SourceKind("website", makes=f"{__name__}.website:source_of", form=f"{__name__}.form:FORM"),),
 )

@@ -24,8 +24,7 @@ from protego import Protego
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderUnavailable, RagError, ReadingTookTooLong
 from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
-from rag.ingestion.loaders.sandbox import TenantReader, sandbox_of, well_formed
-from rag.ingestion.loaders.web_addresses import LONGEST_ADDRESS, OTHER_ENDINGS, normal_address
+from rag.ingestion.loaders.sandbox import TenantReader, answers_sandbox_of, well_formed
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.integrations.sources.remote import (
     client_for,
@@ -37,23 +36,29 @@ from rag.integrations.sources.remote import (
     send_patiently,
     web_address_of,
 )
+from rag.integrations.sources.website.addresses import (
+    LONGEST_ADDRESS,
+    MOST_LINKS,
+    MOST_SITEMAP_BYTES,
+    OTHER_ENDINGS,
+    normal_address,
+)
 from rag.language import N_
 from rag.sandbox.child_process import Reply
 from rag.settings import Settings
 from rag.types import Collection, storable
 
 AGENT = "hr-assistant"
+WORKER = "rag.integrations.sources.website.answers"
 USUAL_PAGES, MOST_PAGES = 500, 5000
 #: Seconds between two requests to a foreign host; robots.txt may ask for more, up to the second value.
 PAUSE_SECONDS, LONGEST_CRAWL_DELAY = 0.5, 30.0
 MOST_HTML_BYTES = 5 * 2**20
-MOST_SITEMAP_BYTES = 50 * 2**20
 #: The rest is not read; search engines have the same limit.
 MOST_ROBOTS_BYTES = 500 * 2**10
 #: The most sitemaps from an index.
 MOST_SITEMAPS = 200
 MOST_REDIRECTS = 5
-MOST_LINKS = 2000
 #: The longest time for parsing in a sync. A usual page takes a fiftieth of a second.
 LONGEST_READING_SECONDS = 3600.0
 #: After this many unreachable pages in a row, the website is considered down.
@@ -494,6 +499,6 @@ def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> WebsiteSource:
     """Make the source."""
     limits = ExtractionLimits.of(settings)
-    reader = sandbox_of(limits).of_tenant(collection.tenant_id)
+    reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
     own_hosts = settings.own_sync_hosts
     return WebsiteSource(Website.of(kept), limits, reader, own_hosts=own_hosts, state=kept.get("state"))

@@ -13,8 +13,8 @@ from webdav4 import multistatus
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderAnswerInvalid, ProviderKeyRejected, RagError
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.sandbox import sandbox_of
-from rag.integrations.sources.webdav.webdav import WebdavFolder, WebdavSource
+from rag.ingestion.loaders.sandbox import answers_sandbox_of
+from rag.integrations.sources.webdav.webdav import WORKER, WebdavFolder, WebdavSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
@@ -22,7 +22,7 @@ from tests.integrations.sources.webdav.cloud_standin import PASSWORD, USER, Clou
 from tests.standins.website import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
-READER = sandbox_of(LIMITS).of_tenant("demo")
+READER = answers_sandbox_of(LIMITS, WORKER).of_tenant("demo")
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import trafilatura
 from rag.__main__ import command_line
 from rag.errors import InvalidInput, NotFound, ProviderUnavailable, ReadingTookTooLong
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.sandbox import Sandbox, TenantReader, sandbox_of
+from rag.ingestion.loaders.sandbox import Sandbox, TenantReader, answers_sandbox_of
 from rag.ingestion.sources.sync import SourceItem
-from rag.integrations.sources.website.website import Website, WebsiteSource
+from rag.integrations.sources.website.website import WORKER, Website, WebsiteSource
 from rag.profiles import profile_of
 from rag.sandbox.child_process import Reply
 from rag.services import Services, program_of
@@ -27,7 +27,7 @@ from tests.patience import patient
 from tests.standins.website import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=100_000)
-READER = sandbox_of(LIMITS).of_tenant("demo")
+READER = answers_sandbox_of(LIMITS, WORKER).of_tenant("demo")
 LONG = "Twenty-eight days of paid leave belong to everyone who works here, from the first day on, and none is lost."
 
 
@@ -218,7 +218,7 @@ def test_a_page_that_takes_a_parser_hours_is_the_only_one_that_is_not_read(site:
     site.pages["/attributes"] = Page(f"<html><body><p>{LONG}</p><div {attributes}></div></body></html>".encode())
     site.write("/after", "After", f"{LONG} This comes after it.")
     limits = ExtractionLimits(timeout_seconds=patient(2))
-    sandbox = Sandbox(limits, processes=1)
+    sandbox = Sandbox(limits, processes=1, worker=("-m", WORKER))
     sandbox.warm_up()
     website = Website.of({"address": f"{site.url}/"})
     source = WebsiteSource(website, limits, sandbox.of_tenant("demo"), own_hosts=frozenset({site.host}))

@@ -9,6 +9,8 @@ from courlan import normalize_url
 
 #: A longer address never leads to a document.
 LONGEST_ADDRESS = 2000
+#: The most links of a page, and the most bytes of an unpacked sitemap.
+MOST_LINKS, MOST_SITEMAP_BYTES = 2000, 50 * 2**20
 #: Addresses with these endings are never pages or documents and are not fetched.
 OTHER_ENDINGS = re.compile(
     r"\.(?:jpe?g|png|gif|svg|webp|ico|css|js|mjs|json|woff2?|ttf|eot|mp[34]|m4[av]|webm|avi|mov|wav|zip|gz|tgz|rar|7z|exe"

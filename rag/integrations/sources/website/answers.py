@@ -1,7 +1,7 @@
-"""Read answers from sources' servers: web pages, sitemaps, WebDAV folder lists.
+"""Read a website's pages and sitemaps in a process of the sandbox.
 
-Runs in the sandbox like the loaders, because a hostile page of 348 kB can take a parser 15 seconds. Each function takes
-bytes and JSON values, and returns JSON values and bytes. A malformed answer may raise any error.
+A hostile page of 348 kB can take a parser 15 seconds. Each function takes bytes and JSON values, and returns JSON
+values and bytes. A malformed answer may raise any error.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ from __future__ import annotations
 import gzip
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import trafilatura
 from lxml import etree
-from webdav4.multistatus import MultiStatusResponse
-from webdav4.urls import URL, join_url
 
 from rag.errors import FileEmpty
 from rag.ingestion.loaders.decoding import decode
 from rag.ingestion.loaders.html import parsed
-from rag.ingestion.loaders.web_addresses import LONGEST_ADDRESS, OTHER_ENDINGS, joined_address, normal_address
+from rag.ingestion.loaders.sandbox_tasks import ServerAnswer, serve_answers
+from rag.integrations.sources.website.addresses import (
+    LONGEST_ADDRESS,
+    MOST_LINKS,
+    MOST_SITEMAP_BYTES,
+    OTHER_ENDINGS,
+    joined_address,
+    normal_address,
+)
 
-Answer: TypeAlias = tuple[dict[str, Any], bytes]
-
-MOST_LINKS = 2000
 #: The limit for a file from sitemaps.org.
 MOST_ENTRIES = 50_000
-MOST_SITEMAP_BYTES = 50 * 2**20
-#: The most entries in a folder's list.
-MOST_LISTED = 50_000
 
 
-def read_web_page(content: bytes, *, address: str, charset: str) -> Answer:
+def read_web_page(content: bytes, *, address: str, charset: str) -> ServerAnswer:
     """Return a page's properties, links and addresses, with its main text as HTML.
 
     `is_empty` means the page has no markup. The canonical address and the links are absolute.
@@ -83,7 +83,7 @@ def _body_of(main: str) -> str:
     return found[0] if found else f"<body>{main}</body>"
 
 
-def read_sitemap(content: bytes) -> Answer:
+def read_sitemap(content: bytes) -> ServerAnswer:
     """Return a sitemap's addresses with their dates, and whether they lead to more sitemaps (sitemaps.org)."""
     if content.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
@@ -106,39 +106,12 @@ def read_sitemap(content: bytes) -> Answer:
     return {"entries": found, "is_index": kind == "sitemapindex"}, b""
 
 
-def read_webdav_list(content: bytes, *, base: str, folder: str) -> Answer:
-    """Return a WebDAV server's list of a folder: paths below `base`, types, ETags, sizes and times of change."""
-    listed = MultiStatusResponse(content.decode("utf-8", "replace"))
-    responses = dict(listed.responses)
-    own = responses.pop(join_url(URL(base), folder).path, None)
-    if own is None or own.properties.resource_type == "file":
-        raise ValueError("This is no folder.")
-    found = []
-    for response in list(responses.values())[:MOST_LISTED]:
-        told = response.properties
-        found.append(
-            {
-                "name": response.path_relative_to(URL(base)).strip("/")[:LONGEST_ADDRESS],
-                "is_folder": told.resource_type == "directory",
-                "size": told.content_length or 0,
-                "changed": told.modified.isoformat() if told.modified else None,
-                # A server without ETags provides time and size.
-                "etag": (told.etag or f"{told.modified} {told.content_length}")[:LONGEST_ADDRESS],
-            }
-        )
-    return {"entries": found}, b""
-
-
-#: Readers by kind of answer, as named in requests to the sandbox.
-READERS: Mapping[str, Callable[..., Answer]] = {
-    "web page": read_web_page,
-    "sitemap": read_sitemap,
-    "WebDAV list": read_webdav_list,
-}
-
-
 def load_libraries() -> None:
     """Make the libraries load their lazy files now, because no file can be opened later."""
     text = "".join(f"<p>{'A page with some words of text. ' * number}</p>" for number in range(1, 5))
     read_web_page(f"<html><body><div>{text}</div></body></html>".encode(), address="https://example.com/", charset="")
     read_web_page(b"<html><body><p>Short.</p></body></html>", address="https://example.com/", charset="")
+
+
+if __name__ == "__main__":
+    serve_answers({"web page": read_web_page, "sitemap": read_sitemap}, load_libraries)

@@ -1,0 +1,45 @@
+"""Read a WebDAV server's list of a folder in a process of the sandbox."""
+
+from __future__ import annotations
+
+from webdav4.multistatus import MultiStatusResponse
+from webdav4.urls import URL, join_url
+
+from rag.ingestion.loaders.sandbox_tasks import ServerAnswer, serve_answers
+
+#: The most entries in a folder's list.
+MOST_LISTED = 50_000
+LONGEST_ADDRESS = 2000
+EMPTY_LIST = b'<d:multistatus xmlns:d="DAV:"><d:response><d:href>/</d:href></d:response></d:multistatus>'
+
+
+def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
+    """Return a WebDAV server's list of a folder: paths below `base`, types, ETags, sizes and times of change."""
+    listed = MultiStatusResponse(content.decode("utf-8", "replace"))
+    responses = dict(listed.responses)
+    own = responses.pop(join_url(URL(base), folder).path, None)
+    if own is None or own.properties.resource_type == "file":
+        raise ValueError("This is no folder.")
+    found = []
+    for response in list(responses.values())[:MOST_LISTED]:
+        told = response.properties
+        found.append(
+            {
+                "name": response.path_relative_to(URL(base)).strip("/")[:LONGEST_ADDRESS],
+                "is_folder": told.resource_type == "directory",
+                "size": told.content_length or 0,
+                "changed": told.modified.isoformat() if told.modified else None,
+                # A server without ETags provides time and size.
+                "etag": (told.etag or f"{told.modified} {told.content_length}")[:LONGEST_ADDRESS],
+            }
+        )
+    return {"entries": found}, b""
+
+
+def load_libraries() -> None:
+    """Make the libraries load their lazy files now, because no file can be opened later."""
+    read_webdav_list(EMPTY_LIST, base="https://example.com/", folder="")
+
+
+if __name__ == "__main__":
+    serve_answers({"WebDAV list": read_webdav_list}, load_libraries)
