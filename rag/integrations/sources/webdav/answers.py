@@ -1,4 +1,4 @@
-"""Read a WebDAV server's list of a folder in a process of the sandbox."""
+"""Read a WebDAV server's folder list in the sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY_LIST = b'<d:multistatus xmlns:d="DAV:"><d:response><d:href>/</d:href></d:r
 
 
 def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
-    """Return a WebDAV server's list of a folder: paths below `base`, types, ETags, sizes and times of change."""
+    """Return a WebDAV server's folder list: paths below `base`, types, ETags, sizes and times of change."""
     listed = MultiStatusResponse(content.decode("utf-8", "replace"))
     responses = dict(listed.responses)
     own = responses.pop(join_url(URL(base), folder).path, None)
@@ -37,7 +37,7 @@ def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Make the libraries load their lazy files now, because no file can be opened later."""
+    """Load the libraries' lazy files now, because no file can be opened later."""
     read_webdav_list(EMPTY_LIST, base="https://example.com/", folder="")
 
 

@@ -1,4 +1,4 @@
-"""Read a website's pages and sitemaps in a process of the sandbox.
+"""Read a website's pages and sitemaps in the sandbox.
 
 A hostile page of 348 kB can take a parser 15 seconds. Each function takes bytes and JSON values, and returns JSON
 values and bytes. A malformed answer may raise any error.
@@ -107,7 +107,7 @@ def read_sitemap(content: bytes) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Make the libraries load their lazy files now, because no file can be opened later."""
+    """Load the libraries' lazy files now, because no file can be opened later."""
     text = "".join(f"<p>{'A page with some words of text. ' * number}</p>" for number in range(1, 5))
     read_web_page(f"<html><body><div>{text}</div></body></html>".encode(), address="https://example.com/", charset="")
     read_web_page(b"<html><body><p>Short.</p></body></html>", address="https://example.com/", charset="")
