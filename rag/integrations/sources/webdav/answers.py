@@ -14,7 +14,7 @@ EMPTY_LIST = b'<d:multistatus xmlns:d="DAV:"><d:response><d:href>/</d:href></d:r
 
 
 def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
-    """Return a WebDAV server's folder list: paths below `base`, types, ETags, sizes and times of change."""
+    """Return a WebDAV server's folder list: paths below `base`, types, ETags, sizes and modification times."""
     listed = MultiStatusResponse(content.decode("utf-8", "replace"))
     responses = dict(listed.responses)
     own = responses.pop(join_url(URL(base), folder).path, None)

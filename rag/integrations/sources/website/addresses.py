@@ -1,4 +1,4 @@
-"""Judge and compare the addresses of web pages."""
+"""Judge and compare the addresses on websites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from courlan import normalize_url
 
 #: A longer address never leads to a document.
 LONGEST_ADDRESS = 2000
-#: The most links of a page, and the most bytes of an unpacked sitemap.
+#: The most links on a page, and the most bytes in an unpacked sitemap.
 MOST_LINKS, MOST_SITEMAP_BYTES = 2000, 50 * 2**20
 #: Addresses with these endings are never pages or documents and are not fetched.
 OTHER_ENDINGS = re.compile(

@@ -1,6 +1,6 @@
 """Read a website's pages and sitemaps in the sandbox.
 
-A hostile page of 348 kB can take a parser 15 seconds. Each function takes bytes and JSON values, and returns JSON
+A hostile page with 348 kB can take a parser 15 seconds. Each function takes bytes and JSON values, and returns JSON
 values and bytes. A malformed answer may raise any error.
 """
 
@@ -88,7 +88,7 @@ def read_sitemap(content: bytes) -> ServerAnswer:
     if content.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             content = packed.read(MOST_SITEMAP_BYTES)
-    # Nothing is fetched and no entity is replaced, whatever the file requests.
+    # No address is fetched and no entity is replaced.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     root = etree.fromstring(content, parser)
     kind = etree.QName(root).localname
