@@ -136,7 +136,7 @@ def draw_checklist() -> None:
                 type="primary" if done == steps else "secondary",
                 on_click=attempt,
                 args=("", tenants.finish_setup, identity),
-                help=_("This list is not shown any more. Everything can be done later as well."),
+                help=_("This hides the list. Each step can still be done later."),
             )
         draw_mark(progress.is_named, _("Company name"), _("As your colleagues know it."))
         draw_company(progress.name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     ProviderName = Literal[CHAT_PROVIDERS]
 LONGEST_LIST = 100
-EMBEDDER_LOCKED = N_("the vectors of all its documents were made with it. Create another collection")
+EMBEDDER_LOCKED = N_("its documents have vectors from this model. Create another collection to use another model")
 
 
 # Types of values. Lists in JSON become tuples; every other value is used unchanged or refused.
@@ -525,8 +525,8 @@ class Answer(Part):
         source="chosen: 004 gives none, and 1024 tokens are a page")
     own_replies: bool = setting(
         True, "Replies of its own",
-        "To greetings, questions about the assistant, and requests for a summary, a comparison or a list. Off: these "
-        "are searched for like other questions.", source="chosen")
+        "Greetings, questions about the assistant, and requests for a summary, a comparison or a list are answered in "
+        "their own way. Off: the documents are searched, as for any other question.", source="chosen")
     rewrite_follow_ups: bool = setting(
         True, "Rewrite follow-up questions",
         "With the conversation, before the search. Off: they are searched for as they are.", source="chosen")

@@ -59,7 +59,7 @@ def draw_persona(
         if name.strip():
             said = _("Answers speak as {name}: “I led …”, “my project …”.", name=plain(name.strip()))
         else:
-            said = _("Answers speak of the person as “they”, by the name that the documents give.")
+            said = _("Answers are in the third person (“They led …”), with the name from the documents.")
         st.markdown(f":material/visibility: {_('**Preview**')} · {said}")
         with st.expander(_("Instructions to the language model"), icon=":material/description:"):
             st.markdown(code(persona_part(name, facts).strip()))

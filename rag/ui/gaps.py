@@ -194,7 +194,7 @@ def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
 @dialog(N_("Write an answer"), width="medium", icon=":material/edit_note:")
 def _write_answer(identity: Identity, gap: Gap) -> None:
     st.caption(
-        _("It becomes a document of the collection: found, answered from and cited like others, for everybody who may "
+        _("Your answer becomes a document of the collection. The assistant uses and cites it for everybody who may "
           "read the collection.")
     )  # fmt: skip
     if gap.waiting:

@@ -66,7 +66,7 @@ SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"
 NOTHING_PROPOSED: dict[Source, str] = {
     "feedback": N_("No question with a source was rated as helpful yet, or all are golden questions already."),
     "gaps": N_("No gap is solved or dismissed yet, or all are golden questions already."),
-    "documents": N_("No questions were read from these documents: that happens when they are tagged by a model."),
+    "documents": N_("No questions about these documents yet. A model proposes some when it tags a document."),
 }
 VERDICTS = {
     "better": N_("better"),

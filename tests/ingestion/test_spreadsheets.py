@@ -224,7 +224,7 @@ def test_formulas_without_results_and_cells_that_show_nothing_are_counted() -> N
     document = read(xlsx_file({"Sheet1": rows}, formats=(";;;",)))
     assert document.pages[0].text == "Sum\nSeen\n8"
     assert warnings_of(document) == [
-        "Sheet “Sheet1”: 1 cell whose format hides it was not read.",
+        "Sheet “Sheet1”: 1 cell was not read because its number format hides it.",
         "Sheet “Sheet1”: 1 struck cell was left out.",
         "Sheet “Sheet1”: 1 formula has no stored result and was not read. Open the file in a spreadsheet program, save "
         "it and upload it again.",

@@ -254,7 +254,7 @@ def test_who_answers_comes_first_in_a_portfolio_with_a_preview_of_what_is_typed(
     def shown() -> str:
         return "\n".join(str(item.value) for item in [*page.markdown, *page.caption])
 
-    assert "speak of the person as “they”" in shown()
+    assert "in the third person (“They led …”)" in shown()
     assert shown().index("Who answers") < shown().index("What this means")
     page.text_input(f"{key}_name").set_value("Marlowe <b>Quenby")
     page.text_area(f"{key}_facts").set_value("Lives in Leeds.").run()
