@@ -257,6 +257,15 @@ def _have_other_figures(one: CandidateSentence, other: CandidateSentence) -> boo
     return is_other and _share_words(one, other)
 
 
+def say_the_same(one: CandidateSentence, other: CandidateSentence) -> bool:
+    """Whether two sentences share most terms, and differ in no figure, name or denial."""
+    if one == other:
+        return True
+    if one.figures - other.figures or says_otherwise(one, other):
+        return False
+    return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))
+
+
 def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
     """Whether two sentences differ only in a name, figure or few words ("HR is Ann", "HR is Bob"), or in "not".
 

@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import rag
-from rag.answering import answer_types, extractive, groundedness
+from rag.answering import answer_types, groundedness
 from rag.answering.answer_types import asked_type
 from rag.answering.carried_over import leans_on_history
 from rag.answering.citations import CitationFilter
+from rag.answering.extractive import words as question_words
 from rag.answering.groundedness import QuestionContext
 from rag.answering.jobs import clean_question
 from rag.answering.prompts import answer_messages
@@ -89,8 +90,8 @@ READERS: dict[str, Callable[[str, str], Any]] = {
     "is_sentence": is_sentence,
     "is_evident": lambda text, _: is_evident(text),
     "asked_type": lambda text, _: asked_type(text),
-    "names": extractive._names,
-    "parts": extractive._parts,
+    "names": question_words.names_in,
+    "parts": question_words.parts_of,
     "answered_question": QuestionContext,
     "days": lambda text, _: days(text),
 }
@@ -118,7 +119,7 @@ REMEMBERED = [
         analysers,
         answer_types,
         evidence,
-        extractive,
+        question_words,
         groundedness,
         language_detection,
         figures,

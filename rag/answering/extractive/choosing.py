@@ -1,0 +1,223 @@
+"""Choose the sentences to quote from the ranked candidates."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from rag.answering.extractive.in_words import own_terms, said_near, weight_of
+from rag.answering.extractive.reading import TO_A_MODEL, Reading
+from rag.answering.extractive.rule import RULE
+from rag.answering.extractive.scoring import Part, Scored
+from rag.answering.extractive.words import names_in
+from rag.answering.quotations import LONGEST_SENTENCE, CandidateSentence, say_the_same, says_otherwise
+from rag.answering.sentences import POINTER
+from rag.retrieval.meaning import named_languages
+
+
+def of_named_folder(reading: Reading) -> list[CandidateSentence]:
+    """If the question names a folder, drop documents with the same title in folders the question does not name."""
+    candidates, asked = reading.candidates, reading.asked
+    folders: dict[frozenset[str], set[frozenset[str]]] = {}
+    for candidate in candidates:
+        if candidate.folder:
+            folders.setdefault(candidate.title - candidate.folder, set()).add(candidate.folder)
+    shared = {title: frozenset.intersection(*found) for title, found in folders.items()}
+    named = {
+        title for title, found in folders.items() if any(shared[title] < own <= asked | shared[title] for own in found)
+    }
+    return [
+        c
+        for c in candidates
+        if not c.folder or (title := c.title - c.folder) not in named or (c.folder - shared[title]) & asked
+    ]
+
+
+def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
+    """Drop sentences in other languages if the best sentence is in the question's language and covers everything.
+
+    Documents in other languages belong to other branches: the answer is "27 days" in Ottermere and 28 in Utrecht.
+    """
+    best, passages = ranked[0], scored.passages
+    holds_all = scored.in_words[best] >= RULE.all_in_words * best.value
+    if best.value < 1 or not holds_all or named_languages(scored.reading.question):
+        return ranked
+    if passages.language_of(best) != passages.language:
+        return ranked
+    return [c for c in ranked if passages.language_of(c) == passages.language]
+
+
+def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
+    """Drop documents without the question's names, if the best sentence's document has a name.
+
+    The yearly amount in the benefits guide does not apply to PerksPlus, nor the handbook's to the folder "France".
+    """
+    reading, document_of = scored.reading, scored.passages.document_of
+    names = names_in(reading.question, scored.passages.language).union(*(c.folder & reading.asked for c in ranked))
+    naming = {document_of(c) for c in reading.everything if names & (c.terms | c.heading | c.title)}
+    return [c for c in ranked if document_of(c) in naming] if document_of(ranked[0]) in naming else ranked
+
+
+def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
+    """Drop sentences which say less about the follow-up or its subject than the best sentence."""
+    focus, weights = scored.reading.followed, scored.reading.weights
+    said = said_near(ranked[0])
+    ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]
+    if not focus & said:
+        return ranked
+    least = RULE.least_of_follow_up * weight_of(weights, said)
+    return [c for c in ranked if focus & said <= said_near(c) and weight_of(weights, said_near(c)) >= least]
+
+
+def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
+    """Choose the best sentence, the best sentence for each part of the question, and further good sentences.
+
+    A contradicting sentence from another document, in otherwise equal words, comes second.
+    """
+    best, scores = ranked[0], scored.scores
+    chosen = _first(ranked, scored)
+    characters = sum(len(c.text) for c in chosen)
+    for candidate in _beside(best, ranked):
+        # Sentences beside the best continue the thought in other words.
+        is_good = scores[candidate] >= RULE.least_beside * scores[best]
+        if is_good and characters + len(candidate.text) <= RULE.maximum_characters:
+            chosen.append(candidate)
+            characters += len(candidate.text)
+    is_sure = scored.is_sure
+    least = max((RULE.least_of_best if is_sure else RULE.least_of_unsure) * scores[best], 1e-9)
+    for candidate in ranked[1:]:
+        if _is_about_something_else(candidate, best, scored):
+            continue
+        if len(chosen) >= RULE.maximum_quotes or scores[candidate] < least:
+            break
+        if _adds_little(candidate, best, scored, is_sure=is_sure):
+            continue
+        if any(say_the_same(candidate, other) or _crowds(candidate, other, scores) for other in chosen):
+            continue
+        if characters + len(candidate.text) > RULE.maximum_characters:
+            continue
+        chosen.append(candidate)
+        characters += len(candidate.text)
+    return chosen
+
+
+def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
+    """Return the best sentence, a contradicting sentence, and the best sentence for each part of the question."""
+    best, document_of = ranked[0], scored.passages.document_of
+    others = (c for c in ranked if document_of(c) != document_of(best) and c.kind == best.kind)
+    chosen = [best, *itertools.islice((c for c in others if says_otherwise(c, best)), 1)]
+    for part in scored.parts:
+        # "And in Germany": the folder of a chosen sentence already covers this part.
+        named = part.terms & scored.reading.weights.keys()
+        if any(named <= c.folder for c in chosen):
+            continue
+        of_folder = next((c for c in ranked if named <= c.folder), None)
+        found = of_folder or _best_of_part(part, ranked, scored)
+        if found is not None and not any(say_the_same(found, other) for other in chosen):
+            chosen.append(found)
+    return chosen
+
+
+def _is_about_something_else(candidate: CandidateSentence, best: CandidateSentence, scored: Scored) -> bool:
+    """Whether a sentence lacks the best sentence's subject, or its kind of fact in a different passage."""
+    # After a sentence about the dentist, a sentence about glasses is no answer.
+    about = scored.reading.subject & (best.terms | best.heading)
+    if about - candidate.terms - candidate.heading:
+        return True
+    # If the best sentence has the requested amount, a different passage without an amount is no answer.
+    return candidate.is_of_type < best.is_of_type and candidate.passage != best.passage
+
+
+def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: Scored, *, is_sure: bool) -> bool:
+    """Whether a sentence adds little to the best sentence.
+
+    That is a weaker sentence from a different passage if the best holds the whole question, or a sentence with few
+    words of the question and a different meaning.
+    """
+    weights, scores = scored.reading.weights, scored.scores
+    said = weight_of(weights, best.terms | best.heading)
+    is_whole = bool(weights.keys() & best.terms) and said >= RULE.all_in_words * sum(weights.values())
+    is_weaker = scores[candidate] < RULE.least_beside_whole * scores[best]
+    if is_whole and candidate.passage != best.passage and is_weaker:
+        return True
+    least_own = RULE.least_own * weight_of(weights, own_terms(best, weights))
+    is_near = scored.meaning.get(candidate, 0.0) > RULE.near_in_meaning * RULE.meaning_weight
+    return is_sure and not is_near and weight_of(weights, own_terms(candidate, weights)) < least_own
+
+
+def beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence]:
+    """Return the first sentences of the best passage, because no question word distinguishes its sentences."""
+    best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
+    chosen: list[CandidateSentence] = []
+    for candidate in [c for c in best if c.value >= 1.0] or best:
+        room = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
+        if len(chosen) == RULE.first_sentences or (chosen and len(candidate.text) > room):
+            break
+        chosen.append(candidate)
+    return chosen
+
+
+def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
+    """Return the sentences around the best sentence in its paragraph, which often explain it."""
+    if best.kind != "sentence":
+        return []
+    same = {c.position: c for c in everything if c.passage == best.passage}
+    found: list[CandidateSentence] = []
+    said = {best.text}
+    room = RULE.longest_neighbourhood - len(best.text)
+    for step in RULE.neighbours:
+        beside = same.get(best.position + step)
+        is_next = best.position + step - (1 if step > 0 else -1) in {best.position, *(c.position for c in found)}
+        if beside is None or beside.kind != "sentence" or not is_next:
+            continue
+        if POINTER.search(beside.text) or TO_A_MODEL.search(beside.text) or beside.text in said:
+            continue
+        if len(beside.text) <= room:
+            found.append(beside)
+            said.add(beside.text)
+            room -= len(beside.text)
+    return found
+
+
+def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
+    """Return the sentences right before and after the best sentence."""
+    return [
+        c
+        for c in ranked
+        if c.passage == best.passage
+        and abs(c.position - best.position) == 1
+        and c.kind == best.kind == "sentence"
+        and not POINTER.search(c.text)
+    ]
+
+
+def first_step(candidates: Sequence[CandidateSentence], weights: dict[str, float]) -> list[CandidateSentence]:
+    """Return the first step of a list below a heading with all words of the question; [] without such a list."""
+    least = RULE.all_in_words * sum(weights.values())
+    listed = (c for c in candidates if c.step and c.under and weight_of(weights, c.under | c.title) >= least)
+    return list(itertools.islice(listed, 1))
+
+
+def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Scored) -> CandidateSentence | None:
+    """Return the best sentence for a part of the question, or `None` if words and meaning are too different."""
+    scores = scored.scores
+    own = {term: weight for term, weight in scored.reading.weights.items() if term in part.terms}
+    total = sum(own.values())
+    if not total:
+        return None
+
+    def in_words(candidate: CandidateSentence) -> float:
+        return (weight_of(own, candidate.terms) + RULE.heading_weight * weight_of(own, candidate.heading)) / total
+
+    fitting = [c for c in ranked if in_words(c) > RULE.least_of_part and (scores[c] > 0 or part.meaning.get(c))]
+    if not part.meaning:
+        return max(fitting, key=lambda c: (weight_of(own, c.terms - c.title), scores[c]), default=None)
+    return max(fitting, key=lambda c: (in_words(c) * c.value + part.meaning.get(c, 0.0), scores[c]), default=None)
+
+
+def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
+    """Whether a row or column is useless beside another from its table, because all share the words in the heads."""
+    tabular = ("row", "column")
+    if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
+        return False
+    return candidate.kind != other.kind or scores[candidate] < RULE.least_of_best_row * scores[other]

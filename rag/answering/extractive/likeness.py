@@ -1,0 +1,76 @@
+"""Compare sentences with questions by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from rag.errors import RagError
+from rag.ingestion.meaning import parts_of
+from rag.providers import Embedder
+from rag.providers.processor import waiting
+from rag.retrieval import meaning
+from rag.types import ContextResponse
+
+#: Compares questions with sentences by meaning, with the cosine or any other measure growing with likeness. Returns a
+#: list per question with a value per sentence.
+Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
+
+
+class MeantPart(NamedTuple):
+    """A passage's part with its cosine to the question."""
+
+    text: str
+    cosine: float
+
+
+def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
+    """Return the parts of each passage with their cosines, by passage number.
+
+    The search already compared the parts, so they cost nothing more. The result is empty if any cited passage has no
+    vectors of meaning yet, because the others would be quoted only for having them.
+    """
+    meanings = {result.chunk_id: result.part_meanings for result in context.results}
+    if not all(meanings.get(citation.chunk_id) for citation in context.citations):
+        return {}
+    found = {}
+    for citation in context.citations:
+        known, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
+        # A part unreadable for the model has no cosine, so the remaining parts cannot be ranked.
+        if known and len(known) == len(parts):
+            found[citation.number] = list(map(MeantPart, parts, known))
+    return found
+
+
+def likeness_by(embedder: Embedder) -> Similarities:
+    """Return a comparison of sentences with questions by meaning; all equal if the model does not answer."""
+
+    def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
+        try:
+            # Both sides are embedded as questions: the model's authors advise this for texts of the same kind.
+            with waiting():
+                vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
+        except RagError:
+            return [[0.0] * len(sentences) for _ in questions]
+        asked, said = vectors[: len(questions)], vectors[len(questions) :]
+        return [[float(value) for value in said @ vector] for vector in asked]
+
+    return likeness
+
+
+def remembering(compare: Similarities) -> Similarities:
+    """Cache the comparison by question and sentence."""
+    known: dict[tuple[str, str], float] = {}
+
+    def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
+        new = [s for s in dict.fromkeys(sentences) if any((q, s) not in known for q in questions)]
+        for question, values in zip(questions, compare(questions, new) if new else [], strict=False):
+            known.update(zip(((question, s) for s in new), values, strict=True))
+        return [[known[question, sentence] for sentence in sentences] for question in questions]
+
+    return likeness
+
+
+def without_place(compare: Similarities) -> Similarities:
+    """Compare questions without the country they name, because the folder names it and sentences do not."""
+    return lambda questions, sentences: compare([meaning.without_place(question) for question in questions], sentences)

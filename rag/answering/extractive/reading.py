@@ -1,0 +1,392 @@
+"""Read passages as candidate sentences for a question, each with a value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import NamedTuple
+from uuid import UUID
+
+from rag.answering.answer_types import AnswerType, asked_type, counts_in
+from rag.answering.applicability import (
+    Marks,
+    Naming,
+    is_for_another_group,
+    is_for_another_period,
+    mark_named,
+    marks_asked,
+)
+from rag.answering.extractive.in_words import rarity, shares_of_words
+from rag.answering.extractive.likeness import MeantPart, Similarities
+from rag.answering.extractive.rule import RULE
+from rag.answering.extractive.words import (
+    ASKS_WHERE,
+    figures_written,
+    other_words,
+    spoken_in,
+    terms_said,
+    years_in_words,
+)
+from rag.answering.quotations import EXCEPTION, CandidateSentence, bare_heading
+from rag.answering.ranges import holds
+from rag.answering.sentences import (
+    IN_THIS_CASE,
+    LINK_ALONE,
+    OF_ANOTHER_PARAGRAPH,
+    POINTER,
+    Unit,
+    ends,
+    section_pointed_to,
+    units_of,
+)
+from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.bm25.synonyms import named_in
+from rag.retrieval.known_by import known_by
+from rag.retrieval.meaning import named_languages
+from rag.text.spans import PATH_SEPARATOR
+from rag.text.tables import tables_in
+from rag.types import Citation
+
+WITHDRAWN = re.compile(
+    r"\b(?:withdrawn|superseded|repealed|obsolete|expired|no longer valid|vervallen|ingetrokken|aufgehoben|außer kraft"
+    r"|abrogée?s?|abrogad[oa]s?|derogad[oa]s?|abrogat[oaie]|revogad[oa]s?|uchylon[yae]|nieaktualn[yae]"
+    r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
+    re.IGNORECASE,
+)
+#: Factors for rows with the right letter or number ("Band B", "Zone 2"), without any, and with a wrong one.
+MARK_VALUES: Mapping[Naming, float] = {"asked": 1.5, "another": 0.3, "several": 1.0, "none": 1.0}
+#: Text written for a model, not for employees.
+TO_A_MODEL = re.compile(
+    r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
+    re.IGNORECASE,
+)
+#: Words which introduce an example.
+EXAMPLE = re.compile(
+    r"(?:for (?:instance|example)|e\.g\.|zum beispiel|z\. ?b\.|bijvoorbeeld|par exemple|por ejemplo|per esempio"
+    r"|por exemplo|na przykład|np\.|örneğin|예를 들|例えば|たとえば|例如|比如|على سبيل المثال"
+    r"|(?:if|imagine|suppose|say|let's say)(?: that)? (?:you|we|someone|an employee)"
+    r" (?:had|were|was|got|owned|earned)\b"
+    r"|(?:imagine|suppose|let's say|stel(?: je voor)? dat|angenommen|nehmen wir an|supposons|imaginons|supongamos"
+    r"|imagina|supponiamo|immagina|suponha(?:mos)?|imagine que|załóżmy|diyelim ki|仮に|假设|لنفترض)\b)",
+    re.IGNORECASE,
+)
+#: Text without a word is useless: a paragraph number, a page number, a line full of dots.
+SAYING = re.compile(r"[^\W\d_]{2}")
+#: Opens a list with links to further pages, which never answers.
+SEE_ALSO = re.compile(
+    r"(?:see also|elsewhere|related|further reading|zie ook|siehe auch|voir aussi|véase también|vedi anche|ver também"
+    r"|zobacz (?:też|także)|ayrıca bakınız)\b|함께 보기|관련|関連|参考|另见|相关|انظر أيضا",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Passages:
+    """The passages to quote from, best first, and what is known about them for a question."""
+
+    citations: Sequence[Citation]
+    #: The question's language.
+    language: str
+    #: Compares sentences by meaning; without it, words and places decide.
+    similarities: Similarities | None = None
+    #: Parts with their cosines to the question, by passage number.
+    parts_by_number: Mapping[int, Sequence[MeantPart]] = field(default_factory=dict)
+
+    @cached_property
+    def languages(self) -> list[str]:
+        """The languages of the passages."""
+        return [spoken_in(citation, self.language) for citation in self.citations]
+
+    def language_of(self, candidate: CandidateSentence) -> str:
+        return self.languages[candidate.passage]
+
+    def document_of(self, candidate: CandidateSentence) -> UUID:
+        return self.citations[candidate.passage].document_id
+
+
+class Reading(NamedTuple):
+    """The passages' sentences for a wording of the question."""
+
+    question: str
+    asked: frozenset[str]
+    #: The follow-up's terms in `asked`.
+    followed: frozenset[str]
+    #: The terms in `asked`, grouped by the expressions naming the question's subjects.
+    subjects: tuple[frozenset[str], ...]
+    everything: list[CandidateSentence]
+    candidates: list[CandidateSentence]
+    weights: dict[str, float]
+    in_words: dict[CandidateSentence, float]
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a sentence has a word of the follow-up."""
+        return any(not self.followed.isdisjoint(c.terms) for c in self.candidates)
+
+    @property
+    def most(self) -> float:
+        """The largest share of the question's words in a sentence."""
+        return max(self.in_words.values(), default=0.0)
+
+    @property
+    def subject(self) -> frozenset[str]:
+        """The terms of all subjects."""
+        return frozenset[str]().union(*self.subjects)
+
+
+def read(question: str, passages: Passages, focus: str) -> Reading:
+    """Read the passages for a question; `focus` are the follow-up's words."""
+    language, citations = passages.language, passages.citations
+    wording = _Wording(question, language)
+    followed = wording.terms.intersection(tokenize(focus, language))
+    everything = [
+        candidate
+        for place, citation in enumerate(citations)
+        for candidate in _candidates(_opened(citation, passages.languages[place], wording), place, wording)
+    ]
+    candidates = _quotable(everything)
+    subjects = tuple(wording.terms.intersection(tokenize(name, language)) for name in named_in(question, language))
+    weights = rarity(wording.terms, everything)
+    in_words = shares_of_words(candidates, everything, weights, subjects, len(citations)) if candidates else {}
+    return Reading(question, wording.terms, followed, subjects, everything, candidates, weights, in_words)
+
+
+@dataclass(frozen=True)
+class _Wording:
+    """A question with the facts to look for in sentences."""
+
+    text: str
+    language: str
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        return frozenset(tokenize(self.text, self.language))
+
+    @cached_property
+    def kind(self) -> AnswerType | None:
+        """The kind of fact asked for; `None` if any sentence may answer."""
+        return asked_type(self.text)
+
+    @cached_property
+    def figures(self) -> frozenset[str]:
+        return figures_written(self.text)
+
+    @cached_property
+    def amounts(self) -> frozenset[str]:
+        """The figures, also those in words: "after six years"."""
+        return self.figures | years_in_words(self.text, self.language)
+
+    @cached_property
+    def marks(self) -> Marks:
+        """The letter or number asked for, as in "Band B"."""
+        return marks_asked(self.text)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A passage with its units, and the terms above them."""
+
+    citation: Citation
+    language: str
+    is_across: bool
+    units: Sequence[Unit]
+    #: Terms in the document's title with its folders; in the folders alone; in title and section; in the last heading.
+    title: frozenset[str]
+    folder: frozenset[str]
+    section: frozenset[str]
+    last: frozenset[str]
+    #: The last heading of the section.
+    heading: str
+    #: The heads of all tables with rows.
+    heads_of_rows: str
+    #: For each unit, whether the question's figure is inside the row's range; `None` for other units.
+    in_range: Sequence[bool | None]
+    #: Less than 1 for a document about a different branch, or a withdrawn document.
+    value: float
+    terms_in: Callable[[str], frozenset[str]]
+
+
+def _opened(citation: Citation, spoken: str, wording: _Wording) -> _Opened:
+    question, language = wording.text, wording.language
+    words = other_words(question, language, spoken)
+    terms_in = partial(terms_said, language=language, spoken=spoken, words=words, asked=wording.terms)
+    name = known_by(citation.title, citation.folder, question, frozenset([language]))
+    title = terms_in(name)
+    folder = title - terms_in(citation.title)
+    heading = citation.section.rpartition(PATH_SEPARATOR)[2]
+    units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
+    tables = tables_in(citation.passage) if any(wording.marks) else ()
+    return _Opened(
+        citation=citation,
+        language=spoken,
+        is_across=spoken != language,
+        units=units,
+        title=title,
+        folder=folder,
+        section=title | terms_in(citation.section),
+        last=terms_in(heading),
+        heading=heading,
+        heads_of_rows=" ".join(cell for table in tables if table.heads for cell in table.heads.cells),
+        in_range=[holds(unit.text, wording.amounts) if unit.kind == "row" else None for unit in units],
+        value=_branch_value(name, spoken, folder, wording),
+        terms_in=terms_in,
+    )
+
+
+def _branch_value(name: str, spoken: str, folder: frozenset[str], wording: _Wording) -> float:
+    """Return the factor for a document by its name and language."""
+    # A question with a country is about the documents in the country's folder or language.
+    named = named_languages(wording.text)
+    value = RULE.other_branch_value if named and spoken not in named and not folder & wording.terms else 1.0
+    if WITHDRAWN.search(name) and not WITHDRAWN.search(wording.text):
+        # A question with a figure from the title, such as the year, means this document.
+        value *= 1.0 if wording.figures & figures_written(name) else RULE.withdrawn_value
+    return value
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A unit's place in its passage."""
+
+    position: int
+    #: The heading above, as text and as terms; and the heading to compare by meaning, "" within the same language.
+    heading: str
+    above: frozenset[str]
+    headed: str
+    #: Whether the unit is an item in an announced list, or the announcement.
+    is_listed: bool
+    #: Whether the unit belongs to an example.
+    is_example: bool
+
+
+def _placed(passage: _Opened) -> Iterator[tuple[Unit, _Place]]:
+    """Yield the units with their places, in order."""
+    heading, above = passage.heading, frozenset[str]()
+    # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
+    headed = bare_heading(heading) if passage.is_across else ""
+    is_listed = False
+    example_block = -1
+    for position, unit in enumerate(passage.units):
+        is_listed = (unit.text.endswith(":") and not SEE_ALSO.match(unit.text)) or (is_listed and unit.kind == "item")
+        if unit.kind == "heading":
+            heading, above = unit.text, passage.terms_in(unit.subject or unit.text)
+            headed = (bare_heading(unit.text) or headed) if passage.is_across else ""
+        # An example goes on to the end of the paragraph.
+        if EXAMPLE.match(unit.text):
+            example_block = unit.block
+        is_example = unit.block == example_block and unit.kind not in ("row", "column", "heading")
+        yield unit, _Place(position, heading, above, headed, is_listed, is_example)
+
+
+def _candidates(passage: _Opened, place: int, wording: _Wording) -> Iterator[CandidateSentence]:
+    kind, question = wording.kind, wording.text
+    for unit, near in _placed(passage):
+        terms = passage.terms_in(unit.subject or unit.text)
+        if unit.kind == "column" and not wording.terms & (passage.terms_in(unit.subject) - passage.title):
+            continue
+        # Column heads are above each row, row names beside each column.
+        heads = passage.terms_in(unit.text) if unit.subject else frozenset()
+        is_headed = kind is not None and kind.name == "amount" and counts_in(near.heading, question)
+        is_of_type = kind is None or is_headed or kind.is_in(unit.text, question)
+        above = f"{passage.heads_of_rows} {near.heading}"
+        mark = mark_named(unit.text, above, wording.marks, is_across=passage.is_across)
+        factors = _factors(unit, near, passage, wording, is_of_type=is_of_type, mark=mark)
+        yield CandidateSentence(
+            text=unit.text,
+            kind=unit.kind,
+            terms=terms,
+            passage=place,
+            position=near.position,
+            heading=passage.section | near.above | heads,
+            title=passage.title,
+            figures=figures_written(unit.text) - wording.figures,
+            value=math.prod(factors),
+            is_of_type=is_of_type,
+            under=near.above or passage.last,
+            block=unit.block,
+            headed=near.headed,
+            folder=passage.folder,
+            is_headed=is_headed,
+            step=unit.step,
+            mark=mark,
+        )
+
+
+def _factors(
+    unit: Unit, near: _Place, passage: _Opened, wording: _Wording, *, is_of_type: bool, mark: Naming
+) -> Iterator[float]:
+    """Yield the factors of a unit's value, which do not depend on the question's words in it."""
+    question, kind, text = wording.text, wording.kind, unit.text
+    is_last = near.position == len(passage.units) - 1
+    yield passage.value
+    if _is_cut(unit, is_first=near.position == 0, is_last=is_last):
+        yield RULE.fragment_value
+    if kind is not None:
+        yield RULE.type_value if is_of_type else RULE.other_type_value
+        if is_of_type and not passage.is_across and kind.headed is not None and kind.headed.search(near.heading):
+            yield RULE.headed_value
+    if unit.kind == "column" and any(passage.in_range):
+        yield RULE.outside_value
+    if (is_inside := passage.in_range[near.position]) is not None:
+        yield RULE.inside_value if is_inside else RULE.outside_value
+    if near.is_example:
+        yield RULE.example_value
+    if _limits_another(text, question):
+        yield RULE.after_rule_value
+    yield MARK_VALUES[mark]
+    if is_for_another_group(text, near.heading, question):
+        yield RULE.other_group_value
+    if is_for_another_period(text, question):
+        yield RULE.other_period_value
+    if _is_label(unit) and not near.is_listed:
+        yield RULE.label_value
+    if len(text) <= RULE.longest_pointer and (POINTER.search(text) or section_pointed_to(text)):
+        yield RULE.pointer_value
+    if LINK_ALONE.fullmatch(text) and not ASKS_WHERE.search(question):
+        yield RULE.pointer_value
+    # The announced text is in a different passage.
+    if text.endswith((":", "：")) and (is_last or passage.units[near.position + 1].kind == "heading"):
+        yield RULE.label_value
+
+
+def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
+    """Whether the edge of the passage cuts a sentence or an item."""
+    if unit.kind in ("row", "column"):
+        return False
+    ends_within = is_last and not ends(unit.text) and len(unit.text) > RULE.heading_characters
+    # List items may start in lower case.
+    begins_within = is_first and unit.kind == "sentence" and unit.text[:1].islower()
+    return ends_within or begins_within
+
+
+def _limits_another(text: str, question: str) -> bool:
+    """Whether a sentence limits the sentence before, or names a paragraph the question does not name."""
+    return bool(
+        EXCEPTION.match(text)
+        or IN_THIS_CASE.match(text)
+        or (OF_ANOTHER_PARAGRAPH.search(text) and not OF_ANOTHER_PARAGRAPH.search(question))
+    )
+
+
+def _is_label(unit: Unit) -> bool:
+    """Whether a sentence or item is a few words without an end or a digit, such as an entry in a table of contents."""
+    return (
+        unit.kind in ("item", "sentence")
+        and not ends(unit.text)
+        and len(unit.text.split()) <= RULE.label_words
+        and not any(map(str.isdigit, unit.text))
+    )
+
+
+def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
+    """Return the units an answer may quote alone, without headings, questions, wordless text and cut copies."""
+    told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)]
+    # A sentence or row cut by the edge of its passage is complete in the next passage.
+    texts = sorted({c.text for c in told})
+    cut = {text for text, following in pairwise(texts) if len(text) >= RULE.least_cut and following.startswith(text)}
+    told = [c for c in told if c.text not in cut]
+    return told or [c for c in everything if c.kind != "heading"]

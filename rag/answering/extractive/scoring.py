@@ -1,0 +1,227 @@
+"""Score candidates by the question's words, their passage, their headings, their meaning and the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rag.answering.answer_types import AnswerType
+from rag.answering.carried_over import Carried
+from rag.answering.extractive.in_words import said_near, weight_of
+from rag.answering.extractive.likeness import MeantPart, Similarities
+from rag.answering.extractive.reading import Passages, Reading
+from rag.answering.extractive.rule import RULE
+from rag.answering.extractive.words import known_terms, parts_of
+from rag.answering.quotations import CandidateSentence
+from rag.retrieval.bm25.index import tokenize
+from rag.types import Citation
+
+
+@dataclass(frozen=True)
+class Part:
+    """A question's part: the terms, and each sentence's points by meaning."""
+
+    terms: frozenset[str]
+    meaning: dict[CandidateSentence, float]
+
+
+class Scored(NamedTuple):
+    """The candidates for a question with their scores."""
+
+    passages: Passages
+    reading: Reading
+    #: Shares of the question's words, by the better wording; and points by meaning, empty if not compared.
+    in_words: dict[CandidateSentence, float]
+    meaning: dict[CandidateSentence, float]
+    scores: dict[CandidateSentence, float]
+    #: The parts of a compound question.
+    parts: Sequence[Part]
+    #: The number of the question's subjects in each passage.
+    subjects_said: Sequence[int]
+    #: The terms of names which the follow-up replaced.
+    replaced: frozenset[str]
+
+    @property
+    def best(self) -> float:
+        """The best sentence's words and meaning together."""
+        return max(self.in_words[c] + self.meaning.get(c, 0.0) for c in self.reading.candidates)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether words or meaning tell which sentences answer."""
+        return bool(self.meaning) or self.best >= RULE.sure_in_words
+
+
+def score(
+    readings: Sequence[Reading], reading: Reading, passages: Passages, kind: AnswerType | None, carried: Carried
+) -> Scored:
+    """Score the reading's candidates; a word counts if any of the `readings` holds it.
+
+    `kind` is the kind of fact asked for.
+    """
+    question, language, citations = reading.question, passages.language, passages.citations
+    candidates, everything, weights = reading.candidates, reading.everything, reading.weights
+    in_words = {c: max(reading.in_words.get(c, 0.0) for reading in readings) for c in candidates}
+    parts = parts_of(question, language)
+    near = by_part(candidates, citations, passages.parts_by_number)
+    known = [known_terms(question, language, spoken) for spoken in passages.languages]
+    words = [_said_by(everything, place) for place in range(len(citations))]
+    said = subjects_said(words, reading.subjects, known)
+    about = subject_values(words, said, reading.asked)
+    below = first_below(everything, weights, known)
+    likely = {c: about[c.passage] * (in_words[c] + near.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
+    # Comparing takes about 20 ms a sentence, so a full match in words decides alone.
+    is_compared = bool(parts) or max(in_words.values()) < RULE.all_in_words
+    meanings = by_meaning([question, *parts], candidates, likely, passages.similarities) if is_compared else []
+    meaning = meanings[0] if meanings else {}
+    if kind is None and below:
+        # Beside a section about the question, a row in an overview only names the subject.
+        likely = {
+            c: v * (RULE.overview_value if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()
+        }
+    scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
+    if kind is None:
+        scores.update({c: RULE.whole_value * scores[c] for c in candidates if says_the_rest(c, weights)})
+    names, replaced = (frozenset(tokenize(words, language)) for words in (carried.names, carried.replaced))
+    followed = {term: weight for term, weight in weights.items() if term in reading.followed}
+    return Scored(
+        passages=passages,
+        reading=reading,
+        in_words=in_words,
+        meaning=meaning,
+        scores=focused(scores, followed, names, replaced),
+        parts=[
+            Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
+            for place, part in enumerate(parts, start=1)
+        ],
+        subjects_said=said,
+        replaced=replaced,
+    )
+
+
+def says_the_rest(candidate: CandidateSentence, weights: dict[str, float]) -> bool:
+    """Whether a sentence has every question word missing in the headings above."""
+    rest = weights.keys() - candidate.heading
+    return candidate.kind in ("sentence", "item") and len(weights) > 1 and bool(rest) and rest <= candidate.terms
+
+
+def by_meaning(
+    questions: Sequence[str],
+    candidates: Sequence[CandidateSentence],
+    likely: dict[CandidateSentence, float],
+    similarities: Similarities | None,
+) -> list[dict[CandidateSentence, float]]:
+    """Score each sentence by meaning for each question: 0 for the least similar, `meaning_weight` for the most similar.
+
+    The list is empty if meaning cannot be compared.
+    """
+    if similarities is None:
+        return []
+    ordered = sorted(candidates, key=lambda c: (-likely[c] - RULE.next_passage**c.passage, c.passage, c.position))
+    compared = ordered[: RULE.most_compared + RULE.more_compared * (len(questions) - 1)]
+    found = []
+    for values in similarities(questions, [c.compared for c in compared]):
+        least, most = min(values), max(values)
+        spread = (most - least) or 1.0
+        found.append(
+            {
+                c: RULE.meaning_weight * (float(value) - least) / spread * c.value * RULE.next_passage**c.passage
+                for c, value in zip(compared, values, strict=True)
+            }
+        )
+    return found
+
+
+def by_part(
+    candidates: Sequence[CandidateSentence],
+    citations: Sequence[Citation],
+    parts_by_number: Mapping[int, Sequence[MeantPart]],
+) -> dict[CandidateSentence, float]:
+    """Score each sentence by its part of the passage: 0 for the least similar part, `part_weight` for the most."""
+    known = [part.cosine for parts in parts_by_number.values() for part in parts]
+    if not known or max(known) <= min(known):
+        return {}
+    words = {number: [(frozenset(part.text.split()), part.cosine) for part in parts]
+             for number, parts in parts_by_number.items()}  # fmt: skip
+    found = {}
+    for candidate in candidates:
+        parts = words.get(citations[candidate.passage].number, [])
+        said = frozenset(candidate.text.split())
+        cosine = max(parts, key=lambda part: len(part[0] & said), default=(said, min(known)))[1]
+        nearness = (cosine - min(known)) / (max(known) - min(known))
+        found[candidate] = RULE.part_weight * nearness * candidate.value
+    return found
+
+
+def first_below(
+    everything: Sequence[CandidateSentence], weights: dict[str, float], known: Sequence[frozenset[str] | None]
+) -> dict[CandidateSentence, float]:
+    """Score the first sentences below a heading which holds the whole question: "Payday" gives them their meaning.
+
+    Only the first passage with such a heading counts, because the order of the passages tells them apart.
+    """
+    found: dict[CandidateSentence, float] = {}
+    totals = [sum(weights.values()) if terms is None else weight_of(weights, terms) for terms in known]
+    for candidate in everything:
+        total = totals[candidate.passage]
+        if found and candidate.passage != next(iter(found)).passage:
+            break
+        own = candidate.under - candidate.title
+        if candidate.kind == "heading" or not own or not total or weight_of(weights, own) < RULE.all_in_words * total:
+            continue
+        if len(found) < len(RULE.below_heading):
+            found[candidate] = RULE.below_heading[len(found)] * candidate.value
+    return found
+
+
+def _said_by(everything: Sequence[CandidateSentence], place: int) -> frozenset[str]:
+    return frozenset[str]().union(*(c.terms | c.heading for c in everything if c.passage == place))
+
+
+def subjects_said(
+    words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], known: Sequence[frozenset[str] | None]
+) -> list[int]:
+    """Count the question's subjects in each passage, including the headings above.
+
+    `words` are the passages' words. `known` are the question's terms with a word in the passage's language, or `None`
+    for a passage in the question's language.
+    """
+    found = []
+    for said, terms in zip(words, known, strict=True):
+        # In "월급은 언제 들어오나요", the pay has a word in other languages and the verb has no word.
+        named = subjects if terms is None else [subject & terms or subject for subject in subjects]
+        found.append(sum(subject <= said for subject in named))
+    return found
+
+
+def subject_values(words: Sequence[frozenset[str]], said: Sequence[int], asked: frozenset[str]) -> list[float]:
+    """Return a weight from 0 to 1 for the sentences in each passage.
+
+    The weight is below 1 if a different passage names more of the question's subjects, and 0 if the passage also holds
+    no word from the question.
+    """
+    most = max(said, default=0)
+    if not most:
+        return [1.0] * len(said)
+    return [
+        RULE.other_subject_value + (1 - RULE.other_subject_value) * number / most if own & asked else 0.0
+        for own, number in zip(words, said, strict=True)
+    ]
+
+
+def focused(
+    scores: dict[CandidateSentence, float],
+    focus: dict[str, float],
+    names: frozenset[str],
+    replaced: frozenset[str],
+) -> dict[CandidateSentence, float]:
+    """Raise the scores of sentences with the follow-up's words, and lower the scores of sentences about other names."""
+    total = sum(focus.values())
+    is_named = any(names <= said_near(c) for c in scores) if names else False
+    return {
+        c: score
+        * (1 + RULE.focus_value * weight_of(focus, said_near(c)) / total if total else 1.0)
+        * (RULE.other_name_value if (is_named and not names <= said_near(c)) or replaced & c.terms else 1.0)
+        for c, score in scores.items()
+    }

@@ -1,0 +1,139 @@
+"""Read the words of a question, and find them in texts: synonyms, compounds, other languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from rag.answering.extractive.rule import RULE
+from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.evidence import compound_share
+from rag.retrieval.query_understanding import split_question
+from rag.retrieval.search_query import COMPOUNDING, asked_words
+from rag.text.analysers import analyser_code
+from rag.text.language_detection import detect_language
+from rag.text.number_words import years_written
+from rag.types import Citation
+
+#: Asks for a place; a link is an answer.
+ASKS_WHERE = re.compile(
+    r"\b(?:where|link|url|website|site|form|page|waar|pagina|formulier|wo|seite|formular|où|lien|formulaire|dónde|enlace"
+    r"|formulario|dove|modulo|onde|formulário|gdzie|strona|formularz|nerede|sayfa)\b|어디|링크|どこ|リンク|哪|链接|أين|رابط",
+    re.IGNORECASE,
+)
+#: Asks how to do something; a list of steps answers.
+ASKS_HOW = re.compile(
+    r"\b(?:how (?:do|can|should|to|does|must|would)|steps?|hoe|stappen|wie|schritte?|comment|étapes?|cómo|pasos|come"
+    r"|passaggi|como|passos|jak|kroki|nasıl|adımlar)\b|어떻게|방법|절차|どうやって|どのように|どうすれば|方法|手順|怎么|怎样|如何|步骤|كيف|خطوات",
+    re.IGNORECASE,
+)
+#: Names by spelling: "PerksPlus", "eBike"; in languages with lower-case nouns also "Northwind" inside a sentence.
+NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
+NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
+FIGURE = re.compile(r"\d[\d.,]*")
+#: A number before "years" in words. Tables count service in years; days and weeks are mixed.
+YEARS = re.compile(
+    r"([^\W\d_]+) (?:(?:full|complete|volle|hele) )?(?:years?|jaar|jaren|dienstja\w+|jahre?n?|ans|années|años|ann[io]"
+    r"|anos?|lat|lata(?:ch)?|yıl\w*)\b"
+)
+#: Words between the parts of a question, by language: "i" means "and" in Polish.
+_AND = {
+    "en": "and|or", "nl": "en|of", "de": "und|oder", "fr": "et|ou", "es": "y|e|o", "it": "e|ed|o", "pt": "e|ou",
+    "pl": "i|oraz|lub", "tr": "ve|veya", "ar": "و|أو",
+}  # fmt: skip
+#: Separators between the parts of a question: "Overtime on Sunday + time off?", "pay; notice", "임금과 휴가".
+_BETWEEN = r"[?？]\s*(?=\S)|\s[+&/]\s|;\s|；|及び|및|그리고|와\s|과\s|、|と(?=\S{2})|和|以及|\sو(?=\S)"
+
+
+def parts_of(question: str, language: str) -> list[str]:
+    """Return the parts of a compound question, or an empty list for a simple question."""
+    parts = split_question(question, language) or _between(language).split(question)
+    said = [part.strip() for part in parts if part and tokenize(part, language)]
+    return said if len(said) > 1 else []
+
+
+@cache
+def _between(language: str) -> re.Pattern[str]:
+    words = _AND.get(language)
+    return re.compile(_BETWEEN + (rf"|,?\s(?:{words})\s" if words else ""), re.IGNORECASE)
+
+
+def names_in(question: str, language: str) -> frozenset[str]:
+    """Return the terms of names in a question: words with a capital inside, or capitalised inside a sentence."""
+    pattern = NAME if language == "de" else NAME_OR_CAPITAL
+    return frozenset(term for name in pattern.findall(question) for term in tokenize(name, language))
+
+
+def figures_written(text: str) -> frozenset[str]:
+    return frozenset(number.rstrip(".,") for number in FIGURE.findall(text))
+
+
+def years_in_words(question: str, language: str) -> frozenset[str]:
+    """Return the numbers of years written in words: "after six years"."""
+    values = (years_written(word, language) for word in YEARS.findall(question.lower()))
+    return frozenset(str(value) for value in values if value >= 1)
+
+
+def spoken_in(citation: Citation, language: str) -> str:
+    return detect_language(citation.passage[: RULE.language_characters], [language])
+
+
+def known_terms(question: str, language: str, spoken: str) -> frozenset[str] | None:
+    """Return the question's terms which have words in a different language, or `None` for the question's language."""
+    if spoken == language:
+        return None
+    return frozenset[str]().union(*(own for own, _ in other_words(question, language, spoken)))
+
+
+@lru_cache(maxsize=500)
+def other_words(
+    question: str, language: str, spoken: str
+) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
+    """Return the terms of question words with a different wording in a language, each with the alternatives."""
+    own = {word.text: word.terms for word in asked_words(question, language, analyser_code(language))}
+    return tuple(
+        (frozenset(own[word.text]), tuple(map(frozenset, word.synonyms)))
+        for word in asked_words(question, language, analyser_code(spoken))
+        if word.synonyms and word.text in own
+    )
+
+
+def terms_said(
+    text: str,
+    *,
+    language: str,
+    spoken: str,
+    words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]],
+    asked: frozenset[str] = frozenset(),
+) -> frozenset[str]:
+    """Return a text's terms in the question's language, and the question's terms which the text words differently."""
+    in_order = tokenize(text, language)
+    terms = frozenset(in_order)
+    written = in_order if spoken == language else tokenize(text, spoken)
+    said = (own for own, others in words if any(_stand_together(other, written) for other in others))
+    return terms.union(*said, in_compounds(asked, terms) if language in COMPOUNDING else ())
+
+
+def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
+    """Whether an expression's terms are close together in a text: "pay" and "working days" are no "pay day"."""
+    if not wanted <= frozenset(terms):
+        return False
+    width = len(wanted) + RULE.within_expression
+    return any(wanted <= frozenset(terms[start : start + width]) for start in range(max(1, len(terms) - width + 1)))
+
+
+def in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str]:
+    """Return the question's terms which a text has inside longer words, or split into parts.
+
+    "Zulassung" is in "Zulassungsverfahren", and "Kündigungsfrist" in "die Frist der Kündigung".
+    """
+    return frozenset(
+        own
+        for own in asked - terms
+        if len(own) >= RULE.least_compounded
+        and (
+            any(own != term and (term.startswith(own) or term.endswith(own)) for term in terms)
+            or compound_share(own, terms) >= RULE.enough_of_compound
+        )
+    )
