@@ -51,13 +51,14 @@ from rag.ui.question_details import (
     known_cost_words,
 )
 from rag.ui.search_metrics import SCORES, SEARCHES_BY, draw_search
-from rag.ui.text import plain
 from rag.ui.widgets import (
     choose_collection,
     choose_word,
     document_labels,
-    name_labels,
+    draw_empty,
+    filter_box,
     read_address,
+    search_box,
     words_of,
 )
 
@@ -139,15 +140,7 @@ def choose_document() -> UUID | None:
     kept = uuid_of(st.query_params.get("analytics_document", ""))
     offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)
     if len(offered) > MOST_OFFERED:
-        text = st.text_input(
-            _("Find a document"),
-            type="search",
-            live=True,
-            placeholder=_("Find a document"),
-            key="analytics_document_text",
-            label_visibility="collapsed",
-            width=200,
-        )
+        text = search_box(_("Find a document"), key="analytics_document_text", live=True, width=200)
         found = library.names(identity, replace(ANSWERING, text=text), limit=MOST_OFFERED) if text else offered
         offered = found[:MOST_OFFERED]
     if kept is not None and kept not in {name.id for name in offered}:
@@ -155,17 +148,11 @@ def choose_document() -> UUID | None:
     titles = document_labels(offered)
     key = f"analytics_document_{hash((kept, *titles.items()))}"
 
-    chosen = st.selectbox(
-        _("Document"),
-        list(titles),
+    chosen = filter_box(
+        _("Document"), titles, everything=_("All documents"), key=key, width=220,
         index=list(titles).index(kept) if kept is not None and kept in titles else None,
-        format_func=titles.of,
-        placeholder=_("All documents"),
-        key=key,
         on_change=lambda: put_in_address("analytics_document", st.session_state[key]),
-        label_visibility="collapsed",
-        width=220,
-    )
+    )  # fmt: skip
     if chosen not in titles:
         return None
     st.page_link(
@@ -205,16 +192,11 @@ def uuid_of(text: str) -> UUID | None:
 def choose_filters(period: Period) -> Filters:
     with st.container(horizontal=True, vertical_alignment="center"):
         document = choose_document()
-        group = st.selectbox(
-            _("User group"),
-            analytics.user_groups(identity, period),
-            index=None,
-            placeholder=_("All user groups"),
-            key="analytics_group",
-            bind="query-params",
-            label_visibility="collapsed",
-            width=175,
-        )
+        groups = {group: group for group in analytics.user_groups(identity, period)}
+        group = filter_box(
+            _("User group"), groups, everything=_("All user groups"),
+            key="analytics_group", bind="query-params", width=175,
+        )  # fmt: skip
         language = choose_language(period)
         names = {collection.id: collection.name for collection in services().documents.collections(identity)}
         kept = uuid_of(st.query_params.get("analytics_collection", ""))
@@ -256,8 +238,7 @@ def draw_report(period: Period, filters: Filters) -> None:
                 _("Once the operator of this installation sets a mail server, it is sent every Monday, and alerts too.")
             )
             return
-        if st.session_state.get(REPORT_PROBLEM):
-            st.error(plain(st.session_state[REPORT_PROBLEM]), icon=":material/error:")
+        actions.draw_problem(REPORT_PROBLEM)
         kept = scheduled.letters(identity.tenant_id)
         st.selectbox(
             _("By e-mail every Monday to"), list(REPORT_READERS), index=place_of_reader(kept.digest_for),
@@ -282,18 +263,12 @@ def choose_language(period: Period) -> str | None:
     key = f"analytics_language_{kept if kept in languages else ''}"
     if len(languages) < 2:
         return None
-    labels = name_labels({code: language_name(code) for code in languages})
-    return st.selectbox(
-        _("Language"),
-        languages,
+    names = {code: language_name(code) for code in languages}
+    return filter_box(
+        _("Language"), names, everything=_("All languages"), key=key, width=175,
         index=languages.index(kept) if kept in languages else None,
-        format_func=labels.of,
-        placeholder=_("All languages"),
-        key=key,
         on_change=lambda: put_in_address("analytics_language", st.session_state[key]),
-        label_visibility="collapsed",
-        width=175,
-    )
+    )  # fmt: skip
 
 
 def names_of(filters: Filters) -> list[str]:
@@ -322,37 +297,15 @@ def save_readers() -> None:
 
 def draw_questions(period: Period, filters: Filters) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        text = st.text_input(
-            _("Search questions and answers"),
-            type="search",
-            placeholder=_("Search questions and answers"),
-            key="analytics_text",
-            bind="query-params",
-            label_visibility="collapsed",
-            width=300,
-        )
-        outcome = st.selectbox(
-            _("Outcome"),
-            list(OUTCOMES),
-            index=None,
-            format_func=words_of(OUTCOME_WORDS),
-            placeholder=_("Any outcome"),
-            key="analytics_outcome",
-            bind="query-params",
-            label_visibility="collapsed",
-            width=210,
-        )
-        rating = st.selectbox(
-            _("Rating"),
-            list(RATINGS),
-            index=None,
-            format_func=words_of(RATINGS),
-            placeholder=_("Any rating"),
-            key="analytics_rating",
-            bind="query-params",
-            label_visibility="collapsed",
-            width=185,
-        )
+        text = search_box(_("Search questions and answers"), key="analytics_text", bind="query-params", width=300)
+        outcome = filter_box(
+            _("Outcome"), {name: _(OUTCOME_WORDS[name]) for name in OUTCOMES}, everything=_("Any outcome"),
+            key="analytics_outcome", bind="query-params", width=210,
+        )  # fmt: skip
+        rating = filter_box(
+            _("Rating"), {rating: _(words) for rating, words in RATINGS.items()}, everything=_("Any rating"),
+            key="analytics_rating", bind="query-params", width=185,
+        )  # fmt: skip
         order = choose_word(_("Order"), ORDERS, key="analytics_order", default="Newest")
         kind = choose_word(
             _("Kind"),
@@ -364,7 +317,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
                 "questions; the costs hold what they cost."
             ),
         )
-        wanted = QuestionFilters(text=text or "", outcome=outcome, kind=kind, rating=rating)
+        wanted = QuestionFilters(text=text, outcome=outcome, kind=kind, rating=rating)
         actions.draw_export(
             identity,
             _("Export CSV"),
@@ -462,21 +415,16 @@ def draw_golden_button(entry: ChatLogEntry) -> None:
 
 
 def draw_nothing(filters: Filters) -> None:
-    filtered = filters != Filters()
-    with st.container(border=True, horizontal_alignment="center"):
-        st.space("small")
-        st.markdown(f":material/monitoring: {_('**Nothing was asked in this period**')}", width="content")
-        st.caption(
-            _("Choose a longer period or take the filters away.")
-            if filtered
-            else _(
-                "Figures appear with the first question in the chat: what it cost, how long each stage took, what "
-                "was found for it. Choose a longer period to look further back."
-            ),
-            width="content",
-            text_alignment="center",
-        )
-        st.space("small")
+    draw_empty(
+        ":material/monitoring:",
+        _("**Nothing was asked in this period**"),
+        _("Choose a longer period or take the filters away.")
+        if filters != Filters()
+        else _(
+            "Figures appear with the first question in the chat: what it cost, how long each stage took, what was "
+            "found for it. Choose a longer period to look further back."
+        ),
+    )
 
 
 # The page

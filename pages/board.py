@@ -19,13 +19,13 @@ from rag.profiles.notices.sample import SampleBoard
 from rag.profiles.notices.table import PostsTable
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
-from rag.ui.actions import attempt
+from rag.ui.actions import attempt, draw_problem
 from rag.ui.board import draw_cards, draw_post, draw_posts, draw_run, is_post
 from rag.ui.collection_sources import draw_schedule
 from rag.ui.formats import count, field_label, status_badge, thousands
-from rag.ui.lists import page_of_list
+from rag.ui.lists import paging
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, drawn, name_labels, words_of
+from rag.ui.widgets import choose_collection, draw_empty, drawn, name_labels, search_box, words_of
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -213,23 +213,14 @@ with st.container(horizontal=True, vertical_alignment="center"):
 if state.pop("board_asks", False):
     st.switch_page("chat.py")
 with st.container(key="board_notes"):  # Keeps the parts below in place.
-    if state.board_problem:
-        st.error(plain(state.board_problem), icon=":material/error:")
+    draw_problem("board_problem")
 if is_admin:
     is_active = any(run.is_open for run in runs) or any(f.at_work for f in figures)
     st.fragment(draw_sync, run_every="1s" if is_active else None)(board)
 
 if figures:
     with st.container(horizontal=True, vertical_alignment="center"):
-        text = st.text_input(
-            _("Search by title"),
-            type="search",
-            live=True,
-            placeholder=_("Search by title"),
-            key="board_text",
-            label_visibility="collapsed",
-            width=280,
-        )
+        text = search_box(_("Search by title"), key="board_text", live=True, width=280)
         categories = name_labels({f.category: f.category for f in figures})
         wanted = st.pills(
             _("Category"),
@@ -252,16 +243,15 @@ if figures:
     filters = PostFilters(
         collection_id=board.id,
         only_ready=not is_admin,
-        text=text or "",
+        text=text,
         categories=tuple(wanted),
         is_pinned="isPinned" in marks,
         is_important="isImportant" in marks,
         has_attachments="attachmentCount" in marks,
     )
     found = library.count_posts(identity, filters)
-    pages = max(-(-found // DOCUMENTS_PER_PAGE), 1)
-    page, pager = page_of_list("board_page", filters, pages)
-    shown = library.posts(identity, filters, offset=(page - 1) * DOCUMENTS_PER_PAGE)
+    paged = paging("board_page", filters, found, rows=DOCUMENTS_PER_PAGE)
+    shown = library.posts(identity, filters, offset=paged.offset)
     opened = opened_post(board)
     if opened is not None:
         st.button(
@@ -286,27 +276,23 @@ if figures:
         draw_cards(shown, on_open=open_post)
     else:
         st.caption(_("No post matches."))
-    if pages > 1:
+    if paged.pages > 1:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            first = (page - 1) * DOCUMENTS_PER_PAGE + 1
             st.caption(
                 _(
                     "{first} to {first_2} of {found}",
-                    first=thousands(first),
-                    first_2=thousands(first + len(shown) - 1),
+                    first=thousands(paged.offset + 1),
+                    first_2=thousands(paged.offset + len(shown)),
                     found=count(found, "post"),
                 ),
                 width="content",
             )
-            st.pagination(pages, key=pager)
+            paged.draw()
 else:
-    with st.container(border=True, horizontal_alignment="center"):
-        st.space("small")
-        st.markdown(f":material/campaign: {_('**No posts yet**')}", width="content")
-        st.caption(
-            _("Sync to bring them in.") if is_admin else _("They can be read and asked about once they are here."),
-            width="content",
-        )
-        st.space("small")
+    draw_empty(
+        ":material/campaign:",
+        _("**No posts yet**"),
+        _("Sync to bring them in.") if is_admin else _("They can be read and asked about once they are here."),
+    )
 if is_admin:
     draw_source(board)

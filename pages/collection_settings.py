@@ -424,12 +424,8 @@ def draw_opened(collection: Collection) -> None:
 
 if state.pop("collections_tries", False):
     st.switch_page("chat.py")
-if error := state.collections_error:
-    state.collections_error = ""
-    st.error(plain(error), icon=":material/error:")
-if done := state.collections_done:
-    state.collections_done = ""
-    st.toast(plain(done), icon=":material/check:")
+actions.draw_problem("collections_error", is_once=True)
+actions.draw_done("collections_done")
 
 actions.draw_undo("collections", problem="collections_error")
 collections = library.collections(identity)

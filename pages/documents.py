@@ -58,7 +58,6 @@ from rag.ui.document_library import (
     Looking,
     draw_bin,
     draw_bulk,
-    draw_empty_library,
     draw_opener,
     draw_table,
     draw_toolbar,
@@ -96,7 +95,7 @@ from rag.ui.lists import draw_table_again
 from rag.ui.page_corrections import Correcting, Draft, drafts, give_up
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, red
+from rag.ui.widgets import dialog, draw_empty, red
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents are shown as a single table.
@@ -550,7 +549,11 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         st.rerun()
     binned = library.bin.count(identity)
     if not figures and not binned:
-        draw_empty_library()
+        draw_empty(
+            ":material/library_books:",
+            _("**No documents yet**"),
+            _("Add documents above. They are answered from as soon as they are ready."),
+        )
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
     particulars = library.particulars
@@ -775,8 +778,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 def draw_notes() -> None:
     """Draw failures, deleted documents with a restore button, and duplicates."""
-    if state.documents_notice:
-        st.error(plain(state.documents_notice), icon=":material/error:")
+    actions.draw_problem("documents_notice")
     if binned := state.documents_binned:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_undo_note"):
             sentence = ngettext(

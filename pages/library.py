@@ -18,10 +18,10 @@ from rag.services import require, services
 from rag.types import Document, DocumentFilters, DocumentStatus, Role
 from rag.ui.board import is_post
 from rag.ui.formats import count, language_name, thousands
-from rag.ui.lists import page_of_list
+from rag.ui.lists import paging
 from rag.ui.page_view import has_pictures, open_page_view, turn_to
 from rag.ui.text import marked, plain
-from rag.ui.widgets import choose_collection
+from rag.ui.widgets import choose_collection, search_box
 
 PAGE_ROWS = 15
 #: The most places listed in a document; a word found everywhere is no help.
@@ -76,37 +76,27 @@ def opened_document() -> Document | None:
 def draw_list(opened: Document | None) -> None:
     names = {c.id: c.name for c in library.collections(identity) if not holds_posts(c)}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        text = st.text_input(
-            _("Search in titles and text"),
-            type="search",
-            live="60ms",
-            placeholder=_("Search in titles and text"),
-            key="library_text",
-            label_visibility="collapsed",
-            persist_state="page",
-        )
+        text = search_box(_("Search in titles and text"), key="library_text", live="60ms", persist_state="page")
         chosen = None
         if len(names) > 1:
             chosen = choose_collection(names, key="library_collection", everything=_("All collections"), width=240)
-    filters = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), text=text or "", collection_id=chosen)
+    filters = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), text=text, collection_id=chosen)
     if filters.text.strip():
         filters = replace(filters, found_ids=library.with_words(identity, filters.text))
     total, _newest = library.count_found(identity, filters)
     if not total:
         st.caption(_("Nothing holds these words.") if text else _("There are no documents yet."))
         return
-    pages = -(-total // PAGE_ROWS)
-    page, key = page_of_list("library_page", (text, chosen), pages)
+    paged = paging("library_page", (text, chosen), total, rows=PAGE_ROWS)
     st.caption(count(total, "document", "documents"))
-    found = library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS)
+    found = library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=paged.offset)
     titles = Counter(document.title for document in found)
     for document in found:
         # Add the file name and collection to distinguish equal titles.
         collection = names.get(document.collection_id, "") if len(names) > 1 else ""
         beside = [document.file_name, collection] if titles[document.title] > 1 else []
         draw_row(document, opened, beside=beside)
-    if pages > 1:
-        st.pagination(pages, key=key)
+    paged.draw()
 
 
 def draw_row(document: Document, opened: Document | None, *, beside: Sequence[str]) -> None:
@@ -151,15 +141,7 @@ def draw_opened(document: Document) -> None:
 
 def draw_search(document: Document) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        text = st.text_input(
-            _("Find in this document"),
-            type="search",
-            live="60ms",
-            placeholder=_("Find in this document"),
-            key=f"library_find_{document.id}",
-            label_visibility="collapsed",
-            width=280,
-        )
+        text = search_box(_("Find in this document"), key=f"library_find_{document.id}", live="60ms", width=280)
         st.button(
             _("Ask this document"),
             key="library_ask",
@@ -168,7 +150,7 @@ def draw_search(document: Document) -> None:
             on_click=ask_document,
             args=(document,),
         )
-    if text and text.strip():
+    if text.strip():
         found = find_in_pages(library.pages(identity, document.id), text, limit=MOST_PLACES)
         draw_places(found, has_pages=has_pictures(document))
 

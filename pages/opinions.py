@@ -26,10 +26,10 @@ from rag.profiles.legal.references import (
 )
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
-from rag.ui.actions import attempt, draw_undo, remove
+from rag.ui.actions import ask_to_remove, attempt, draw_problem, draw_undo
 from rag.ui.formats import ago, count, field_label, money, thousands
 from rag.ui.text import answer_markdown, lines, plain
-from rag.ui.widgets import ask_to_confirm, choose_collection, name_labels, red
+from rag.ui.widgets import choose_collection, name_labels, red
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -203,19 +203,17 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
                 icon=":material/delete:",
                 type="tertiary",
             ):
-                ask_to_confirm(
+                ask_to_remove(
+                    "opinions",
                     _("Delete this opinion?"),
                     _("You can undo it right afterwards. What it cost stays in the costs."),
                     does=_("Delete this opinion"),
-                    on_confirm=lambda: delete(opinion),
+                    gone=_("The opinion “{name}” is deleted.", name=opinion.opinion_type),
+                    take=partial(running.opinions.delete, identity, opinion.id),
+                    put_back=partial(running.opinions.put_back, identity),
+                    problem="opinions_problem",
                     key="opinions_delete",
                 )
-
-
-def delete(opinion: Opinion) -> None:
-    sentence = _("The opinion “{name}” is deleted.", name=opinion.opinion_type)
-    take = partial(running.opinions.delete, identity, opinion.id)
-    remove("opinions", sentence, take, partial(running.opinions.put_back, identity), problem="opinions_problem")
 
 
 def draw_kept() -> None:
@@ -386,8 +384,7 @@ if len(collections) > 1:
 st.caption(
     _("Drafts are written on the case you describe and the references you tick. They are yours to check and sign.")
 )
-if state.opinions_problem:
-    st.error(plain(state.opinions_problem), icon=":material/error:")
+draw_problem("opinions_problem")
 draw_undo("opinions", problem="opinions_problem")
 labels = [_("Draft"), _("Your drafts"), *([_("References")] if is_admin else [])]
 draft_tab, kept_tab, *admin_tabs = st.tabs(labels)

@@ -23,7 +23,7 @@ from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.frame import reader_address
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, draw_head, red, words_of
+from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, draw_head, draw_secret, red, words_of
 
 ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
@@ -174,18 +174,16 @@ def show_link(person: Account, path: str) -> None:
             email=plain(person.email),
         )
     )
-    st.code(reader_address(services().settings) + path, language=None, wrap_lines=True)
-    st.caption(
-        _(
-            "It works once, within three days, and is not shown again. Anyone who opens it can set the password; "
-            "sessions open until then end when it is used."
-        )
+    advice = _(
+        "It works once, within three days, and is not shown again. Anyone who opens it can set the password; sessions "
+        "open until then end when it is used."
     )
-    draw_end_button(_("Done"), "people_link")
+    draw_secret(reader_address(services().settings) + path, advice, _("Done"), "people_link")
 
 
 def ask_to_disable(person: Account) -> None:
-    ask_to_confirm(
+    actions.ask_to_remove(
+        "people",
         _("Disable this account?"),
         f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
         _(
@@ -193,13 +191,10 @@ def ask_to_disable(person: Account) -> None:
             "can enable the account again."
         ),
         does=_("Disable"),
-        on_confirm=lambda: actions.remove(
-            "people",
-            _("The account of {name} is disabled.", name=person.name),
-            partial(accounts.change, identity, person.id, is_active=False),
-            lambda _changed: accounts.change(identity, person.id, is_active=True),
-            problem="people_error",
-        ),
+        gone=_("The account of {name} is disabled.", name=person.name),
+        take=partial(accounts.change, identity, person.id, is_active=False),
+        put_back=lambda _changed: accounts.change(identity, person.id, is_active=True),
+        problem="people_error",
         key="people_disable",
         icon=":material/person_off:",
     )
@@ -436,12 +431,8 @@ waiting = sum(person.password_asked_at is not None for person in active)
 lost = _(" · {waiting} a new password", waiting=count(waiting, "person needs", "people need")) if waiting else ""
 disabled = _(" · {people} disabled", people=thousands(len(people) - len(active))) if len(active) < len(people) else ""
 st.caption(f"{count(len(active), 'active account')} · {count(admins, 'administrator')}{disabled}{lost}")
-if error := state.people_error:
-    state.people_error = ""
-    st.error(plain(error), icon=":material/error:")
-if done := state.people_done:
-    state.people_done = ""
-    st.toast(plain(done), icon=":material/check:")
+actions.draw_problem("people_error", is_once=True)
+actions.draw_done("people_done")
 
 actions.draw_undo("people", problem="people_error")
 draw_second_factor_rule()

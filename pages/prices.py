@@ -18,7 +18,6 @@ from rag.types import Role
 from rag.ui import actions, lists
 from rag.ui.budgets import draw_budgets
 from rag.ui.formats import count
-from rag.ui.text import plain
 from rag.ui.widgets import draw_head, words_of
 
 identity = require(Role.ADMIN)
@@ -102,9 +101,7 @@ st.caption(
         "day on: what was charged before stays as it is."
     )
 )
-if done := state.prices_done:
-    state.prices_done = ""
-    st.toast(plain(done), icon=":material/check:")
+actions.draw_done("prices_done")
 if found:
     draw_list(found)
 else:

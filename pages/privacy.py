@@ -139,10 +139,8 @@ def draw_receipts() -> None:
 
 
 st.title(_("Privacy"), anchor=False)
-if done := st.session_state.pop(DONE, ""):
-    st.toast(plain(done), icon=":material/check:")
-if st.session_state.get(PROBLEM):
-    st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+actions.draw_done(DONE)
+actions.draw_problem(PROBLEM)
 with st.container(border=True):
     draw_retention()
 with st.container(border=True):

@@ -19,9 +19,7 @@ identity = require(Role.ADMIN)
 st.session_state.setdefault(ERROR, "")
 
 st.title(_("Other programs"), anchor=False)
-if error := st.session_state[ERROR]:
-    st.session_state[ERROR] = ""
-    st.error(plain(error), icon=":material/error:")
+actions.draw_problem(ERROR, is_once=True)
 actions.draw_undo("programs", problem=ERROR)
 parts = services()
 collections = parts.documents.collections(identity)

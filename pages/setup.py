@@ -425,8 +425,7 @@ def draw_better_search() -> None:
 
 
 st.title(_("Set-up"), anchor=False)
-if state.setup_problem:
-    st.error(plain(state.setup_problem), icon=":material/error:")
+actions.draw_problem("setup_problem")
 if state.setup_done:
     st.success(plain(state.setup_done), icon=":material/check_circle:")
     state.setup_done = ""

@@ -16,7 +16,7 @@ from rag.language import N_, _
 from rag.types import Identity
 from rag.ui.frame import link_here
 from rag.ui.text import plain
-from rag.ui.widgets import dialog
+from rag.ui.widgets import ask_to_confirm, dialog
 
 Kept = TypeVar("Kept")
 P = ParamSpec("P")
@@ -34,6 +34,21 @@ def attempt(problem: str, action: Callable[..., object], *arguments: object, **c
         st.session_state[problem] = error.message
         return False
     return True
+
+
+def draw_problem(problem: str, *, is_once: bool = False) -> None:
+    """Draw the error from the last change, if any. With `is_once`, the next run does not repeat the error."""
+    if sentence := st.session_state.get(problem):
+        st.error(plain(sentence), icon=":material/error:")
+        if is_once:
+            st.session_state[problem] = ""
+
+
+def draw_done(key: str) -> None:
+    """Show the sentence in `st.session_state[key]` in a toast, and clear the entry."""
+    if sentence := st.session_state.get(key):
+        st.session_state[key] = ""
+        st.toast(plain(sentence), icon=":material/check:")
 
 
 def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]]:
@@ -72,6 +87,23 @@ def remove(
         offer_undo(page, sentence, partial(put_back, kept[0]))
         if on_gone is not None:
             on_gone()
+
+
+def ask_to_remove(
+    page: str,
+    title: str,
+    *sentences: str,
+    does: str,
+    gone: str,
+    take: Callable[[], Kept],
+    put_back: Callable[[Kept], object],
+    problem: str,
+    key: str,
+    icon: str = ":material/delete:",
+) -> None:
+    """Ask for confirmation with `ask_to_confirm`, then call `remove`; `gone` is the sentence beside the undo button."""
+    take_away = partial(remove, page, gone, take, put_back, problem=problem)
+    ask_to_confirm(title, *sentences, does=does, on_confirm=take_away, key=key, icon=icon)
 
 
 def draw_undo(page: str, *, problem: str) -> None:

@@ -47,7 +47,7 @@ from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.question_details import OUTCOME_WORDS
 from rag.ui.search_metrics import draw_errors, part_name
 from rag.ui.text import plain
-from rag.ui.widgets import choose_word, draw_head, name_labels, words_of
+from rag.ui.widgets import choose_word, draw_head, filter_box, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
 #: Takes a filter from a table row: the name in `Filters`, and the value.
@@ -402,16 +402,8 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
     if not any(row.operation in CHAT_OPERATIONS for row in models):
         return
     st.header(_("The same traffic with another model"), anchor=False)
-    labels = name_labels({model: " · ".join(model) for model in priced_chat_models()})
-    chosen = st.selectbox(
-        _("Model"),
-        list(labels),
-        index=None,
-        format_func=labels.of,
-        placeholder=_("Choose a model"),
-        key="analytics_other_model",
-        label_visibility="collapsed",
-    )
+    names = {model: " · ".join(model) for model in priced_chat_models()}
+    chosen = filter_box(_("Model"), names, everything=_("Choose a model"), key="analytics_other_model")
     if chosen is None:
         st.caption(_("Prices the tokens of this period's answers, translations and tags as another model's."))
         return

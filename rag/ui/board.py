@@ -68,14 +68,7 @@ def draw_cards(posts: Sequence[Document], *, on_open: Callable[[str | None], Non
         metadata = post.metadata
         with st.container(border=True, gap="small"):
             st.markdown(f"**{plain(post.title)}**")
-            st.markdown(
-                marks_line(
-                    category=category_of(metadata),
-                    day=language.day(post_day(post)),
-                    is_pinned=metadata.get("isPinned") is True,
-                    is_important=metadata.get("isImportant") is True,
-                )
-            )
+            st.markdown(_marks_of(post))
             excerpt = str(metadata.get("excerpt") or "")
             if begins := " ".join(excerpt.split()).removeprefix(post.title).strip():
                 st.markdown(f":gray[{plain(begins)}{'…' if len(excerpt) >= EXCERPT_SHOWN else ''}]")
@@ -109,17 +102,16 @@ def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) 
     return " ".join([*badges, *([f":gray[{plain(day)}]"] if day else [])])
 
 
+def _marks_of(post: Document) -> str:
+    metadata, day = post.metadata, language.day(post_day(post))
+    is_pinned, is_important = metadata.get("isPinned") is True, metadata.get("isImportant") is True
+    return marks_line(category=category_of(metadata), day=day, is_pinned=is_pinned, is_important=is_important)
+
+
 def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequence[str] = ()) -> None:
     """Draw a post: marks, text, attachments. A cited `passage` comes first, with `terms` marked."""
     metadata = document.metadata
-    st.markdown(
-        marks_line(
-            category=category_of(metadata),
-            day=language.day(post_day(document)),
-            is_pinned=metadata.get("isPinned") is True,
-            is_important=metadata.get("isImportant") is True,
-        )
-    )
+    st.markdown(_marks_of(document))
     if passage:
         with st.container(border=True, gap="small"):
             st.markdown(_(":small[:gray[Cited passage]]"))

@@ -14,7 +14,7 @@ from rag.types import Identity, Who
 from rag.ui import actions
 from rag.ui.formats import money, percent
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, draw_head, name_labels, red, words_of
+from rag.ui.widgets import dialog, draw_head, name_labels, red, words_of
 
 SCOPES: dict[Scope, str] = {
     "company": N_("The whole company"),
@@ -37,8 +37,7 @@ def draw_budgets(identity: Identity) -> None:
           "server is set.",
           zone=plain(services().analytics.zones.name(identity)))
     )  # fmt: skip
-    if st.session_state.get(PROBLEM):
-        st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+    actions.draw_problem(PROBLEM)
     actions.draw_undo("prices", problem=PROBLEM)
     for budget in services().budgets.list(identity):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -46,7 +45,7 @@ def draw_budgets(identity: Identity) -> None:
                       amount=plain(money(budget.amount)))  # fmt: skip
             state = _(":red-badge[Spent]") if budget.is_spent else _(":orange-badge[Nearly spent]")
             st.progress(
-                min(1.0, float(budget.spent / budget.amount) if budget.amount else 1.0),
+                min(1.0, _share(budget)),
                 f"{words} {state}" if budget.is_near else words,
             )
             asks = (
@@ -59,25 +58,18 @@ def draw_budgets(identity: Identity) -> None:
             if st.button(label, key=f"prices_budget_{budget.id}", icon=":material/delete:"):
                 if actions.is_needed(identity):
                     return
-                ask_to_confirm(
+                actions.ask_to_remove(
+                    "prices",
                     _("Remove this budget?"),
                     f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
                     _("Nothing holds this spending back from now on."),
                     does=_("Remove the budget of {name}", name=plain(_name(budget))),
-                    on_confirm=partial(_remove, identity, budget),
+                    gone=_("The budget of {name} is removed.", name=_name(budget)),
+                    take=partial(services().budgets.remove, identity, budget.id),
+                    put_back=partial(services().budgets.put_back, identity),
+                    problem=PROBLEM,
                     key="prices_budget_sure",
                 )
-
-
-def _remove(identity: Identity, budget: Budget) -> None:
-    budgets = services().budgets
-    actions.remove(
-        "prices",
-        _("The budget of {name} is removed.", name=_name(budget)),
-        partial(budgets.remove, identity, budget.id),
-        partial(budgets.put_back, identity),
-        problem=PROBLEM,
-    )
 
 
 def draw_warnings(who: Who) -> None:
@@ -85,7 +77,7 @@ def draw_warnings(who: Who) -> None:
     for budget in services().budgets.list(who):
         if not budget.is_near:
             continue
-        share = percent(float(budget.spent / budget.amount) if budget.amount else 1.0)
+        share = percent(_share(budget))
         name = plain(_name(budget))
         if budget.is_spent:
             sentence = _("The budget of {name} is spent: no paid model is called until next month.", name=name)
@@ -101,7 +93,7 @@ def draw_question_to_go_on(identity: Identity) -> None:
     budget = services().budgets.asking(identity)
     if budget is None:
         return
-    share = percent(float(budget.spent / budget.amount) if budget.amount else 1.0)
+    share = percent(_share(budget))
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="budget_asks"):
         st.markdown(
             _(
@@ -128,6 +120,11 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
         _("This would go beyond the company's budget: {left} of this month's are left.", left=left),
         icon=":material/savings:",
     )
+
+
+def _share(budget: Budget) -> float:
+    """Return the spent share of a budget: 1 for all, more if overspent. A budget of zero counts as spent."""
+    return float(budget.spent / budget.amount) if budget.amount else 1.0
 
 
 def _name(budget: Budget) -> str:

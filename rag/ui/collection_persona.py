@@ -12,7 +12,7 @@ from rag.answering.prompts import persona_part
 from rag.language import _
 from rag.profiles.profile import Profile
 from rag.types import Collection
-from rag.ui.actions import attempt
+from rag.ui.actions import attempt, draw_problem
 from rag.ui.text import code, plain
 
 #: Session state key for an error until it is drawn.
@@ -82,6 +82,5 @@ def draw_persona(
                 on_click=on_try,
                 args=(collection,),
             )
-        if problem := state.pop(PROBLEM, ""):
-            st.error(plain(problem), icon=":material/error:")
+        draw_problem(PROBLEM, is_once=True)
         draw_outside()

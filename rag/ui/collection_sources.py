@@ -15,7 +15,7 @@ from rag.ingestion.sources.runs import SCHEDULE, SourceSettings, SyncRun, Syncs
 from rag.language import _, ngettext, translated
 from rag.types import Collection, Identity
 from rag.ui import lists
-from rag.ui.actions import attempt, offer_undo
+from rag.ui.actions import attempt, draw_problem, offer_undo
 from rag.ui.board import RUN_WORDS, changed_words, cost_words, draw_run
 from rag.ui.source_forms import SourceForm
 from rag.ui.text import plain
@@ -74,8 +74,7 @@ def draw_sources(
         if missing:
             choices = {kind: forms[kind] for kind in missing}
             _draw_choice(syncs, identity, collection, choices, has_any=bool(kept))
-        if problem := st.session_state.pop(PROBLEM, ""):
-            st.error(plain(problem), icon=":material/error:")
+        draw_problem(PROBLEM, is_once=True)
 
 
 def _draw_kept(

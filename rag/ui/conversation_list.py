@@ -20,6 +20,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import red
 
 SHOWN = 10
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 #: The only line with CSS: Streamlit centres labels in wide buttons.
 LEFT_ALIGNED = "<style>.st-key-chat_recent button>div{justify-content:flex-start}</style>"
 
@@ -106,7 +107,15 @@ def _draw_row(
     label = f"**{plain(conversation.title)}**" if is_open else plain(conversation.title)
     news = " :green-badge[:material/support_agent:]" if conversation.has_news and not is_open else ""
     with st.container(horizontal=True, vertical_alignment="center", gap=None, wrap=False):
-        _draw_title(conversation, label + news, on_open)
+        st.button(
+            label + news,
+            key=f"chat_open_{conversation.id}",
+            type="tertiary",
+            width="stretch",
+            wrap=False,
+            on_click=on_open,
+            args=(conversation.id,),
+        )
         pin = N_("Unpin") if conversation.pinned_at else N_("Pin")
         action = st.menu_button(
             _("Actions of “{title}”", title=plain(conversation.title)),
@@ -123,18 +132,6 @@ def _draw_row(
     elif action:
         st.session_state.chat_dialog = action
         st.session_state.chat_dialog_of = conversation
-
-
-def _draw_title(conversation: Conversation, label: str, on_open: Open) -> None:
-    st.button(
-        label,
-        key=f"chat_open_{conversation.id}",
-        type="tertiary",
-        width="stretch",
-        wrap=False,
-        on_click=on_open,
-        args=(conversation.id,),
-    )
 
 
 def draw_dialog(
@@ -233,12 +230,7 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
                 args=(True,),
             )
             if found.shared_at:
-                st.button(
-                    _("Stop sharing"),
-                    key="chat_share_no",
-                    on_click=let,
-                    args=(False,),
-                )
+                st.button(_("Stop sharing"), key="chat_share_no", on_click=let, args=(False,))
 
     share()
 
@@ -256,32 +248,17 @@ def _export(conversations: Conversations, identity: Identity, target: Conversati
         # A click which redraws the dialog may remove the file it asks for.
         with st.container(horizontal=True):
             st.download_button(
-                _("PDF"),
-                lambda: to_pdf(target, messages, address=address),
-                f"{name}.pdf",
-                "application/pdf",
-                icon=":material/picture_as_pdf:",
-                key="chat_export_pdf",
-                on_click="ignore",
-            )
+                _("PDF"), lambda: to_pdf(target, messages, address=address), f"{name}.pdf", "application/pdf",
+                icon=":material/picture_as_pdf:", key="chat_export_pdf", on_click="ignore",
+            )  # fmt: skip
             st.download_button(
-                _("Word"),
-                lambda: to_docx(target, messages, address=address),
-                f"{name}.docx",
-                "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-                icon=":material/description:",
-                key="chat_export_docx",
-                on_click="ignore",
-            )
+                _("Word"), lambda: to_docx(target, messages, address=address), f"{name}.docx", DOCX,
+                icon=":material/description:", key="chat_export_docx", on_click="ignore",
+            )  # fmt: skip
             st.download_button(
-                _("Markdown"),
-                lambda: to_markdown(target, messages, address=address),
-                f"{name}.md",
-                "text/markdown",
-                icon=":material/markdown:",
-                key="chat_export_markdown",
-                on_click="ignore",
-            )
+                _("Markdown"), lambda: to_markdown(target, messages, address=address), f"{name}.md", "text/markdown",
+                icon=":material/markdown:", key="chat_export_markdown", on_click="ignore",
+            )  # fmt: skip
 
     export()
 

@@ -47,6 +47,7 @@ from rag.ui.widgets import (
     keep_chosen,
     name_labels,
     red,
+    search_box,
     words_of,
 )
 
@@ -75,14 +76,6 @@ VIEWS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "review": (N_("To be reviewed"), {"due": "review"}),
     "mine": (N_("Owned by me"), {"owner_id": "me"}),
 }
-
-
-def draw_empty_library() -> None:
-    with st.container(border=True, horizontal_alignment="center"):
-        st.space("small")
-        st.markdown(f":material/library_books: {_('**No documents yet**')}", width="content")
-        st.caption(_("Add documents above. They are answered from as soon as they are ready."), width="content")
-        st.space("small")
 
 
 def totals(figures: Sequence[DocumentFigures]) -> str:
@@ -175,15 +168,7 @@ def draw_toolbar(
         lists.draw_table_again("documents_table")
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        text = st.text_input(
-            _("Search in titles and text"),
-            type="search",
-            live="60ms",
-            placeholder=_("Search in titles and text"),
-            key="documents_text",
-            label_visibility="collapsed",
-            width=225,
-        )
+        text = search_box(_("Search in titles and text"), key="documents_text", live="60ms", width=225)
         keep_chosen("documents_view")
         view = st.selectbox(
             _("View"),
@@ -227,7 +212,7 @@ def draw_toolbar(
             due = _choice(_("Dates"), dates, "documents_due")
             sort = st.selectbox(_("Order"), list(SORTS), format_func=words_of(SORTS), key="documents_sort")
             filters = DocumentFilters(
-                text=text or "",
+                text=text,
                 statuses=tuple(wanted),
                 language=language,
                 mime_type=kind,

@@ -342,17 +342,22 @@ def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
         draw_broken_by(document.tenant_id, known_cost(estimate, "total"))
         draw_remarks(document)
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                _("Process it ({estimate})", estimate=plain(money(known_cost(estimate, "total")))),
-                key=f"documents_confirm_{document.id}",
-                icon=":material/check:",
-                type="primary",
-                disabled=bool(file.decision),
-                on_click=actions.on_confirm,
-                args=(document,),
-                wrap=True,
-            )
+            cost = plain(money(known_cost(estimate, "total")))
+            _draw_confirming(_("Process it ({estimate})", estimate=cost), file, actions)
             _draw_removing(file, actions)
+
+
+def _draw_confirming(label: str, file: WaitingFile, actions: EstimateActions) -> None:
+    st.button(
+        label,
+        key=f"documents_confirm_{file.document.id}",
+        icon=":material/check:",
+        type="primary",
+        disabled=bool(file.decision),
+        on_click=actions.on_confirm,
+        args=(file.document,),
+        wrap=True,
+    )
 
 
 def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
@@ -573,21 +578,15 @@ def _draw_replacement(
                 file_name=plain(document.file_name),
             )
         )
-        answers = replaced.status is DocumentStatus.COMPLETED
-        st.caption(
-            _(
-                "Version {version} answers until you decide, and can be restored afterwards. {value}",
-                version=replaced.version,
-                value=cost_line(document.estimate or {}),
-            )
-            if answers
-            else _(
+        sentence = (
+            N_("Version {version} answers until you decide, and can be restored afterwards. {value}")
+            if replaced.status is DocumentStatus.COMPLETED
+            else N_(
                 "Version {version} does not answer yet. If both are processed, this one answers, and version {version} "
-                "can be restored afterwards. {value}",
-                version=replaced.version,
-                value=cost_line(document.estimate or {}),
+                "can be restored afterwards. {value}"
             )
         )
+        st.caption(_(sentence, version=replaced.version, value=cost_line(document.estimate or {})))
         draw_broken_by(document.tenant_id, known_cost(document.estimate, "total"))
         if differing:
             with st.expander(
@@ -604,22 +603,11 @@ def _draw_replacement(
                 if comparing.open:
                     draw_comparison(documents, replaced, document, differing)
         with st.container(horizontal=True, vertical_alignment="center"):
+            cost = plain(money(known_cost(document.estimate, "total")))
+            words = _("Replace version {version} ({estimate})", version=replaced.version, estimate=cost)
+            _draw_confirming(words, file, actions)
             st.button(
-                _(
-                    "Replace version {version} ({estimate})",
-                    version=replaced.version,
-                    estimate=plain(money(known_cost(document.estimate, "total"))),
-                ),
-                key=f"documents_confirm_{document.id}",
-                icon=":material/check:",
-                type="primary",
-                disabled=bool(file.decision),
-                on_click=actions.on_confirm,
-                args=(document,),
-                wrap=True,
-            )
-            st.button(
-                _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
+                _("Keep both ({estimate})", estimate=cost),
                 key=f"documents_both_{document.id}",
                 icon=":material/library_add:",
                 help=_("The file becomes a document of its own, and both answer."),

@@ -14,7 +14,7 @@ from rag.types import DocumentFilters, DocumentName, DocumentStatus, Identity
 from rag.ui.page_view import turn_to
 from rag.ui.scripts import script, style
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, document_labels
+from rag.ui.widgets import dialog, document_labels, search_box
 
 #: The most results per kind.
 MOST_FOUND = 8
@@ -75,16 +75,14 @@ def _list_shortcuts() -> None:
 @dialog(N_("Find conversations and documents"))
 def _find(running: Services, identity: Identity) -> None:
     with st.container(key="frame_finder"):
-        text = st.text_input(
+        text = search_box(
             _("Find conversations and documents"),
-            type="search",
+            key="frame_find_text",
             live=True,
             placeholder=_("Words of a title, a conversation or a document"),
-            key="frame_find_text",
-            label_visibility="collapsed",
         )
         with st.container(key="frame_found", height=LIST_PIXELS, border=False, gap=None):
-            _draw_found(running, identity, (text or "").strip())
+            _draw_found(running, identity, text.strip())
 
 
 def _draw_found(running: Services, identity: Identity, text: str) -> None:

@@ -55,8 +55,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             width="stretch",
         )  # fmt: skip
         status = choose_word(_("State"), STATES, key="analytics_gap_state", default="open")
-    if st.session_state.get(PROBLEM):
-        st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+    actions.draw_problem(PROBLEM)
     told = st.session_state.pop(TOLD, None)
     if told is not None:
         words = ngettext(

@@ -141,14 +141,30 @@ def draw_table_again(name: str) -> None:
     st.session_state[f"{name}_turn"] = (turn, None)
 
 
-def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
-    """Return a list's current page, never past the end, and the key for its `st.pagination`.
+class Paging(NamedTuple):
+    """The current page of a long list, from 1 and never past the last."""
 
-    Each search has a separate key and begins at the first page.
-    """
-    state = st.session_state
+    page: int
+    pages: int
+    rows: int
+    key: str
+
+    @property
+    def offset(self) -> int:
+        """The number of rows before this page."""
+        return (self.page - 1) * self.rows
+
+    def draw(self) -> None:
+        """Draw the numbers of the pages, if there are several."""
+        if self.pages > 1:
+            st.pagination(self.pages, key=self.key)
+
+
+def paging(key: str, looked_for: object, total: int, *, rows: int) -> Paging:
+    """Divide `total` items into pages with `rows` items each. Each search begins at the first page."""
+    state, pages = st.session_state, max(-(-total // rows), 1)
     turn, before = state.get(f"{key}_turn", (0, looked_for))
     if before != looked_for:
         turn += 1
     state[f"{key}_turn"] = (turn, looked_for)
-    return min(int(state.get(f"{key}_{turn}", 1)), pages), f"{key}_{turn}"
+    return Paging(min(int(state.get(f"{key}_{turn}", 1)), pages), pages, rows, f"{key}_{turn}")

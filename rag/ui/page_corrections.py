@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from html import escape
 from typing import NamedTuple, Protocol
 
@@ -26,6 +27,7 @@ from rag.ingestion.corrections import (
 from rag.ingestion.passages import EXPORT_TYPE
 from rag.language import _
 from rag.types import Document, DocumentPage, DocumentStatus, Identity, PageCorrection
+from rag.ui.actions import draw_problem
 from rag.ui.formats import count, date_time, known_cost, money, time_zone
 from rag.ui.text import plain
 
@@ -104,8 +106,7 @@ def draw_waiting(
                         on_click=_dismiss,
                         args=(document, correction, correcting),
                     )
-    if problem := st.session_state.pop("documents_correction_problem", ""):
-        st.error(plain(problem), icon=":material/error:")
+    draw_problem("documents_correction_problem", is_once=True)
 
 
 def _draw_waiting_text(
@@ -172,23 +173,19 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
     if not may_correct(document):
         return False
     with st.container(horizontal=True):
+        told = _("For a word or an order that was read wrong. The file stays as it is.")
+        begin, back = partial(_begin, document, page, page.text), partial(_begin, document, page, page.as_read)
         st.button(
             _("Correct the text"),
             key=f"{key}_begin",
             icon=":material/edit:",
             type="tertiary",
-            help=_("For a word or an order that was read wrong. The file stays as it is."),
-            on_click=_begin,
-            args=(document, page, page.text),
+            help=told,
+            on_click=begin,
         )
         if page.is_corrected:
             st.button(
-                _("Back to the text as read"),
-                key=f"{key}_back",
-                icon=":material/undo:",
-                type="tertiary",
-                on_click=_begin,
-                args=(document, page, page.as_read),
+                _("Back to the text as read"), key=f"{key}_back", icon=":material/undo:", type="tertiary", on_click=back
             )
     return False
 

@@ -20,7 +20,7 @@ from rag.types import Collection, Identity, Role
 from rag.ui import actions, lists
 from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, draw_head, name_labels, red
+from rag.ui.widgets import ask_to_confirm, dialog, draw_head, draw_secret, name_labels, red
 
 ROLES: Mapping[Role, str] = {
     Role.EMPLOYEE: N_("Employee"),
@@ -148,9 +148,8 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
 @dialog(N_("Your new API key"), icon=":material/key:", dismissible=False)
 def _show_secret(key: ApiKey, secret: str) -> None:
     st.markdown(_("Copy the key for **{name}** now. It is not stored and cannot be shown again.", name=plain(key.name)))
-    st.code(secret, language=None, wrap_lines=True)
-    st.caption(_("Send it as “Authorization: Bearer”. If it is lost or seen by others, revoke it and make another."))
-    draw_end_button(_("I have copied it"), "people_key_made")
+    advice = _("Send it as “Authorization: Bearer”. If it is lost or seen by others, revoke it and make another.")
+    draw_secret(secret, advice, _("I have copied it"), "people_key_made")
 
 
 def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:

@@ -28,7 +28,6 @@ from rag.ui.formats import duration, money, percent
 from rag.ui.question_details import draw_beside
 from rag.ui.text import plain
 from rag.ui.widgets import (
-    ask_to_confirm,
     choose_collection,
     dialog,
     document_labels,
@@ -94,8 +93,7 @@ def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
         return
     collection = collections[chosen]
     with st.container(key="analytics_quality_notes"):  # Keeps the parts below in place.
-        if st.session_state.get(PROBLEM):
-            st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+        actions.draw_problem(PROBLEM)
         actions.draw_undo("analytics", problem=PROBLEM)
     with st.container(border=True):
         golden = services().evaluations.golden(identity, collection.id)
@@ -160,21 +158,15 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
             _change_golden(identity, collection, chosen[0], golden[chosen[0]])
         is_removed = st.button(red(words), icon=":material/delete:", key="analytics_golden_remove")
     if is_removed:
-
-        def remove() -> None:
-            actions.remove(
-                "analytics",
-                ngettext("{count} golden question is removed.", "{count} golden questions are removed.", len(chosen)),
-                partial(evaluations.remove_golden, identity, chosen),
-                partial(evaluations.put_golden_back, identity),
-                problem=PROBLEM,
-            )
-
-        ask_to_confirm(
+        actions.ask_to_remove(
+            "analytics",
             ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(chosen)),
             _("Later runs leave them out. What earlier runs measured stays."),
             does=words,
-            on_confirm=remove,
+            gone=ngettext("{count} golden question is removed.", "{count} golden questions are removed.", len(chosen)),
+            take=partial(evaluations.remove_golden, identity, chosen),
+            put_back=partial(evaluations.put_golden_back, identity),
+            problem=PROBLEM,
             key="analytics_golden_remove",
         )
 

@@ -79,6 +79,31 @@ def choose_word(
     return default if chosen is None else chosen
 
 
+def search_box(label: str, *, key: str, **options: Any) -> str:
+    """Draw a search box with its label inside, and return the text. `options` go to `st.text_input`."""
+    hidden = {"placeholder": label, "label_visibility": "collapsed"}
+    return st.text_input(label, type="search", key=key, **hidden | options) or ""
+
+
+def filter_box(label: str, names: Mapping[Option, str], *, everything: str, key: str, **options: Any) -> Option | None:
+    """Draw a filter without a label, and return the choice; the box reads `everything` while the choice is None.
+
+    `names` has a label for each choice. `options` go to `st.selectbox`.
+    """
+    labels = name_labels(names)
+    look = {"index": None, "placeholder": everything, "label_visibility": "collapsed"}
+    return st.selectbox(label, list(labels), format_func=labels.of, key=key, **look | options)
+
+
+def draw_empty(icon: str, heading: str, sentence: str) -> None:
+    """Draw a frame for an empty page: a bold heading with an icon, and a sentence with the next step."""
+    with st.container(border=True, horizontal_alignment="center"):
+        st.space("small")
+        st.markdown(f"{icon} {heading}", width="content")
+        st.caption(sentence, width="content", text_alignment="center")
+        st.space("small")
+
+
 def read_address(words: Mapping[str, Iterable[str]]) -> None:
     """Translate choices in the query parameters into the reader's language, so a link works for everyone.
 
@@ -212,9 +237,16 @@ def draw_end_button(label: str, kept: str) -> None:
         st.rerun()
 
 
-def draw_copy_button(text: str, label: str = "", done: str = "") -> None:
+def draw_secret(secret: str, advice: str, label: str, kept: str) -> None:
+    """Draw a secret to copy, advice, and the final button of the dialog; see `draw_end_button`."""
+    st.code(secret, language=None, wrap_lines=True)
+    st.caption(advice)
+    draw_end_button(label, kept)
+
+
+def draw_copy_button(text: str, label: str = "") -> None:
     """Draw a button to copy a text; a code block's button is visible only under the mouse."""
-    st.html(copy_button(text, label or _("Copy"), done or _("Copied")))
+    st.html(copy_button(text, label or _("Copy"), _("Copied")))
 
 
 def copy_button(text: str, label: str, done: str) -> str:

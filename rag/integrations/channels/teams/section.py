@@ -19,7 +19,7 @@ from rag.types import Collection, Identity
 from rag.ui import actions
 from rag.ui.frame import reader_address
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, name_labels, red
+from rag.ui.widgets import name_labels, red
 
 PROBLEM = "programs_teams_problem"
 ABOUT = N_(
@@ -138,17 +138,15 @@ def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> 
             on_click=switch,
         )
         if st.button(red(_("Remove the bot")), key="programs_teams_remove", icon=":material/delete:"):
-            ask_to_confirm(
+            actions.ask_to_remove(
+                "programs",
                 _("Remove the bot in Microsoft Teams?"),
                 _("It stops answering at once. Conversations stay."),
                 does=_("Remove the bot"),
-                on_confirm=lambda: actions.remove(
-                    "programs",
-                    _("The bot in Microsoft Teams is removed."),
-                    partial(bots.remove, identity),
-                    partial(bots.put_back, identity),
-                    problem=PROBLEM,
-                ),
+                gone=_("The bot in Microsoft Teams is removed."),
+                take=partial(bots.remove, identity),
+                put_back=partial(bots.put_back, identity),
+                problem=PROBLEM,
                 key="programs_teams_removal",
             )
 

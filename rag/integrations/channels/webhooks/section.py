@@ -15,7 +15,7 @@ from rag.types import Identity
 from rag.ui import actions, lists
 from rag.ui.formats import ago, date_time, time_zone
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, draw_end_button, draw_head, red, words_of
+from rag.ui.widgets import dialog, draw_head, draw_secret, red, words_of
 
 ABOUT = N_(
     "A webhook informs another program at once when something happens here: it sends a signed message to an address. "
@@ -161,28 +161,23 @@ def _ask_for_webhook(webhooks: Webhooks, identity: Identity) -> None:
 @dialog(N_("The secret of your webhook"), icon=":material/key:", dismissible=False)
 def _show_secret(webhook: Webhook, secret: str) -> None:
     st.markdown(_("Copy the secret for **{name}** now. It cannot be shown again.", name=plain(webhook.name)))
-    st.code(secret, language=None, wrap_lines=True)
-    st.caption(
-        _(
-            "The program checks with it that a message comes from here (Standard Webhooks). If it is lost, remove the "
-            "webhook and add it again."
-        )
+    advice = _(
+        "The program checks with it that a message comes from here (Standard Webhooks). If it is lost, remove the "
+        "webhook and add it again."
     )
-    draw_end_button(_("I have copied it"), "programs_webhook_made")
+    draw_secret(secret, advice, _("I have copied it"), "programs_webhook_made")
 
 
 def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> None:
-    ask_to_confirm(
+    actions.ask_to_remove(
+        "programs",
         _("Remove this webhook?"),
         f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]",
         _("It gets no more messages, and the list of sent messages is removed."),
         does=_("Remove {name}", name=plain(webhook.name)),
-        on_confirm=lambda: actions.remove(
-            "programs",
-            _("{name} is removed.", name=webhook.name),
-            partial(webhooks.remove, identity, webhook.id),
-            partial(webhooks.put_back, identity),
-            problem=ERROR,
-        ),
+        gone=_("{name} is removed.", name=webhook.name),
+        take=partial(webhooks.remove, identity, webhook.id),
+        put_back=partial(webhooks.put_back, identity),
+        problem=ERROR,
         key="programs_webhook_remove",
     )

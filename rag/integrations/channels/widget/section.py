@@ -16,7 +16,7 @@ from rag.types import Collection, Identity
 from rag.ui import actions, lists
 from rag.ui.formats import money
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, draw_head, name_labels, red
+from rag.ui.widgets import dialog, draw_head, name_labels, red
 
 ABOUT = N_(
     "A widget answers questions from one collection on pages of other sites, or on a public page, without anybody "
@@ -156,18 +156,16 @@ def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[
 
 
 def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None:
-    ask_to_confirm(
+    actions.ask_to_remove(
+        "programs",
         _("Remove this widget?"),
         f"**{plain(widget.name)}**",
         _("Pages that show it stop answering at once. What was asked stays in the analytics."),
         does=_("Remove {name}", name=plain(widget.name)),
-        on_confirm=lambda: actions.remove(
-            "programs",
-            _("{name} is removed.", name=widget.name),
-            partial(widgets.remove, identity, widget.id),
-            partial(widgets.put_back, identity),
-            problem="programs_error",
-        ),
+        gone=_("{name} is removed.", name=widget.name),
+        take=partial(widgets.remove, identity, widget.id),
+        put_back=partial(widgets.put_back, identity),
+        problem="programs_error",
         key="programs_widget_remove",
     )
 
