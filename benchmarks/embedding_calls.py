@@ -24,8 +24,8 @@ import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.ingestion.document_jobs import JobControl
-from rag.ingestion.embed import EmbedStep
-from rag.ingestion.paid_calls import PaidCalls
+from rag.ingestion.embed import BatchEmbedder, EmbedStep
+from rag.money.durable_calls import DurableCalls
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.providers.retry import MAXIMUM_IN_FLIGHT, CallGate
@@ -89,7 +89,8 @@ def main() -> None:
             with database.transaction(TENANT) as connection:
                 connection.execute("UPDATE documents SET status = 'processing'")
             control, embedder = JobControl(database), Providers(settings).embedder_for(MODEL)
-            step = EmbedStep(PaidCalls(control, CallGate(), Ledger(database)))
+            calls = DurableCalls(database, Ledger(database), CallGate(), control.wait)
+            step = EmbedStep(control, BatchEmbedder(control, calls))
             job = control.job(TENANT, document.id)
             batches = math.ceil(arguments.chunks / job.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000

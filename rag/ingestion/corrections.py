@@ -20,8 +20,8 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, StepNotPossible, TextChanged
 from rag.ingestion.chunking import chunk_document, sizes_for
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue, hold
-from rag.ingestion.document_rows import amounts_to_json, find_document, find_pages, page_from_row
-from rag.ingestion.estimate import PlannedWork, costs_money, estimate_costs, find_correction
+from rag.ingestion.document_rows import find_document, find_pages, page_from_row
+from rag.ingestion.estimate import PlannedWork, costs_money, estimate_work
 from rag.ingestion.loaders.ocr import moved_sections
 from rag.ingestion.passages import EXPORT_TYPE
 from rag.ingestion.reading import with_language
@@ -235,8 +235,7 @@ class Corrections:
             chunk_tags=tags,
             tag_values=job.profile.reading.tag_values,
         )
-        estimate = estimate_costs(work, job.prices, find_correction(self._database, job, embedder, tagger))
-        return CorrectionPlan(job.document, len(new), amounts_to_json(estimate))
+        return CorrectionPlan(job.document, len(new), estimate_work(self._database, job, work))
 
     def _without_vector(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Chunk]:
         parameters = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_rows import find_document
-from rag.money.price_list import read_prices
+from rag.money.durable_calls import Payer
 from rag.monitoring.tracing import ms_since
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
@@ -65,16 +65,20 @@ class JobQueue(Protocol):
 
 @dataclass(frozen=True)
 class DocumentJob:
-    """A document with its collection, profile and prices, for the pipeline's steps."""
+    """A document with its collection and profile, for the pipeline's steps."""
 
     document: Document
     collection: Collection
     profile: Profile
-    prices: Mapping[str, Any]
 
     @property
     def key(self) -> dict[str, Any]:
         return {"document_id": self.document.id}
+
+    @property
+    def payer(self) -> Payer:
+        """The document pays for the calls made for it."""
+        return Payer(self.document.tenant_id, self.document.id, document_id=self.document.id)
 
 
 class JobControl:
@@ -137,8 +141,7 @@ class JobControl:
         if document is None:
             raise DocumentGone
         collection = find_collection(self.database, tenant_id, document.collection_id)
-        profile = profile_of(collection)
-        return DocumentJob(document, collection, profile, price_overrides(self.database, tenant_id))
+        return DocumentJob(document, collection, profile_of(collection))
 
     def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
         """Store how far a step has come, for the documents page."""
@@ -151,12 +154,6 @@ def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> 
     if not found:
         raise DocumentGone
     return found[0]
-
-
-def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
-    """Return the tenant's prices."""
-    with database.transaction(tenant_id) as connection:
-        return read_prices(connection)
 
 
 def require_active(connection: Connection) -> None:

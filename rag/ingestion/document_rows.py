@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -27,13 +26,11 @@ from rag.text.tokens import estimate_tokens
 from rag.types import (
     Chunk,
     Collection,
-    CostEstimate,
     Document,
     DocumentPage,
     DocumentStatus,
     FloatMatrix,
     Page,
-    ProcessingCosts,
     Step,
     Who,
     storable,
@@ -308,8 +305,3 @@ class FileRemovals:
             self._database.execute(tenant_id, "note_file_removal_failed", **parameters, error=str(exc)[:500])
             return False
         return True
-
-
-def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
-    """Convert amounts to JSON: dollars as exact strings, null without a known price."""
-    return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

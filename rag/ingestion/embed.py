@@ -1,6 +1,6 @@
-"""Embed chunks in fixed batches, several at the same time, and store each with its bill in one transaction.
+"""Embed chunks in fixed batches, several at the same time, and store each with its receipt in one transaction.
 
-`embed_batches` is the only loop which embeds documents: chunks, sentences for cutting by topic, and chunks in
+`BatchEmbedder` is the only loop which embeds documents: chunks, sentences for cutting by topic, and chunks in
 a collection moving to a different model. Free vectors of meaning are made in `meaning.py`.
 """
 
@@ -11,22 +11,22 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
-from uuid import UUID
 
 import numpy as np
 
 from rag.errors import VectorUnusable
 from rag.ingestion import document_rows
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall, digest_of, expected_embedding, groups_in_parallel
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
+from rag.ingestion.parallel import in_parallel
 from rag.ingestion.uploads import ON_PAGES, on_pages
 from rag.language import N_
+from rag.money.durable_calls import DurableCalls, DurableEmbedder, Payer, Receipt
 from rag.providers import Embedder
-from rag.providers.embeddings import generate_embeddings_batch, setting_aside
+from rag.providers.embeddings import setting_aside
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import queries
 from rag.text.tokens import estimate_tokens
-from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
+from rag.types import Chunk, FloatMatrix, Step
 
 log = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -49,87 +49,64 @@ SET_ASIDE = (
 
 @dataclass(frozen=True)
 class Batch(Generic[Item]):
-    """Items with the texts for a single call, and the document to charge; `None` for items from several documents."""
+    """Items with the texts for a single call, and who pays for the call."""
 
     items: Sequence[Item]
     texts: Sequence[str]
-    document_id: UUID | None
+    payer: Payer
 
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with vectors, NaN for texts without a vector. `call` is `None` for free batches."""
+    """A batch with vectors, NaN for texts without a vector, and the receipt to settle when they are stored."""
 
     items: Sequence[Item]
     texts: Sequence[str]
-    document_id: UUID | None
-    embeddings: Embeddings
-    call: PaidCall | None
+    vectors: FloatMatrix
+    receipt: Receipt
 
     @property
     def set_aside(self) -> list[Item]:
         """Return the items for which the provider has no vector."""
-        missing = [bool(np.isnan(vector).any()) for vector in self.embeddings.vectors]
+        missing = [bool(np.isnan(vector).any()) for vector in self.vectors]
         return [item for item, is_missing in zip(self.items, missing, strict=True) if is_missing]
 
 
-@dataclass(frozen=True)
-class BatchOwner:
-    """The document, move or collection whose batches are embedded."""
+class BatchEmbedder:
+    """Embeds batches, several at the same time. Thread-safe."""
 
-    tenant_id: str
-    id: UUID
-    #: Between calls, also for different documents; with a pause, only one call runs at a time.
-    pause_ms: int
+    def __init__(self, control: JobControl, calls: DurableCalls) -> None:
+        self._control = control
+        self._calls = calls
 
+    def embed(
+        self,
+        embedder: Embedder,
+        batches: Sequence[Batch[Item]],
+        *,
+        pause_ms: int,
+        operation: EmbeddingOperation = "embedding",
+    ) -> Iterator[list[EmbeddedBatch[Item]]]:
+        """Embed batches, and yield groups which are ready together, for storage in a single transaction.
 
-def embed_batches(
-    calls: PaidCalls,
-    embedder: Embedder,
-    batches: Sequence[Batch[Item]],
-    owner: BatchOwner,
-    *,
-    operation: EmbeddingOperation = "embedding",
-) -> Iterator[list[EmbeddedBatch[Item]]]:
-    """Embed batches, and yield groups which are ready together, for storage in a single transaction.
+        With a pause between calls, also for different documents, only one call runs at a time. Raises `JobInterrupted`
+        and `ProviderError`s after yielding the calls under way.
+        """
 
-    Raises `JobInterrupted` and `ProviderError`s after yielding the calls under way.
-    """
-    pause_ms = owner.pause_ms
-
-    def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
-        def make() -> Embeddings:
+        def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
+            receipt = self._calls.receipt(batch.payer, operation, [embedder.id, *batch.texts])
             with setting_aside():
-                return generate_embeddings_batch(batch.texts, embedder=embedder, batch_size=len(batch.texts))
+                made = DurableEmbedder(embedder, receipt).embed(batch.texts, purpose="document")
+            return EmbeddedBatch(batch.items, batch.texts, made.vectors, receipt)
 
-        if embedder.is_paid:
-            planned = PlannedCall(
-                owner.tenant_id,
-                owner.id,
-                operation,
-                known_by(operation, embedder, batch.texts),
-                expected=expected_embedding(embedder.provider, embedder.model, batch.texts),
-                document_id=batch.document_id,
-                collection_id=owner.id if batch.document_id is None else None,
-            )
-            call, embeddings = calls.make(planned, make)
-            return EmbeddedBatch(batch.items, batch.texts, batch.document_id, embeddings, call)
-        return EmbeddedBatch(batch.items, batch.texts, batch.document_id, make(), None)
+        def embed_apart(batch: Batch[Item]) -> EmbeddedBatch[Item]:
+            with self._calls.gate.apart(embedder.id, pause_ms / 1000, wait=self._control.wait):
+                return embed(batch)
 
-    def embed_apart(batch: Batch[Item]) -> EmbeddedBatch[Item]:
-        with calls.apart(embedder.id, pause_ms / 1000):
-            return embed(batch)
-
-    threads = calls.threads if embedder.is_paid and not pause_ms else 1
-    on_tick = calls.control.stop_if_asked
-    for group in groups_in_parallel(embed_apart if pause_ms else embed, batches, threads=threads, on_tick=on_tick):
-        yield [embedded for _, embedded in group]
-
-
-def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[str]) -> list[str]:
-    """Return the texts which identify an embedding call."""
-    # A chunk with a single sentence is embedded with its title and section, unlike the sentence alone.
-    return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
+        threads = self._calls.threads if embedder.is_paid and not pause_ms else 1
+        yield from in_parallel(
+            embed_apart if pause_ms else embed, batches, threads=threads, on_tick=self._control.stop_if_asked
+        )
 
 
 def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:
@@ -148,9 +125,9 @@ def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str)
 class EmbedStep:
     """Embeds a document's chunks; vectors already stored are free."""
 
-    def __init__(self, calls: PaidCalls) -> None:
-        self._calls = calls
-        self._control = calls.control
+    def __init__(self, control: JobControl, batch_embedder: BatchEmbedder) -> None:
+        self._control = control
+        self._batch_embedder = batch_embedder
 
     def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
         """Embed the chunks without a vector; return chunks the provider refuses, which are found only by words.
@@ -211,17 +188,13 @@ class EmbedStep:
             Batch(
                 batch,
                 [contextual_text(document.title, c.section, c.content) if has_titles else c.content for c in batch],
-                document.id,
+                job.payer,
             )
             for batch in batches
         ]
         started = time.perf_counter()
-        for group in embed_batches(
-            self._calls,
-            embedder,
-            wanted,
-            BatchOwner(document.tenant_id, document.id, job.profile.embedding.embedding_delay_ms),
-        ):
+        pause_ms = job.profile.embedding.embedding_delay_ms
+        for group in self._batch_embedder.embed(embedder, wanted, pause_ms=pause_ms):
             done += sum(len(embedded.items) for embedded in group)
             noted = progress(job, Step.EMBED, done, total, started)
             self._store(job, group, embedder, noted, are_stored=are_stored)
@@ -243,7 +216,7 @@ class EmbedStep:
         *,
         are_stored: bool,
     ) -> None:
-        """Store chunks, vectors and bills, and end their calls, in one transaction.
+        """Store chunks, vectors and receipts in one transaction.
 
         The commit does not wait for the disk: only a server crash can undo it, as a whole, and then the calls are open
         again under the same keys. Chunks already stored only get their vectors.
@@ -254,8 +227,8 @@ class EmbedStep:
             connection.execute(queries["commit_without_waiting"])
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
             for embedded, counts in zip(group, tokens, strict=True):
-                chunks, vectors = embedded.items, embedded.embeddings.vectors
-                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, job.prices)
+                chunks, vectors = embedded.items, embedded.vectors
+                embedded.receipt.settle(connection)
                 if is_there and are_stored:
                     document_rows.set_vectors(connection, document, chunks, vectors, embedder.id)
                 elif is_there:
@@ -264,95 +237,3 @@ class EmbedStep:
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone
-
-
-class DurableEmbedder:
-    """Embeds the sentences for cutting by topic, and keeps their vectors until the cut is stored.
-
-    Cutting by topic is paid before there are chunks to hold the vectors.
-    """
-
-    def __init__(self, embedder: Embedder, calls: PaidCalls, job: DocumentJob) -> None:
-        self.id = embedder.id
-        self.provider = embedder.provider
-        self.model = embedder.model
-        self.dimensions = embedder.dimensions
-        self.default_threshold = embedder.default_threshold
-        self.is_paid = embedder.is_paid
-        self._embedder = embedder
-        self._calls = calls
-        self._database = calls.control.database
-        self._job = job
-
-    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts not yet paid for by an earlier attempt.
-
-        Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
-        """
-        document = self._job.document
-        size = self._job.profile.embedding.embedding_batch_size
-        vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        missing: list[Batch[int]] = []
-        batches = [range(first, min(first + size, len(texts))) for first in range(0, len(texts), size)]
-        for places in batches:
-            batch = Batch(places, texts[places.start : places.stop], document.id)
-            kept = self._find_kept(batch.texts)
-            if kept is None:
-                missing.append(batch)
-            else:
-                vectors[places.start : places.stop] = kept
-        usages: list[Usage] = []
-        done, started = len(batches) - len(missing), time.perf_counter()
-        for group in embed_batches(
-            self._calls,
-            self._embedder,
-            missing,
-            BatchOwner(document.tenant_id, document.id, self._job.profile.embedding.embedding_delay_ms),
-            operation="chunking",
-        ):
-            done += len(group)
-            self._keep(group, progress(self._job, Step.CHUNK, done, len(batches), started))
-            started = time.perf_counter()
-            for embedded in group:
-                vectors[list(embedded.items)] = embedded.embeddings.vectors
-                usages.extend(embedded.embeddings.usages)
-        return Embeddings(vectors=_of_neighbours(vectors), usages=tuple(usages))
-
-    def _digest(self, texts: Sequence[str]) -> str:
-        return digest_of(known_by("chunking", self._embedder, texts))
-
-    def _find_kept(self, texts: Sequence[str]) -> FloatMatrix | None:
-        document = self._job.document
-        parameters = {"document_id": document.id, "digest": self._digest(texts)}
-        found = self._database.fetch_value(document.tenant_id, "find_sentence_vectors", **parameters)
-        return None if found is None else np.frombuffer(found, dtype="<f4").reshape(len(texts), self.dimensions)
-
-    def _keep(self, group: Sequence[EmbeddedBatch[int]], noted: dict[str, object]) -> None:
-        job = self._job
-        with self._database.transaction(job.document.tenant_id) as connection:
-            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
-            for embedded in group:
-                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, job.prices)
-                if is_there:
-                    vectors = embedded.embeddings.vectors.astype("<f4").tobytes()
-                    parameters = {**job.key, "digest": self._digest(embedded.texts), "vectors": vectors}
-                    connection.execute(queries["keep_sentence_vectors"], parameters)
-            if is_there:
-                connection.execute(queries["note_progress"], noted)
-        if not is_there:
-            raise DocumentGone
-
-
-def _of_neighbours(vectors: FloatMatrix) -> FloatMatrix:
-    """Give a sentence without a vector its neighbour's vector: no topic ends there.
-
-    Raises `VectorUnusable` if all vectors are missing.
-    """
-    usable = np.flatnonzero(~np.isnan(vectors).any(axis=1))
-    if len(usable) == len(vectors):
-        return vectors
-    if not len(usable):
-        raise VectorUnusable
-    nearest = np.searchsorted(usable, np.arange(len(vectors)), side="right") - 1
-    made: FloatMatrix = vectors[usable[np.maximum(nearest, 0)]]
-    return made

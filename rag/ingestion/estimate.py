@@ -15,7 +15,8 @@ from typing import Any
 
 from rag.ingestion import tagging
 from rag.ingestion.document_jobs import DocumentJob
-from rag.money.price_list import charge
+from rag.money.ledger import amounts_to_json
+from rag.money.price_list import charge, price_overrides
 from rag.providers import ChatModel, Embedder
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import Database
@@ -82,6 +83,12 @@ def find_correction(
         database.fetch_one(job.document.tenant_id, "estimate_correction", EstimateCorrection, **parameters)
         or EstimateCorrection()
     )
+
+
+def estimate_work(database: Database, job: DocumentJob, work: PlannedWork) -> dict[str, Any]:
+    """Estimate the cost of work on a document at its tenant's prices, for storage."""
+    correction = find_correction(database, job, work.embedder, work.tagger)
+    return amounts_to_json(estimate_costs(work, price_overrides(database, job.document.tenant_id), correction))
 
 
 def costs_money(estimate: Mapping[str, Any] | None) -> bool:

@@ -26,7 +26,7 @@ from rag.errors import (
     RagError,
     WorkKeepsDying,
 )
-from rag.ingestion.chunking import chunk_document, facts_of, sizes_for
+from rag.ingestion.chunk import ChunkStep
 from rag.ingestion.corrections import CorrectStep, with_corrected_pages
 from rag.ingestion.document_jobs import (
     TEMPORARY,
@@ -37,35 +37,33 @@ from rag.ingestion.document_jobs import (
     JobInterrupted,
     ModelChanged,
 )
-from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_bare_chunks, find_pages, page_from_row
-from rag.ingestion.embed import DurableEmbedder, EmbedStep, set_aside_message
+from rag.ingestion.document_rows import FileRemovals, find_bare_chunks, find_pages, page_from_row
+from rag.ingestion.embed import BatchEmbedder, EmbedStep, set_aside_message
 from rag.ingestion.isolated_run import IsolatedRuns
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TextRecognition, has_rapidocr, tesseract_program
 from rag.ingestion.loaders.sandbox import Sandbox, recognition_sandbox_of, sandbox_for
 from rag.ingestion.meaning import MeaningJob
-from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
-from rag.ingestion.passages import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.publish import Processed, publish
-from rag.ingestion.reading import ReadStep, RecogniseStep
+from rag.ingestion.reading import ReadStep
+from rag.ingestion.recognising import RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.shared_requests import SharedRequests
 from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, DEFAULT_OPTIONS, TAGS_WAIT, Uploads, reading_message
-from rag.money.ledger import Ledger
+from rag.money.durable_calls import QUIET_SECONDS, DurableCalls
+from rag.money.ledger import Ledger, amounts_to_json
 from rag.monitoring.tracing import span
 from rag.profiles import PROFILES
-from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
-from rag.text.spans import chunks_from_spans, join_pages
+from rag.text.spans import join_pages
 from rag.types import (
-    Chunk,
     Collection,
     DocumentStatus,
     Identity,
@@ -113,22 +111,26 @@ class IngestionPipeline:
         )
         #: Claims jobs and asks them to stop.
         self.control = JobControl(database)
-        self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
+        self._calls = calls = DurableCalls(database, ledger, CallGate(), self.control.wait)
+        batch_embedder = BatchEmbedder(self.control, calls)
         readers = {
-            media_type: resolve_name(name)(providers, calls, self.sandbox, self.recognition)
+            media_type: resolve_name(name)(self.control, providers, calls, self.sandbox, self.recognition)
             for profile in PROFILES.values()
             for media_type, name in profile.readers.items()
         }
         self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition, readers)
-        self._recognise_step = RecogniseStep(files, self.recognition, calls)
+        self._recognise_step = RecogniseStep(self.control, files, self.recognition, calls)
         self._correct_step = CorrectStep(self.control)
-        self._embed_step = EmbedStep(calls)
-        self._shared_requests = SharedRequests(self.control, providers, calls, self._embed_step, self.mark_failed)
-        self._tag_step = TagStep(providers, calls)
+        self._chunk_step = ChunkStep(self.control, files, batch_embedder)
+        self._embed_step = EmbedStep(self.control, batch_embedder)
+        self._shared_requests = SharedRequests(
+            self.control, providers, batch_embedder, self._embed_step, self.mark_failed
+        )
+        self._tag_step = TagStep(self.control, providers, calls)
         self._suggest_step = SuggestStep(database, settings)
         self._isolated_runs = isolated_runs or IsolatedRuns(database, settings)
         self._removals = FileRemovals(database, files)
-        self.reembedding = ReembeddingJob(providers, ledger, calls)
+        self.reembedding = ReembeddingJob(self.control, providers, ledger, batch_embedder)
         #: Returns why somebody must confirm a document's cost, or "".
         self.why_to_ask: Callable[[str, Decimal | None], str] = lambda tenant_id, cost: ""
         #: `None` if passages are compared only by words.
@@ -169,12 +171,12 @@ class IngestionPipeline:
         job = self.control.job(tenant_id, document_id)
         if job.document.status != DocumentStatus.PROCESSING:
             return
-        pages, sections, spans = self._stored_pages(job)
+        pages, sections = self._stored_pages(job)
         pages, _ = self._recognise_step.run(job, pages, sections)
         corrected = self._correct_step.run(job, pages)
         pages, sections = corrected.pages, corrected.sections
         embedder = self._providers.embedder_for(job.collection.embedding_model)
-        chunks = with_corrected_pages(self._chunk(job, pages, sections, spans, embedder), corrected.numbers)
+        chunks = with_corrected_pages(self._chunk_step.run(job, pages, sections, embedder), corrected.numbers)
         # A corrected document embeds only its few changed passages.
         is_shared = job.profile.embedding.share_requests and job.document.is_synced and not corrected.numbers
         embed = self._embed_step.run_together if is_shared and embedder.is_paid else self._embed_step.run
@@ -205,7 +207,7 @@ class IngestionPipeline:
         job = self.control.job(tenant_id, document_id)
         if Step.TAG not in job.document.pending_steps:
             return
-        pages, sections, _ = self._stored_pages(job)
+        pages, sections = self._stored_pages(job)
         tags, refused = self._tag(job, pages)
         if refused is not None:
             raise refused
@@ -229,14 +231,14 @@ class IngestionPipeline:
 
     def suggest(self, tenant_id: str, document_id: UUID) -> None:
         """Choose questions to suggest about a document published step by step."""
-        pages, sections, _ = self._stored_pages(self.control.job(tenant_id, document_id))
+        pages, sections = self._stored_pages(self.control.job(tenant_id, document_id))
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest_where_none_were_made(self, tenant_id: str, document_id: UUID) -> None:
         """Choose questions about a published document that was interrupted before, or comes from an earlier version."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is DocumentStatus.COMPLETED and "suggested_questions" not in job.document.metadata:
-            pages, sections, _ = self._stored_pages(job)
+            pages, sections = self._stored_pages(job)
             self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest(self, tenant_id: str, document_id: UUID, pages: Sequence[Page], sections: Sequence[Section]) -> None:
@@ -257,52 +259,14 @@ class IngestionPipeline:
 
     # Their parts
 
-    def _stored_pages(
-        self, job: DocumentJob
-    ) -> tuple[Sequence[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
-        """Load the pages and sections as read, and the chunks' spans if splitting was paid for."""
+    def _stored_pages(self, job: DocumentJob) -> tuple[Sequence[Page], tuple[Section, ...]]:
+        """Load the pages and sections as read."""
         rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         with self._database.transaction(job.document.tenant_id) as connection:
             found = connection.execute(queries["document_work"], job.key).fetchone()
         if found is None:
             raise DocumentGone
-        return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0])), found[1]
-
-    def _chunk(
-        self,
-        job: DocumentJob,
-        pages: Sequence[Page],
-        sections: Sequence[Section],
-        spans: Sequence[tuple[int, int]] | None,
-        embedder: Embedder,
-    ) -> list[Chunk]:
-        """Split the text, with the same result on every run; if splitting costs money, the spans are stored."""
-        tenant_id, method = job.document.tenant_id, job.document.chunking_method
-        is_paid = method == "semantic" and embedder.is_paid
-        if spans is not None:
-            chunks = chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
-        else:
-            self.control.note_progress(job, Step.CHUNK, 0, 1)
-            if job.document.mime_type == EXPORT_TYPE:
-                chunks = chunks_from_bytes(self._files.get(tenant_id, job.document.file_path))
-            else:
-                chunks = chunk_document(
-                    pages,
-                    sections,
-                    method=method,
-                    embedder=DurableEmbedder(embedder, self._calls, job) if is_paid else embedder,
-                    file_name=job.document.file_name,
-                    limits=job.profile.chunking,
-                    **sizes_for(job.profile, method),
-                )
-                if is_paid:
-                    stored = {**job.key, "spans": Jsonb([(chunk.start, chunk.end) for chunk in chunks])}
-                    with self._database.transaction(tenant_id) as connection:
-                        connection.execute(queries["note_chunk_spans"], stored)
-                        connection.execute(queries["forget_sentence_vectors"], job.key)
-        if facts := facts_of(chunks):  # search filters use them
-            self._database.execute(tenant_id, "note_metadata", **job.key, metadata=Jsonb(facts), message=None)
-        return chunks
+        return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0]))
 
     def _tag(self, job: DocumentJob, pages: Sequence[Page]) -> tuple[str, ProviderError | None]:
         """Tag document and chunks; return a sentence for the admin, and the error if key or money is refused."""
@@ -342,7 +306,7 @@ class IngestionPipeline:
         except (JobInterrupted, *TEMPORARY) as exc:
             if not isinstance(exc, DatabaseUnavailable):
                 self._note_orderly_end(tenant_id, document_id)
-                note_costs(self._database, self._ledger, tenant_id, document_id)
+                self._ledger.note_document_costs(tenant_id, document_id)
             raise
         except RagError as exc:
             self.mark_failed(tenant_id, document_id, str(exc))
@@ -431,7 +395,7 @@ class IngestionPipeline:
     def mark_failed(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
         """End the work on a document with a reason."""
         self._database.execute(tenant_id, "mark_failed", document_id=document_id, message=sentence)
-        note_costs(self._database, self._ledger, tenant_id, document_id)
+        self._ledger.note_document_costs(tenant_id, document_id)
 
     def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
         """Store a sentence about a document being processed, or waiting for its provider."""

@@ -12,8 +12,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.ingestion.document_jobs import DocumentJob, JobControl, ModelChanged, hold
-from rag.ingestion.document_rows import amounts_to_json
-from rag.money.ledger import Ledger
+from rag.money.ledger import Ledger, amounts_to_json
 from rag.monitoring.tracing import ms_since
 from rag.retrieval.bm25.index import index_document, index_documents, remove_document
 from rag.storage.database import queries

@@ -1,26 +1,19 @@
-"""Read a document: its file's pages, their language and the estimated cost; then recognise its scans.
-
-Text recognition runs after the cost is confirmed, and stores each batch with its bill in one transaction. A stored page
-leaves the list of pending pages, so a killed process pays for no page twice.
-"""
+"""Read a document: its file's pages, their language and the estimated cost."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.errors import NoTextInPdf, RagError
+from rag.errors import RagError
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, sizes_for
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
-from rag.ingestion.document_rows import amounts_to_json, page_row
-from rag.ingestion.estimate import PlannedWork, estimate_costs, find_correction
+from rag.ingestion.document_jobs import DocumentJob, JobControl, hold
+from rag.ingestion.estimate import PlannedWork, estimate_work
 from rag.ingestion.loaders import (
     LOADERS,
     PICTURE_TYPES,
@@ -29,17 +22,8 @@ from rag.ingestion.loaders import (
     author_from_metadata,
     title_from_metadata,
 )
-from rag.ingestion.loaders.ocr import (
-    RecognisedPages,
-    TextRecognition,
-    expected_usage,
-    moved_sections,
-    pages_to_recognise,
-    unread_reasons,
-    with_recognised,
-)
+from rag.ingestion.loaders.ocr import TextRecognition, expected_usage, moved_sections, pages_to_recognise
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall
 from rag.ingestion.passages import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.language import N_
@@ -49,7 +33,7 @@ from rag.storage.database import queries
 from rag.storage.files import Originals
 from rag.text.language_detection import detect_language, detect_language_heuristic
 from rag.text.spans import join_pages
-from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
+from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Step, Usage
 
 #: Formats whose pages may be pictures.
 TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
@@ -260,7 +244,7 @@ def estimate_document(
         tag_values=job.profile.reading.tag_values,
         recognition=recognition,
     )
-    return amounts_to_json(estimate_costs(work, job.prices, find_correction(control.database, job, embedder, tagger)))
+    return estimate_work(control.database, job, work)
 
 
 def language_of(text: str, claimed: str) -> str:
@@ -277,112 +261,3 @@ def language_of(text: str, claimed: str) -> str:
 
 def with_language(page: Page, language: str) -> tuple[Page, str]:
     return page, detect_language_heuristic(page.text[:800]) or language if page.text.strip() else ""
-
-
-NOTHING_RECOGNISED = N_("Text recognition found no text on any page of this file. Scan it again, larger or clearer.")
-
-
-class _RecognisedBatch(NamedTuple):
-    read: RecognisedPages
-    #: `None` if nothing is billed.
-    call: PaidCall | None = None
-
-
-class RecogniseStep:
-    """Recognises the text in pages which are pictures."""
-
-    def __init__(self, files: Originals, recognition: TextRecognition, calls: PaidCalls) -> None:
-        self._files = files
-        self._recognition = recognition
-        self._calls = calls
-        self._control = calls.control
-
-    def run(
-        self, job: DocumentJob, pages: Sequence[Page], sections: tuple[Section, ...]
-    ) -> tuple[Sequence[Page], tuple[Section, ...]]:
-        """Return the pages with their text, and the sections at their new places.
-
-        Raises `NoTextInPdf` if finally no page has text, `SettingsError` if the engine is gone, `ProviderError`s and
-        `DocumentError`s; paid pages are kept.
-        """
-        awaited = list(job.document.ocr_pages)
-        if awaited:
-            content = self._files.get(job.document.tenant_id, job.document.file_path)
-            total = len(awaited)
-            self._control.note_progress(job, Step.RECOGNISE, 0, total)
-            for batch in self._recognition.batches(awaited):
-                self._control.stop_if_asked()
-                started = time.perf_counter()
-                recognised = self._recognised(job, content, [page for page in pages if page.number in batch])
-                awaited = [number for number in awaited if number not in batch]
-                changed = with_recognised(pages, recognised.read.pages)
-                sections = moved_sections(sections, pages, changed)
-                pages = changed
-                noted = progress(job, Step.RECOGNISE, total - len(awaited), total, started)
-                self._store(job, pages, sections, recognised, awaited, noted)
-        if not any(page.text.strip() for page in pages):
-            raise NoTextInPdf(next(unread_reasons(pages), NOTHING_RECOGNISED))
-        return pages, sections
-
-    def _recognised(self, job: DocumentJob, content: bytes, pages: Sequence[Page]) -> _RecognisedBatch:
-        document = job.document
-        language = document.language or job.collection.language
-
-        def recognise() -> RecognisedPages:
-            return self._recognition.recognise(content, pages, language=language, tenant_id=document.tenant_id)
-
-        provider = self._recognition.provider
-        if provider is None:
-            return _RecognisedBatch(recognise())
-        known_by = [provider.provider, hashlib.sha256(content).hexdigest(), *(str(page.number) for page in pages)]
-        expected = Usage(provider=provider.provider, model=provider.model, pages=len(pages), is_estimated=True)
-        call, read = self._calls.make(
-            PlannedCall(document.tenant_id, document.id, "ocr", known_by, expected=expected), recognise
-        )
-        return _RecognisedBatch(read, call)
-
-    def _store(
-        self,
-        job: DocumentJob,
-        pages: Sequence[Page],
-        sections: Sequence[Section],
-        recognised: _RecognisedBatch,
-        awaited: Sequence[int],
-        noted: dict[str, Any],
-    ) -> None:
-        """Store a batch with its pages, its bill, and the document's sections and language."""
-        document, read = job.document, recognised.read
-        with self._control.database.transaction(document.tenant_id) as connection:
-            self._calls.settle(connection, recognised.call, [read.usage] if read.usage else [], job.prices)
-            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
-            if is_there:
-                self._change_pages(connection, job, pages, sections, read, awaited)
-                connection.execute(queries["note_progress"], noted)
-        if not is_there:
-            raise DocumentGone
-
-    def _change_pages(
-        self,
-        connection: Connection,
-        job: DocumentJob,
-        pages: Sequence[Page],
-        sections: Sequence[Section],
-        read: RecognisedPages,
-        awaited: Sequence[int],
-    ) -> None:
-        # A scan's language is known only now; the earlier language was a guess.
-        language = language_of(join_pages(pages), job.document.language or job.collection.language)
-        rows = [page_row(job.document, *with_language(page, language)) for page in read.pages]
-        with connection.cursor() as cursor:
-            cursor.executemany(queries["change_page"], rows)
-        connection.execute(
-            queries["note_recognised"],
-            {
-                **job.key,
-                "ocr_pages": list(awaited),
-                "empty_pages": [page.number for page in pages if not page.text.strip()],
-                "character_count": sum(len(page.text) for page in pages),
-                "language": language or None,
-                "sections": Jsonb([vars(section) for section in sections]),
-            },
-        )

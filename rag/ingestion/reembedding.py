@@ -18,13 +18,13 @@ from psycopg import Connection
 
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, RagError
-from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
+from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection
 from rag.ingestion.document_rows import halfvecs
-from rag.ingestion.embed import Batch, BatchOwner, embed_batches
+from rag.ingestion.embed import Batch, BatchEmbedder
 from rag.ingestion.estimate import FIRST_SPREAD
-from rag.ingestion.paid_calls import PaidCalls, note_costs
+from rag.money.durable_calls import Payer
 from rag.money.ledger import Ledger
-from rag.money.price_list import charge
+from rag.money.price_list import charge, price_overrides
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
 from rag.providers import Embedder
@@ -237,12 +237,14 @@ def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> 
 class ReembeddingJob:
     """Makes the missing vectors, then switches. Only one worker at a time works on a move."""
 
-    def __init__(self, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
-        self._control = calls.control
+    def __init__(
+        self, control: JobControl, providers: Providers, ledger: Ledger, batch_embedder: BatchEmbedder
+    ) -> None:
+        self._control = control
         self._providers = providers
         self._ledger = ledger
-        self._calls = calls
-        self._moves = Reembeddings(calls.control.database, providers)
+        self._batch_embedder = batch_embedder
+        self._moves = Reembeddings(control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
         """Work until searches use the new vectors. A permanent error is stored with the move.
@@ -287,28 +289,27 @@ class ReembeddingJob:
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
         """Store the missing vectors beside the vectors used by searches."""
-        prices = price_overrides(self._control.database, move.tenant_id)
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
         batches = [
-            Batch(chunks, [chunk.text for chunk in chunks], chunks[0].document_id)
+            Batch(
+                chunks,
+                [chunk.text for chunk in chunks],
+                Payer(move.tenant_id, move.id, document_id=chunks[0].document_id),
+            )
             for chunks in batches_of(missing, profile.embedding.embedding_batch_size)
         ]
-        for group in embed_batches(
-            self._calls,
-            embedder,
-            batches,
-            BatchOwner(move.tenant_id, move.id, profile.embedding.embedding_delay_ms),
-        ):
+        pause_ms = profile.embedding.embedding_delay_ms
+        for group in self._batch_embedder.embed(embedder, batches, pause_ms=pause_ms):
             done += sum(len(embedded.items) for embedded in group)
             rows = [
                 {"chunk_id": chunk.chunk_id, "embedding_model": embedder.id, "embedding": vector or NO_VECTOR}
                 for embedded in group
-                for chunk, vector in zip(embedded.items, halfvecs(embedded.embeddings.vectors), strict=True)
+                for chunk, vector in zip(embedded.items, halfvecs(embedded.vectors), strict=True)
             ]
             with self._control.database.transaction(move.tenant_id) as connection, connection.cursor() as cursor:
                 for embedded in group:
-                    self._calls.settle(connection, embedded.call, embedded.embeddings.usages, prices)
+                    embedded.receipt.settle(connection)
                 cursor.executemany(queries["add_spare_vector"], rows)
                 cursor.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
             # Check only now, to keep everything already paid for.
@@ -319,4 +320,4 @@ class ReembeddingJob:
         with self._control.database.transaction(move.tenant_id) as connection:
             ids = [row[0] for row in connection.execute(queries["documents_of_collection"], parameters).fetchall()]
         for document_id in ids:
-            note_costs(self._control.database, self._ledger, move.tenant_id, document_id)
+            self._ledger.note_document_costs(move.tenant_id, document_id)

@@ -19,12 +19,11 @@ from rag.ingestion.document_jobs import (
     JobControl,
     JobTaken,
     find_collection,
-    price_overrides,
     require_active,
 )
 from rag.ingestion.document_rows import find_bare_chunks, halfvecs
-from rag.ingestion.embed import Batch, BatchOwner, EmbeddedBatch, EmbedStep, embed_batches
-from rag.ingestion.paid_calls import PaidCalls
+from rag.ingestion.embed import Batch, BatchEmbedder, EmbeddedBatch, EmbedStep
+from rag.money.durable_calls import Payer
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
 from rag.providers import Embedder
@@ -55,14 +54,14 @@ class SharedRequests:
         self,
         control: JobControl,
         providers: Providers,
-        calls: PaidCalls,
+        batch_embedder: BatchEmbedder,
         embed_step: EmbedStep,
         mark_failed: MarkFailed,
     ) -> None:
         self._control = control
         self._database = control.database
         self._providers = providers
-        self._calls = calls
+        self._batch_embedder = batch_embedder
         self._embed_step = embed_step
         self._mark_failed = mark_failed
 
@@ -102,21 +101,18 @@ class SharedRequests:
         self, collection: Collection, batches: Sequence[Sequence[WaitingPassage]], embedder: Embedder, profile: Profile
     ) -> None:
         has_titles = profile.embedding.index_titles
+        payer = Payer(collection.tenant_id, collection.id, collection_id=collection.id)
         wanted = [
             Batch(
                 batch,
                 [contextual_text(p.title, p.section, p.content) if has_titles else p.content for p in batch],
-                None,
+                payer,
             )
             for batch in batches
         ]
         try:
-            for group in embed_batches(
-                self._calls,
-                embedder,
-                wanted,
-                BatchOwner(collection.tenant_id, collection.id, profile.embedding.embedding_delay_ms),
-            ):
+            pause_ms = profile.embedding.embedding_delay_ms
+            for group in self._batch_embedder.embed(embedder, wanted, pause_ms=pause_ms):
                 self._store(collection, group, embedder)
         except TEMPORARY:
             raise
@@ -127,13 +123,12 @@ class SharedRequests:
     def _store(
         self, collection: Collection, group: Sequence[EmbeddedBatch[WaitingPassage]], embedder: Embedder
     ) -> None:
-        prices = price_overrides(self._database, collection.tenant_id)
         with self._database.transaction(collection.tenant_id) as connection:
             for embedded in group:
-                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, prices)
+                embedded.receipt.settle(connection)
                 made = {
                     "embedding_model": embedder.id,
-                    "embeddings": halfvecs(embedded.embeddings.vectors),
+                    "embeddings": halfvecs(embedded.vectors),
                     "ids": [passage.id for passage in embedded.items],
                 }
                 connection.execute(queries["set_shared_vectors"], made)

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from rag.errors import ProviderAnswerInvalid, ProviderError
-from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, progress
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall, in_parallel
+from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, JobControl, progress
+from rag.ingestion.parallel import in_parallel
 from rag.language import N_
-from rag.providers import ChatModel, as_data
+from rag.money.durable_calls import DurableCalls, DurableChatModel, Receipt
+from rag.providers import ChatModel, CompletionModel, as_data
 from rag.providers.registry import Providers
-from rag.providers.retry import estimated_chat
 from rag.storage.database import queries
 from rag.text.spans import join_pages
-from rag.types import ChatMessage, Page, Step, Usage, storable
+from rag.types import ChatMessage, Page, Step, storable
 
 #: Characters of the document shown to the model.
 TAGGED_CHARACTERS = 6000
@@ -49,10 +51,10 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
 }
 
 
-def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any], Usage | None]:
-    """Ask for a document's summary, topics and three questions; return them with the usage.
+def tag_document(model: CompletionModel, title: str, text: str) -> dict[str, Any]:
+    """Ask for a document's summary, topics and three questions.
 
-    An unusable answer gives {}, because it was still paid. Raises `ProviderError`s.
+    An unusable answer gives {}. Raises other `ProviderError`s.
     """
     try:
         completion = model.complete(
@@ -61,14 +63,9 @@ def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any
             maximum_output_tokens=DOCUMENT_OUTPUT_TOKENS,
             json_schema=DOCUMENT_SCHEMA,
         )
-    except ProviderAnswerInvalid as exc:
-        if "usage" not in exc.details:  # not even readable: worth another try
-            raise
-        return {}, None
-    try:
-        return metadata_from_answer(completion.text), completion.usage
+        return metadata_from_answer(completion.text)
     except ProviderAnswerInvalid:
-        return {}, completion.usage
+        return {}
 
 
 def messages_for_document(title: str, text: str) -> list[ChatMessage]:
@@ -135,12 +132,9 @@ def vocabulary_of(values: Iterable[tuple[str, str]]) -> Vocabulary:
 
 
 def tag_chunk(
-    model: ChatModel, content: str, fields: Sequence[str], vocabulary: Vocabulary | None = None
-) -> tuple[dict[str, Any], Usage | None]:
-    """Ask for a chunk's tags and return them with the usage. An unusable answer gives {}, because it was still paid.
-
-    Raises other `ProviderError`s.
-    """
+    model: CompletionModel, content: str, fields: Sequence[str], vocabulary: Vocabulary | None = None
+) -> dict[str, Any]:
+    """Ask for a chunk's tags. An unusable answer gives {}. Raises other `ProviderError`s."""
     try:
         completion = model.complete(
             messages_for_chunk(content, vocabulary),
@@ -148,11 +142,9 @@ def tag_chunk(
             maximum_output_tokens=CHUNK_OUTPUT_TOKENS,
             json_schema=tag_schema(fields),
         )
-    except ProviderAnswerInvalid as exc:
-        if "usage" not in exc.details:  # not even readable: worth another try
-            raise
-        return {}, None
-    return chunk_tags_from_answer(completion.text, fields, vocabulary), completion.usage
+    except ProviderAnswerInvalid:
+        return {}
+    return chunk_tags_from_answer(completion.text, fields, vocabulary)
 
 
 def messages_for_chunk(content: str, vocabulary: Vocabulary | None = None) -> list[ChatMessage]:
@@ -197,15 +189,20 @@ def _short(value: Any) -> str | None:
     return text[:MAXIMUM_FIELD_CHARACTERS] or None
 
 
-ChunkText = tuple[UUID, str]
-Tagged = tuple[PaidCall | None, dict[str, Any], Usage | None, str]
+@dataclass(frozen=True)
+class Tagged:
+    """An attempt to tag: its tags, {} without a usable answer, and its failure as a sentence, else ""."""
+
+    tags: Mapping[str, Any]
+    failure: str
+    receipt: Receipt
 
 
 class TagStep:
     """Tags documents and chunks without tags."""
 
-    def __init__(self, providers: Providers, calls: PaidCalls) -> None:
-        self._control = calls.control
+    def __init__(self, control: JobControl, providers: Providers, calls: DurableCalls) -> None:
+        self._control = control
         self._providers = providers
         self._calls = calls
 
@@ -227,21 +224,18 @@ class TagStep:
             return ""
         self._control.note_progress(job, Step.TAG, 0, 1)
         started = time.perf_counter()
-        text = join_pages(pages)
-        metadata: dict[str, Any] = {}
-        call, usage, message = None, None, ""
+        text, message = join_pages(pages), ""
+        receipt = self._calls.receipt(job.payer, "tagging", [document.title, text])
+        tagged = Tagged({}, "", receipt)
         if model is not None:
-            expected = estimated_chat(model.provider, model.model, messages_for_document(document.title, text))
-            call, metadata, usage, message = self._call(
-                job, [document.title, text], lambda: tag_document(model, document.title, text), expected
-            )
-            if message or not metadata:
+            tagged = _attempt(model, receipt, lambda durable: tag_document(durable, document.title, text))
+            if not tagged.tags:
                 # If passages are tagged, this call only describes the document.
                 is_apart = bool(job.profile.reading.chunk_tags)
-                message = (NO_SUMMARY if is_apart else NOT_TAGGED).format(reason=message or NOT_USABLE)
+                message = (NO_SUMMARY if is_apart else NOT_TAGGED).format(reason=tagged.failure or NOT_USABLE)
         with self._control.database.transaction(document.tenant_id) as connection:
-            connection.execute(queries["note_metadata"], {**job.key, "metadata": Jsonb(metadata), "message": None})
-            self._calls.settle(connection, call, [usage] if usage else [], job.prices)
+            connection.execute(queries["note_metadata"], {**job.key, "metadata": Jsonb(tagged.tags), "message": None})
+            receipt.settle(connection)
             connection.execute(queries["note_progress"], progress(job, Step.TAG, 1, 1, started))
         return message
 
@@ -249,23 +243,22 @@ class TagStep:
         document, fields = job.document, job.profile.reading.chunk_tags
         vocabulary = vocabulary_of(job.profile.reading.tag_values)
         with self._control.database.transaction(document.tenant_id) as connection:
-            untagged: list[ChunkText] = connection.execute(queries["untagged_chunks"], job.key).fetchall()
+            untagged = connection.execute(queries["untagged_chunks"], job.key).fetchall()
         total, failed, reason = len(untagged), 0, ""
         started = time.perf_counter()
 
-        def tag(chunk: ChunkText) -> Tagged:
-            expected = estimated_chat(model.provider, model.model, messages_for_chunk(chunk[1], vocabulary))
-            return self._call(
-                job, [str(chunk[0]), chunk[1]], lambda: tag_chunk(model, chunk[1], fields, vocabulary), expected
-            )
+        def tag(chunk: tuple[UUID, str]) -> tuple[UUID, Tagged]:
+            chunk_id, content = chunk
+            receipt = self._calls.receipt(job.payer, "tagging", [str(chunk_id), content])
+            return chunk_id, _attempt(model, receipt, lambda durable: tag_chunk(durable, content, fields, vocabulary))
 
-        made = in_parallel(tag, untagged, threads=self._calls.threads, on_tick=self._control.stop_if_asked)
-        for done, (chunk, (call, tags, usage, problem)) in enumerate(made, 1):
-            failed += not tags
-            reason = problem or reason
+        groups = in_parallel(tag, untagged, threads=self._calls.threads, on_tick=self._control.stop_if_asked)
+        for done, (chunk_id, tagged) in enumerate(chain.from_iterable(groups), 1):
+            failed += not tagged.tags
+            reason = tagged.failure or reason
             with self._control.database.transaction(document.tenant_id) as connection:
-                connection.execute(queries["tag_chunk"], {"chunk_id": chunk[0], "tags": Jsonb(tags)})
-                self._calls.settle(connection, call, [usage] if usage else [], job.prices)
+                connection.execute(queries["tag_chunk"], {"chunk_id": chunk_id, "tags": Jsonb(tagged.tags)})
+                tagged.receipt.settle(connection)
                 connection.execute(queries["note_progress"], progress(job, Step.TAG, done, total, started))
             started = time.perf_counter()
         metadata = Jsonb({"untagged_chunks": failed})
@@ -273,17 +266,15 @@ class TagStep:
         said = UNTAGGED[failed > 1].format(count=f"{failed:,}", total=f"{total:,}")
         return f"{said} {reason}".strip() if failed else ""
 
-    def _call(self, job: DocumentJob, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
-        """Make a paid call, and turn its failure into a sentence, because missing tags do not fail a document.
 
-        Errors for a refused key or used-up money are raised: the job waits for them.
-        """
-        document = job.document
-        try:
-            planned = PlannedCall(document.tenant_id, document.id, "tagging", texts, expected=expected)
-            call, (tags, usage) = self._calls.make(planned, function)
-        except WAITED_FOR:
-            raise
-        except ProviderError as exc:
-            return None, {}, None, str(exc)
-        return call, tags, usage, ""
+def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:
+    """Tag with the model, and turn its failure into a sentence, because missing tags do not fail a document.
+
+    Errors for a refused key or used-up money are raised: the job waits for them.
+    """
+    try:
+        return Tagged(tag(DurableChatModel(model, receipt)), "", receipt)
+    except WAITED_FOR:
+        raise
+    except ProviderError as exc:
+        return Tagged({}, str(exc), receipt)

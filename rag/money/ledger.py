@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from rag.monitoring import metrics
 from rag.storage.database import Database, queries
-from rag.types import Charge, Operation, ProcessingCosts, Usage
+from rag.types import Charge, CostEstimate, Operation, ProcessingCosts, Usage
 
 #: A charge, `None` without a bill, and the finished call's record, if any.
 Finished = tuple[Charge | None, UUID | None]
@@ -160,6 +160,16 @@ class Ledger:
             metadata=costs.get("tagging", zero),
             total=_sum(costs.values()),
         )
+
+    def note_document_costs(self, tenant_id: str, document_id: UUID) -> None:
+        """Write a document's cost so far to its row."""
+        costs = Jsonb(amounts_to_json(self.document_costs(tenant_id, document_id)))
+        self._database.execute(tenant_id, "note_costs", document_id=document_id, costs=costs)
+
+
+def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
+    """Convert amounts to JSON: dollars as exact strings, null without a known price."""
+    return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}
 
 
 def usage_from_json(value: Mapping[str, Any]) -> Usage:

@@ -166,6 +166,12 @@ def read_prices(connection: Connection) -> Mapping[str, Any]:
     return row[0] if row else {}
 
 
+def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
+    """Read the tenant's prices in force today in a separate transaction."""
+    with database.transaction(tenant_id) as connection:
+        return read_prices(connection)
+
+
 def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], today: date) -> list[Price]:
     listed, source = _listed_prices(Usage(provider=provider, model=model)) if provider else ({}, "")
     found = []

@@ -88,12 +88,27 @@ class Completion:
     usage: Usage
 
 
-@runtime_checkable
-class ChatModel(Protocol):
-    """Writes text."""
+class CompletionModel(Protocol):
+    """Writes a text as a whole."""
 
     provider: str
     model: str
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        """Return the whole reply; with `json_schema`, as JSON."""
+        ...
+
+
+@runtime_checkable
+class ChatModel(CompletionModel, Protocol):
+    """Writes a text as a whole or piece by piece."""
 
     def stream(
         self,
@@ -105,17 +120,6 @@ class ChatModel(Protocol):
         every_seconds: Callable[[], float] = ...,
     ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
         """Yield the answer in pieces at this interval, then `Completed`. Returns early when `cancel` is set."""
-        ...
-
-    def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        temperature: float,
-        maximum_output_tokens: int,
-        json_schema: Mapping[str, Any] | None = None,
-    ) -> Completion:
-        """Return the whole reply; with `json_schema`, as JSON."""
         ...
 
     def context_window(self) -> int | None:

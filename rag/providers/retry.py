@@ -53,6 +53,8 @@ class CallGate:
         self.in_flight = 0
         self._not_before = 0.0
         self._changed = threading.Condition()
+        #: The earliest time for the next call, by name of the called service.
+        self._ready_at: dict[str, float] = {}
 
     def call(self, function: Callable[[], Value], *, wait: Wait) -> Value:
         """Make a call when there is room; retry it after waits which obey the provider's Retry-After.
@@ -75,6 +77,20 @@ class CallGate:
                     raise
                 wait(pause)
         raise AssertionError("unreachable")
+
+    @contextmanager
+    def apart(self, called: str, seconds: float, *, wait: Wait) -> Iterator[None]:
+        """Keep calls with this name `seconds` apart; `wait` as for `call`."""
+        with self._changed:
+            now = time.monotonic()
+            begin = max(now, self._ready_at.get(called, now))
+            self._ready_at[called] = begin + seconds
+        wait(begin - now)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._ready_at[called] = max(self._ready_at[called], time.monotonic() + seconds)
 
     @contextmanager
     def _place(self, wait: Wait) -> Iterator[None]:

@@ -18,24 +18,29 @@ from rag.ingestion.loaders.attachments import (
     shortened,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.money.bill import Bill
+from rag.money.metered import MeteredChatModel
 from rag.money.price_list import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
-from rag.providers.retry import lost_calls
 from rag.settings import Settings
-from rag.types import Usage
 from tests import hostile
 from tests.ingestion.test_picture_files import TURNED
 from tests.standins.providers import ProviderStandin
 
 
 @pytest.fixture
-def model(provider_standin: ProviderStandin) -> Iterator[ChatModel]:
+def bill() -> Bill:
+    return Bill()
+
+
+@pytest.fixture
+def model(provider_standin: ProviderStandin, bill: Bill) -> Iterator[ChatModel]:
     providers = Providers(Settings(openai_api_key="key", openai_base_url=provider_standin.openai_url))
     found = providers.chat_model_for(NOTICES)
     assert found is not None
-    yield found
+    yield MeteredChatModel(found, bill, "ocr")
     providers.close()
 
 
@@ -68,7 +73,7 @@ def test_what_is_done_with_an_attachment_goes_by_its_name_and_size(name: str, si
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "HEIC"])
 def test_a_picture_is_described_in_korean_within_500_characters(
-    kind: str, model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+    kind: str, model: ChatModel, bill: Bill, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     provider_standin.reply("교육 일정표가 표시된 이미지입니다. " * 60)
     name = f"image.{kind.lower()}"
@@ -76,7 +81,7 @@ def test_a_picture_is_described_in_korean_within_500_characters(
     assert found.kind == "image"
     assert 250 < len(found.text) <= 500
     assert found.text.endswith("이미지입니다.")
-    assert found.usage is not None
+    assert len(bill.usages) == 1
     _, body = provider_standin.requests[-1]
     text, image = body["messages"][0]["content"]
     assert "한국어로 500자 이내" in text["text"]
@@ -84,15 +89,13 @@ def test_a_picture_is_described_in_korean_within_500_characters(
 
 
 def test_a_description_cut_at_its_length_says_so(
-    model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+    model: ChatModel, bill: Bill, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     provider_standin.reply("교육 일정표입니다. 장소는 본관", finish_reason="length")
-    billed: list[Usage] = []
-    with lost_calls(billed.append):
-        found = describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
+    found = describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
     assert found.text == "교육 일정표입니다."
     assert found.note == str(ProviderAnswerCut())
-    assert (found.usage, len(billed)) == (None, 1)  # told as a call that brought nothing, and never twice
+    assert len(bill.usages) == 1  # told as a call that brought nothing, and never twice
 
 
 def test_a_document_is_summarised_within_800_characters(
@@ -114,19 +117,20 @@ def test_a_document_is_summarised_within_800_characters(
     ],
 )
 def test_exactly_two_megabytes_are_read_and_a_byte_more_costs_nothing(
-    name: str, content: bytes, model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+    name: str, content: bytes, model: ChatModel, bill: Bill, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     provider_standin.reply("안내문입니다.")
     assert describe_attachment(name, content, model=model, reader=sandbox).text == "안내문입니다."
+    paid = bill.usages
     found = describe_attachment(name, content + b" ", model=model, reader=sandbox)
-    assert (found.kind, found.text, found.usage) == ("too_large", "", None)
+    assert (found.kind, found.text, bill.usages) == ("too_large", "", paid)
     assert "Too large" in found.note
     assert provider_standin.calls["chat"] == 1
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "a.hwp", "a.zip", "noname"])
 def test_what_is_kept_by_name_only_is_neither_opened_nor_paid_for(
-    name: str, model: ChatModel, provider_standin: ProviderStandin
+    name: str, model: ChatModel, bill: Bill, provider_standin: ProviderStandin
 ) -> None:
     class NoReader:
         def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
@@ -136,7 +140,7 @@ def test_what_is_kept_by_name_only_is_neither_opened_nor_paid_for(
             raise AssertionError("it was opened")
 
     found = describe_attachment(name, b"content", model=model, reader=NoReader())
-    assert (found.text, found.usage) == ("", None)
+    assert (found.text, bill.usages) == ("", ())
     assert "by name only" in found.note
     assert provider_standin.calls["chat"] == 0
 
@@ -155,21 +159,21 @@ def test_the_limits_are_those_of_the_profile_and_the_language_that_of_the_post(
 
 
 def test_a_description_is_billed_as_the_provider_counts_it(
-    model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+    model: ChatModel, bill: Bill, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     provider_standin.reply("안내문입니다.")
-    found = describe_attachment("a.txt", "일정 안내".encode(), model=model, reader=sandbox)
-    assert found.usage is not None
+    describe_attachment("a.txt", "일정 안내".encode(), model=model, reader=sandbox)
+    (usage,) = bill.usages
     (counted,) = provider_standin.usages
-    assert (found.usage.input_tokens, found.usage.output_tokens) == (counted["input_tokens"], counted["output_tokens"])
-    assert found.usage.model == "gpt-4o"  # $2.50 a million tokens read, $10 written
+    assert (usage.input_tokens, usage.output_tokens) == (counted["input_tokens"], counted["output_tokens"])
+    assert usage.model == "gpt-4o"  # $2.50 a million tokens read, $10 written
     expected = (counted["input_tokens"] * Decimal("2.5") + counted["output_tokens"] * Decimal(10)) / 1_000_000
-    assert charge("ocr", found.usage).cost == expected
+    assert charge("ocr", usage).cost == expected
 
 
 def test_without_a_model_only_the_name_is_kept_and_that_is_said(sandbox: Sandbox) -> None:
     found = describe_attachment("a.png", picture("PNG"), model=None, reader=sandbox)
-    assert (found.text, found.usage) == ("", None)
+    assert found.text == ""
     assert "No language model" in found.note
 
 

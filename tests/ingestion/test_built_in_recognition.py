@@ -127,7 +127,7 @@ def test_the_lines_of_a_page_that_cannot_be_read_are_marked_as_left_out(sandbox:
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
     arabic = pdf_of(scan_of("يحصل الموظفون على خمسة وعشرين يوما من الإجازة المدفوعة كل عام", font=ARABIC))
     pages = sandbox.load(arabic, file_name="a.pdf").pages
-    (page,) = recognition.recognise(arabic, pages, language="ar").pages
+    (page,) = recognition.recognise(arabic, pages, language="ar")
     assert page.text == ""
     assert {mark.kind for mark in page.marks or ()} == {"left out"}
 
@@ -138,7 +138,7 @@ def test_of_a_page_with_text_only_the_lines_in_its_pictures_are_marked(sandbox: 
     pages = sandbox.load(content, file_name="a.pdf").pages
     (picture,) = (mark for mark in pages[0].marks or () if mark.kind == "picture")
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
-    (page,) = recognition.recognise(content, pages, language="en").pages
+    (page,) = recognition.recognise(content, pages, language="en")
     added = [mark for mark in page.marks or () if mark.kind in ("table", "line", "unsure")]
     assert added
     assert all(picture.top - 0.01 <= mark.top and mark.bottom <= picture.bottom + 0.01 for mark in added)
@@ -282,7 +282,7 @@ def test_a_script_that_the_models_do_not_know_gives_a_sentence_and_no_rubbish(
 ) -> None:
     content = pdf_of(scan_of(text, **font))  # type: ignore[arg-type]
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
-    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages).pages
+    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages)
     assert (page.text, page.method) == ("", "none")
     assert page.warnings[-1] == UNREADABLE.format(engine="RapidOCR", providers="Upstage")
 
@@ -291,7 +291,7 @@ def test_a_script_that_the_models_do_not_know_gives_a_sentence_and_no_rubbish(
 def test_lines_of_another_script_on_a_page_are_counted(reader: Sandbox, sandbox: Sandbox) -> None:
     content = pdf_of(scan_of(*LEAVE, RUSSIAN_LEAVE[:40]))
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
-    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages).pages
+    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages)
     assert "twenty five days" in page.text
     assert page.warnings[-1].startswith("RapidOCR is not certain about 1 of the 4 lines of this page.")
 
@@ -300,7 +300,7 @@ def test_lines_of_another_script_on_a_page_are_counted(reader: Sandbox, sandbox:
 def test_a_table_on_a_coloured_ground_is_added_to_the_text_of_its_page(reader: Sandbox, sandbox: Sandbox) -> None:
     content = hostile.pictured_table()
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
-    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages, language="en").pages
+    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages, language="en")
     (table,) = tables_in(page.text)
     assert table.heads is not None
     assert [row_in_words(table.heads.cells, row.cells) for row in table.rows] == [
@@ -434,6 +434,6 @@ def test_nothing_has_no_text() -> None:
 def test_faint_print_is_named_rather_than_guessed(reader: Sandbox, sandbox: Sandbox) -> None:
     content = pdf_of(scan_of(*LEAVE).filter(ImageFilter.GaussianBlur(9)))
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
-    (page,) = recognition.recognise(content, [Page(number=1, text="", method="none")]).pages
+    (page,) = recognition.recognise(content, [Page(number=1, text="", method="none")])
     assert (page.text, page.method) == ("", "none")
     assert page.warnings

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.paid_calls import PREPARED
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 from rag.library.documents import DocumentLibrary
+from rag.money.durable_calls import PREPARED
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.providers.retry import MAXIMUM_IN_FLIGHT

@@ -32,10 +32,11 @@ from rag.ingestion.loaders.ocr import (
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.money.price_list import charge
+from rag.providers import ParsedPages, TextRecogniser
 from rag.providers.retry import retry_after
 from rag.providers.upstage import UpstageParser
 from rag.text.tables import row_in_words, tables_in
-from rag.types import Page, Section
+from rag.types import Page, Section, Usage
 from tests import hostile
 from tests.patience import patient
 from tests.standins.providers import ProviderStandin
@@ -50,21 +51,36 @@ def upstage(provider_standin: ProviderStandin) -> Iterator[UpstageParser]:
     parser.close()
 
 
+class CountingRecogniser:
+    """Recognises with another, and keeps what each call used."""
+
+    def __init__(self, inner: TextRecogniser) -> None:
+        self.provider, self.model, self.pages_per_request = inner.provider, inner.model, inner.pages_per_request
+        self.usages: list[Usage] = []
+        self._inner = inner
+
+    def parse(self, content: bytes, page_count: int) -> ParsedPages:
+        parsed = self._inner.parse(content, page_count)
+        self.usages.append(parsed.usage)
+        return parsed
+
+
 def test_only_the_pages_without_text_of_a_mixed_pdf_are_recognised_and_paid(
     upstage: UpstageParser, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     content = hostile.partly_scanned()
     pages = sandbox.load(content, file_name="a.pdf").pages
-    recognition = TextRecognition(sandbox, provider=lambda: upstage, tesseract=None)
+    counting = CountingRecogniser(upstage)
+    recognition = TextRecognition(sandbox, provider=lambda: counting, tesseract=None)
     wanted = pages_to_recognise(pages)
-    batch = recognition.recognise(content, [page for page in pages if page.number in wanted])
-    whole = with_recognised(pages, batch.pages)
+    read = recognition.recognise(content, [page for page in pages if page.number in wanted])
+    whole = with_recognised(pages, read)
     assert [page.method for page in whole] == ["text", "ocr", "text"]
     assert whole[1].text == "Recognised text 1 of 1."
     assert "Upstage" in whole[1].warnings[-1]
-    assert batch.usage is not None
-    assert batch.usage.pages == 1
-    assert charge("ocr", batch.usage).cost == Decimal("0.01")
+    (usage,) = counting.usages
+    assert usage.pages == 1
+    assert charge("ocr", usage).cost == Decimal("0.01")
     assert provider_standin.usages == [{"endpoint": "ocr", "model": "document-parse", "pages": 1}]
 
 
@@ -90,17 +106,17 @@ def test_a_page_with_text_and_a_table_drawn_as_a_picture_is_recognised_and_keeps
     pages = sandbox.load(content, file_name="a.pdf").pages
     assert pages_to_recognise(pages) == [1]
     assert pages_to_recognise(pages, "digital") == []
-    recognition = TextRecognition(sandbox, provider=lambda: upstage, tesseract=None)
-    batch = recognition.recognise(content, pages)
-    assert batch.usage is not None
-    assert charge("ocr", batch.usage).cost == Decimal("0.01")
-    (page,) = batch.pages
+    counting = CountingRecogniser(upstage)
+    recognition = TextRecognition(sandbox, provider=lambda: counting, tesseract=None)
+    (page,) = recognition.recognise(content, pages)
+    (usage,) = counting.usages
+    assert charge("ocr", usage).cost == Decimal("0.01")
     assert page.method == "text"
     assert page.text.startswith(pages[0].text)
     assert page.text.endswith("Recognised text 1 of 1.")
     assert page.warnings[-1].startswith("Text + recognised")
     sections = (Section(title="Costs", level=1, page=1, start=3),)
-    assert moved_sections(sections, pages, batch.pages) == sections
+    assert moved_sections(sections, pages, [page]) == sections
 
 
 def test_lines_that_a_page_has_already_are_not_added_to_it() -> None:
@@ -123,7 +139,7 @@ def test_tesseract_reads_a_table_on_a_coloured_ground(sandbox: Sandbox) -> None:
     content = hostile.pictured_table()
     pages = sandbox.load(content, file_name="a.pdf").pages
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=shutil.which("tesseract"))
-    (page,) = recognition.recognise(content, pages, language="en").pages
+    (page,) = recognition.recognise(content, pages, language="en")
     (table,) = tables_in(page.text)
     assert table.heads is not None
     assert [row_in_words(table.heads.cells, row.cells) for row in table.rows] == [
@@ -192,9 +208,9 @@ def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
         recognition.recognise(hostile.blank_pages(60), [pages[number - 1] for number in numbers])
         for numbers in recognition.batches([page.number for page in pages])
     ]
-    assert [len(batch.pages) for batch in batches] == [50, 10]
-    assert batches[1].pages[0].number == 51
-    assert batches[1].pages[0].text == "Recognised text 1 of 10."
+    assert [len(batch) for batch in batches] == [50, 10]
+    assert batches[1][0].number == 51
+    assert batches[1][0].text == "Recognised text 1 of 10."
     assert provider_standin.calls["ocr"] == 2
 
 
@@ -277,8 +293,8 @@ def test_tesseract_is_given_the_drawn_page_and_its_language(open_folder: Path, s
     program.chmod(0o755)
     page = Page(number=1, text="", method="none")
     recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=str(program))
-    batch = recognition.recognise(hostile.image_only(), [page], language="ko")
-    assert (batch.pages[0].text, batch.usage) == ("PNG kor+eng", None)
+    (read,) = recognition.recognise(hostile.image_only(), [page], language="ko")
+    assert read.text == "PNG kor+eng"
 
 
 def test_a_tesseract_that_fails_leaves_the_page_empty() -> None:

@@ -19,8 +19,8 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.loaders import ExtractedDocument
-from rag.providers import ChatModel, as_data
-from rag.types import ATTACHMENT_HEADS, ChatMessage, Usage
+from rag.providers import CompletionModel, as_data
+from rag.types import ATTACHMENT_HEADS, ChatMessage
 
 AttachmentKind = Literal["image", "document", "office", "too_large", "other"]
 #: Source 000: only metadata are stored for larger files.
@@ -85,14 +85,13 @@ class AttachmentReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentText:
-    """An attachment's text for the index. `note` explains a missing text; `usage` belongs to the paid call."""
+    """An attachment's text for the index. `note` explains a missing text."""
 
     file_name: str
     kind: AttachmentKind
     size: int
     text: str = ""
     note: str = ""
-    usage: Usage | None = None
 
 
 def attachment_kind(file_name: str, size: int, *, limits: AttachmentLimits = USUAL) -> AttachmentKind:
@@ -106,7 +105,7 @@ def describe_attachment(
     file_name: str,
     content: bytes,
     *,
-    model: ChatModel | None,
+    model: CompletionModel | None,
     reader: AttachmentReader,
     language: str = "ko",
     limits: AttachmentLimits = USUAL,
@@ -145,9 +144,7 @@ def describe_attachment(
             text=shortened(text, min(limit, max(len(text) - 1, 1))),
             note=exc.message,
         )
-    return AttachmentText(
-        file_name=file_name, kind=kind, size=len(content), text=shortened(reply.text, limit), usage=reply.usage
-    )
+    return AttachmentText(file_name=file_name, kind=kind, size=len(content), text=shortened(reply.text, limit))
 
 
 def shortened(text: str, limit: int) -> str:

@@ -1,7 +1,7 @@
 """Recognise the text on pages which need it, with a configured provider, else on this machine.
 
 On this machine, RapidOCR reads with its bundled models; Tesseract, if installed, reads the scripts unknown to them.
-Pages in, pages out: the caller decides when, and writes the charges to the ledger.
+Pages in, pages out: the caller decides when.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.language import N_
+from rag.money.durable_calls import DurableRecogniser, Receipt
 from rag.providers import TextRecogniser
 from rag.sandbox.confinement import confined_program, confinement, program_environment, program_rules
 from rag.settings import Settings
@@ -80,14 +81,6 @@ UNSURE = N_(
     "rely on them."
 )
 NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
-
-
-@dataclass(frozen=True)
-class RecognisedPages:
-    """Recognised pages, with `method` "ocr" if there is text, and their bill, or `None` if free."""
-
-    pages: tuple[Page, ...]
-    usage: Usage | None
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
@@ -181,28 +174,31 @@ class TextRecognition:
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
     def recognise(
-        self, content: bytes, pages: Sequence[Page], *, language: str = "", tenant_id: str = ""
-    ) -> RecognisedPages:
-        """Recognise a batch of pages in a PDF.
+        self,
+        content: bytes,
+        pages: Sequence[Page],
+        *,
+        language: str = "",
+        tenant_id: str = "",
+        receipt: Receipt | None = None,
+    ) -> tuple[Page, ...]:
+        """Recognise a batch of pages in a PDF; their `method` is "ocr" if there is text.
 
-        Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
+        `receipt` gets the call to a provider. Raises `ProviderError`s, `DocumentError`s and, without an engine,
+        `SettingsError`.
         """
         provider = self.provider
         if provider is not None:
-            texts, usage = self._by_provider(provider, content, [page.number for page in pages], tenant_id)
-            read = [recognised(page, texts.get(page.number, ""), provider.provider) for page in pages]
-            return RecognisedPages(tuple(read), usage)
-        engine = self._local_engine(language)
-        if engine is None:
+            numbers = [page.number for page in pages]
+            document = self._sandbox.pages_of(content, numbers, tenant_id=tenant_id)
+            engine = provider if receipt is None else DurableRecogniser(provider, receipt)
+            texts = engine.parse(document, len(numbers)).texts
+            return tuple(recognised(page, texts.get(n, ""), provider.provider) for n, page in enumerate(pages, 1))
+        local = self._local_engine(language)
+        if local is None:
             raise SettingsError(NO_ENGINE)
-        read_page = self._by_tesseract if engine == TESSERACT else self._by_rapidocr
-        return RecognisedPages(tuple(read_page(content, page, language, tenant_id) for page in pages), None)
-
-    def _by_provider(
-        self, provider: TextRecogniser, content: bytes, numbers: Sequence[int], tenant_id: str
-    ) -> tuple[dict[int, str], Usage | None]:
-        parsed = provider.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
-        return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
+        read_page = self._by_tesseract if local == TESSERACT else self._by_rapidocr
+        return tuple(read_page(content, page, language, tenant_id) for page in pages)
 
     def _by_rapidocr(self, content: bytes, page: Page, language: str, tenant_id: str) -> Page:
         assert self._rapidocr is not None  # noqa: S101

@@ -26,13 +26,13 @@ from rag.ingestion.document_jobs import (
     hold,
 )
 from rag.ingestion.document_rows import find_bare_chunks, find_pages, page_from_row
-from rag.ingestion.embed import EmbedStep, set_aside_message
-from rag.ingestion.paid_calls import PaidCalls
+from rag.ingestion.embed import BatchEmbedder, EmbedStep, set_aside_message
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.publish import Processed, publish
 from rag.ingestion.tagging import MAXIMUM_FIELD_CHARACTERS, TagStep, tag_names
 from rag.ingestion.uploads import display_name
 from rag.language import N_
+from rag.money.durable_calls import DurableCalls
 from rag.money.ledger import Ledger
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
@@ -117,9 +117,9 @@ class ReferenceDocuments:
         self._ledger = ledger
         self._pipeline = pipeline
         self._control = JobControl(database)
-        calls = PaidCalls(self._control, CallGate(), ledger)
-        self._embed_step = EmbedStep(calls)
-        self._tag_step = TagStep(providers, calls)
+        calls = DurableCalls(database, ledger, CallGate(), self._control.wait)
+        self._embed_step = EmbedStep(self._control, BatchEmbedder(self._control, calls))
+        self._tag_step = TagStep(self._control, providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
         """List documents, newest first, and count them all."""

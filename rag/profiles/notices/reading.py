@@ -1,6 +1,6 @@
 """Read a stored post into pages: its HTML, then a short description by a model for each attachment.
 
-Scanned attachments are recognised first. Each paid result is stored with its bill before the next call, under the
+Scanned attachments are recognised first. Each paid result is stored with its receipt before the next call, under the
 attachment's hash: neither a kill nor the next version of the post pays twice.
 """
 
@@ -11,11 +11,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from rag.errors import DocumentError, FileEmpty, ProviderError
-from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, DocumentJob
+from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, DocumentJob, JobControl
 from rag.ingestion.loaders import ExtractedDocument, page_from_json
 from rag.ingestion.loaders.attachments import (
     NOTES,
@@ -26,16 +25,14 @@ from rag.ingestion.loaders.attachments import (
     describe_attachment,
     post_text,
 )
-from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, pages_to_recognise, with_recognised
+from rag.ingestion.loaders.ocr import TextRecognition, pages_to_recognise, with_recognised
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, PlannedCall
 from rag.language import N_
+from rag.money.durable_calls import DurableCalls, DurableChatModel, Receipt
 from rag.profiles.notices.posts import PostAttachment, milliseconds, post_from_bytes
-from rag.providers import ChatModel
 from rag.providers.registry import Providers
-from rag.providers.retry import IMAGE_TOKENS
 from rag.storage.database import queries
-from rag.types import Page, Usage
+from rag.types import Page
 
 Known = Mapping[str, AttachmentText]
 NOT_FETCHED = N_("Its file was not fetched, so only its name is known.")
@@ -67,8 +64,15 @@ class OpenedAttachment:
 class PostReader:
     """Reads posts. Thread-safe."""
 
-    def __init__(self, providers: Providers, calls: PaidCalls, sandbox: Sandbox, recognition: TextRecognition) -> None:
-        self._control = calls.control
+    def __init__(
+        self,
+        control: JobControl,
+        providers: Providers,
+        calls: DurableCalls,
+        sandbox: Sandbox,
+        recognition: TextRecognition,
+    ) -> None:
+        self._control = control
         self._providers = providers
         self._calls = calls
         self._sandbox = sandbox
@@ -138,16 +142,17 @@ class PostReader:
             if isinstance(exc, TEMPORARY):
                 raise
             return AttachmentText(file_name=name, kind=kind, size=size, note=exc.message)
-        describe = partial(
-            describe_attachment,
+        self._control.stop_if_asked()
+        receipt = self._calls.receipt(job.payer, "ocr", [digest, language])
+        found = describe_attachment(
             name,
             attachment.content,
-            model=model,
+            model=DurableChatModel(model, receipt),
             reader=opened,
             language=language,
             limits=limits,
         )
-        found = self._ask(job, digest, model, language, describe)
+        self._keep(job, receipt, digest, found)
         return replace(found, note=note) if note and found.note in ("", NOTES["no_text"]) else found
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
@@ -182,46 +187,20 @@ class PostReader:
         if (known := self._known(job).get(stored_as)) is not None:
             return [page_from_json(row) for row in json.loads(known.text)]
 
-        def recognise() -> RecognisedPages:
-            return self._recognition.recognise(content, pages, language=language, tenant_id=document.tenant_id)
+        receipt = self._calls.receipt(job.payer, "ocr", named)
+        read = self._recognition.recognise(
+            content, pages, language=language, tenant_id=document.tenant_id, receipt=receipt
+        )
+        text = json.dumps([asdict(page) for page in read], ensure_ascii=False)
+        self._keep(job, receipt, stored_as, AttachmentText(file_name="", kind="document", size=len(content), text=text))
+        return read
 
-        provider, call = self._recognition.provider, None
-        if provider is None:
-            read = recognise()
-        else:
-            expected = Usage(provider=provider.provider, model=provider.model, pages=len(pages), is_estimated=True)
-            key = [provider.provider, *named]
-            call, read = self._calls.make(
-                PlannedCall(document.tenant_id, document.id, "ocr", key, expected=expected), recognise
-            )
-        text = json.dumps([asdict(page) for page in read.pages], ensure_ascii=False)
-        found = AttachmentText(file_name="", kind="document", size=len(content), text=text, usage=read.usage)
-        self._keep(job, call, stored_as, found)
-        return read.pages
-
-    def _ask(
-        self,
-        job: DocumentJob,
-        digest: str,
-        model: ChatModel,
-        language: str,
-        describe: Callable[[], AttachmentText],
-    ) -> AttachmentText:
-        self._control.stop_if_asked()
-        document = job.document
-        key = [model.model, digest, language]
-        expected = Usage(provider=model.provider, model=model.model, input_tokens=IMAGE_TOKENS, is_estimated=True)
-        planned = PlannedCall(document.tenant_id, document.id, "ocr", key, expected=expected)
-        call, found = self._calls.make(planned, describe)
-        self._keep(job, call, digest, found)
-        return found
-
-    def _keep(self, job: DocumentJob, call: PaidCall | None, digest: str, found: AttachmentText) -> None:
-        """Store text and bill in one transaction. A failure is not stored: the next version asks again."""
+    def _keep(self, job: DocumentJob, receipt: Receipt, digest: str, found: AttachmentText) -> None:
+        """Store text and receipt in one transaction. A failure is not stored: the next version asks again."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
-            self._calls.settle(connection, call, [found.usage] if found.usage else [], job.prices)
+            receipt.settle(connection)
             if is_there and found.text:
                 row = {**job.key, "sha256": digest, "kind": found.kind, "text": found.text, "note": found.note}
                 connection.execute(queries["note_attachment_text"], row)

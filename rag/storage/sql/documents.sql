@@ -816,8 +816,12 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('document ' || %(document_id)s
 
 -- document_work --
 -- Read the details of a document that only its processing needs.
-SELECT metadata -> 'sections', metadata -> 'chunk_spans', metadata ->> 'pdf_language'
+SELECT metadata -> 'sections'
 FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- chunk_spans --
+-- Read the spans of a chunker that costs money; null before they are stored.
+SELECT metadata -> 'chunk_spans' FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- hold_document --
 -- Keep the document from being deleted until this transaction ends; no row when it is gone or in the bin.

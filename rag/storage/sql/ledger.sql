@@ -72,7 +72,6 @@ WHERE p.tenant_id = rag_tenant() AND p.chat_log_id IS NULL
   AND CASE
       WHEN p.sent_at < now() - make_interval(secs => %(quiet_seconds)s)
            AND (p.unsettled > 0 OR p.sent_at < now() - interval '1 day')
-           AND (%(owner_id)s::uuid IS NULL OR p.owner_id = %(owner_id)s)
       THEN pg_try_advisory_xact_lock(hashtextextended('document ' || p.owner_id::text, 0))
       ELSE false
   END

@@ -13,7 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-from rag.ingestion.document_jobs import price_overrides
 from rag.ingestion.document_rows import find_documents
 from rag.ingestion.estimate import PlannedWork, estimate_costs
 from rag.ingestion.passages import EXPORT_TYPE, pages_and_chunks
@@ -26,6 +25,7 @@ from rag.integrations.sources.vectors.export import (
     passages_from_bytes,
     read_export,
 )
+from rag.money.price_list import price_overrides
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.storage.database import Database

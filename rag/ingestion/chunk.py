@@ -1,0 +1,162 @@
+"""Split a document into chunks, with the same result on every run.
+
+Cutting by topic embeds sentences before there are chunks to hold the vectors. With a paid model the vectors are kept
+until the cut is stored, and then the cut: a killed process pays for no sentence twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from psycopg.types.json import Jsonb
+
+from rag.errors import VectorUnusable
+from rag.ingestion.chunking import chunk_document, facts_of, sizes_for
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, progress
+from rag.ingestion.embed import Batch, BatchEmbedder, EmbeddedBatch
+from rag.ingestion.passages import EXPORT_TYPE, chunks_from_bytes
+from rag.providers import Embedder
+from rag.storage.database import queries
+from rag.storage.files import Originals
+from rag.text.spans import chunks_from_spans
+from rag.types import Chunk, Embeddings, FloatMatrix, Page, Section, Step
+
+
+class ChunkStep:
+    """Splits documents."""
+
+    def __init__(self, control: JobControl, files: Originals, batch_embedder: BatchEmbedder) -> None:
+        self._control = control
+        self._files = files
+        self._batch_embedder = batch_embedder
+
+    def run(
+        self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
+    ) -> list[Chunk]:
+        """Split the text, and note the facts in the chunks for search filters.
+
+        Raises `DocumentGone`, and for cutting by topic the errors of embedding.
+        """
+        document, database = job.document, self._control.database
+        spans = database.fetch_value(document.tenant_id, "chunk_spans", **job.key)
+        if spans is not None:
+            chunks = chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
+        else:
+            self._control.note_progress(job, Step.CHUNK, 0, 1)
+            chunks = self._split(job, pages, sections, embedder)
+        if facts := facts_of(chunks):
+            database.execute(document.tenant_id, "note_metadata", **job.key, metadata=Jsonb(facts), message=None)
+        return chunks
+
+    def _split(
+        self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
+    ) -> list[Chunk]:
+        """Split the text; if that costs money, store the spans."""
+        document = job.document
+        if document.mime_type == EXPORT_TYPE:
+            return chunks_from_bytes(self._files.get(document.tenant_id, document.file_path))
+        is_paid = document.chunking_method == "semantic" and embedder.is_paid
+        chunks = chunk_document(
+            pages,
+            sections,
+            method=document.chunking_method,
+            embedder=SentenceEmbedder(embedder, self._control, self._batch_embedder, job) if is_paid else embedder,
+            file_name=document.file_name,
+            limits=job.profile.chunking,
+            **sizes_for(job.profile, document.chunking_method),
+        )
+        if is_paid:
+            spans = Jsonb([(chunk.start, chunk.end) for chunk in chunks])
+            with self._control.database.transaction(document.tenant_id) as connection:
+                connection.execute(queries["note_chunk_spans"], {**job.key, "spans": spans})
+                connection.execute(queries["forget_sentence_vectors"], job.key)
+        return chunks
+
+
+class SentenceEmbedder:
+    """Embeds a document's sentences, and keeps their vectors until the cut is stored."""
+
+    def __init__(
+        self, embedder: Embedder, control: JobControl, batch_embedder: BatchEmbedder, job: DocumentJob
+    ) -> None:
+        self.id = embedder.id
+        self.provider = embedder.provider
+        self.model = embedder.model
+        self.dimensions = embedder.dimensions
+        self.default_threshold = embedder.default_threshold
+        self.is_paid = embedder.is_paid
+        self._embedder = embedder
+        self._database = control.database
+        self._batch_embedder = batch_embedder
+        self._job = job
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts without vectors from an earlier attempt.
+
+        Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
+        """
+        embedding = self._job.profile.embedding
+        size = embedding.embedding_batch_size
+        vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        missing: list[Batch[int]] = []
+        batches = [range(first, min(first + size, len(texts))) for first in range(0, len(texts), size)]
+        for places in batches:
+            batch = Batch(places, texts[places.start : places.stop], self._job.payer)
+            kept = self._find_kept(batch.texts)
+            if kept is None:
+                missing.append(batch)
+            else:
+                vectors[places.start : places.stop] = kept
+        done, started = len(batches) - len(missing), time.perf_counter()
+        for group in self._batch_embedder.embed(
+            self._embedder, missing, pause_ms=embedding.embedding_delay_ms, operation="chunking"
+        ):
+            done += len(group)
+            self._keep(group, progress(self._job, Step.CHUNK, done, len(batches), started))
+            started = time.perf_counter()
+            for embedded in group:
+                vectors[list(embedded.items)] = embedded.vectors
+        return Embeddings(vectors=_of_neighbours(vectors))
+
+    def _digest(self, texts: Sequence[str]) -> str:
+        return hashlib.sha256("\0".join(("sentences", self.id, *texts)).encode("utf-8", "replace")).hexdigest()
+
+    def _find_kept(self, texts: Sequence[str]) -> FloatMatrix | None:
+        document = self._job.document
+        parameters = {"document_id": document.id, "digest": self._digest(texts)}
+        found = self._database.fetch_value(document.tenant_id, "find_sentence_vectors", **parameters)
+        return None if found is None else np.frombuffer(found, dtype="<f4").reshape(len(texts), self.dimensions)
+
+    def _keep(self, group: Sequence[EmbeddedBatch[int]], noted: dict[str, object]) -> None:
+        job = self._job
+        with self._database.transaction(job.document.tenant_id) as connection:
+            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
+            for embedded in group:
+                embedded.receipt.settle(connection)
+                if is_there:
+                    vectors = embedded.vectors.astype("<f4").tobytes()
+                    parameters = {**job.key, "digest": self._digest(embedded.texts), "vectors": vectors}
+                    connection.execute(queries["keep_sentence_vectors"], parameters)
+            if is_there:
+                connection.execute(queries["note_progress"], noted)
+        if not is_there:
+            raise DocumentGone
+
+
+def _of_neighbours(vectors: FloatMatrix) -> FloatMatrix:
+    """Give a sentence without a vector its neighbour's vector: no topic ends there.
+
+    Raises `VectorUnusable` if all vectors are missing.
+    """
+    usable = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+    if len(usable) == len(vectors):
+        return vectors
+    if not len(usable):
+        raise VectorUnusable
+    nearest = np.searchsorted(usable, np.arange(len(vectors)), side="right") - 1
+    made: FloatMatrix = vectors[usable[np.maximum(nearest, 0)]]
+    return made

@@ -1,0 +1,311 @@
+"""Wrap models for work which may be killed: the bill for a call is stored together with the result.
+
+A row is committed before the call, and removed in the transaction which stores the result and the ledger row. The row's
+id is the call's idempotency key: if the call is sent again after a kill, a provider supporting keys sends no second
+bill. For other providers the document counts a repeated call: per kill, at most the calls in flight may be billed
+twice.
+
+Every call which may be billed is in the ledger. A failed attempt gets a ledger row at the failure. An attempt by
+a killed process gets a ledger row with the expected cost when the call is sent again or given up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
+from rag.money.ledger import Ledger, usage_from_json
+from rag.money.price_list import charge, read_prices
+from rag.providers import Completion, CompletionModel, Embedder, ParsedPages, TextRecogniser
+from rag.providers.embeddings import generate_embeddings_batch
+from rag.providers.retry import CallGate, Wait, estimated_chat, lost_calls, sending
+from rag.storage.database import Database, queries
+from rag.text.tokens import estimate_tokens
+from rag.types import ChatMessage, Embeddings, Operation, Usage
+
+Value = TypeVar("Value")
+#: Calls prepared for sending when there is room.
+PREPARED = 2
+#: After these seconds without a sign of life a call's process is taken for dead, if no worker holds the document.
+QUIET_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Payer:
+    """The work which needs calls, and the document or the collection to charge for them."""
+
+    tenant_id: str
+    #: A document, a move, or a collection.
+    owner_id: UUID
+    document_id: UUID | None = None
+    #: Charged for calls covering several documents.
+    collection_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class _SentCall:
+    """A call under way. `sent` counts the attempts, including this attempt."""
+
+    id: UUID
+    sent: int
+    #: The tenant's prices when the call began.
+    prices: Mapping[str, Any]
+    on_end: Callable[[], None]
+
+
+class DurableCalls:
+    """Makes calls through the gate, each with a row. Thread-safe."""
+
+    def __init__(self, database: Database, ledger: Ledger, gate: CallGate, wait: Wait) -> None:
+        """`wait` sleeps for some seconds, and raises when the application stops, which ends a call not yet sent."""
+        self.gate = gate
+        self._database = database
+        self._ledger = ledger
+        self._wait = wait
+        self._lock = threading.Lock()
+        #: The keys for this process's calls without a stored result.
+        self._open: set[tuple[UUID, str, str]] = set()
+
+    @property
+    def threads(self) -> int:
+        """Return how many threads are useful: the calls allowed in flight, plus some prepared calls."""
+        return self.gate.maximum + PREPARED
+
+    def receipt(self, payer: Payer, operation: Operation, known_by: Sequence[str]) -> Receipt:
+        """Return an empty receipt for a result which will be stored.
+
+        `known_by` are the texts which identify the call after a kill, together with owner, operation and model.
+        """
+        return Receipt(self, payer, operation, known_by)
+
+    def make(self, receipt: Receipt, function: Callable[[], Value], expected: Usage) -> tuple[_SentCall, Value]:
+        """Make a call with `function`. Raises the function's errors."""
+        payer, operation = receipt.payer, receipt.operation
+        key = self._key(payer.owner_id, operation, _digest([expected.provider, expected.model, *receipt.known_by]))
+        made: list[_SentCall] = []
+
+        def forget() -> None:
+            with self._lock:
+                self._open.discard(key)
+
+        def record(usage: Usage) -> None:
+            self._record(payer, operation, usage, made[0].prices)
+
+        def send() -> Value:
+            if made:
+                self._database.execute(payer.tenant_id, "resend_paid_call", id=made[0].id)
+            else:
+                made.append(self._begin(payer, operation, key[2], expected, forget))
+            with lost_calls(record), sending(str(made[0].id), retries=0):
+                try:
+                    return function()
+                except ProviderUnavailable:
+                    # The possible cost is recorded by now; sending again is the same call.
+                    self._database.execute(payer.tenant_id, "account_for_paid_call", id=made[0].id, unsettled=0)
+                    raise
+                except Exception:
+                    # Refused, or the answer is unusable. A retry is a new call; under the same key, the provider would
+                    # send the same answer again. A kill leaves no time for this.
+                    self._database.execute(payer.tenant_id, "finish_paid_call", id=made.pop().id)
+                    raise
+
+        try:
+            value = self.gate.call(send, wait=self._wait)
+        except BaseException:
+            forget()
+            raise
+        return made[0], value
+
+    def settle(self, connection: Connection, receipt: Receipt, call: _SentCall, usages: Iterable[Usage]) -> None:
+        """Record a call's cost and remove the call's row, in the transaction which stores the result."""
+        for usage in usages:
+            self._record(receipt.payer, receipt.operation, usage, call.prices, connection)
+        connection.execute(queries["finish_paid_call"], {"id": call.id})
+        if call.sent > 1:
+            repeated = {"document_id": receipt.payer.owner_id, "times": call.sent - 1}
+            connection.execute(queries["count_repeated_call"], repeated)
+        call.on_end()
+
+    def settle_abandoned(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
+        """Record the possible cost for calls abandoned by dead processes. Returns their number."""
+        with self._database.transaction(tenant_id) as connection:
+            prices = read_prices(connection)
+            rows = connection.execute(queries["take_abandoned_calls"], {"quiet_seconds": quiet_seconds}).fetchall()
+            for operation, unsettled, expected, document_id, collection_id in rows:
+                if expected:  # rows from versions before this column have no expected usage
+                    item = charge(operation, usage_from_json(expected), prices)
+                    charged = {"document_id": document_id, "collection_id": collection_id}
+                    for _ in range(unsettled):
+                        self._ledger.record(tenant_id, item, **charged, connection=connection)
+        for touched in {row[3] for row in rows if row[3] is not None}:
+            self._ledger.note_document_costs(tenant_id, touched)
+        return len(rows)
+
+    def _key(self, owner_id: UUID, operation: Operation, digest: str) -> tuple[UUID, str, str]:
+        """Return a key for a call: two simultaneous calls with the same texts have different keys and bills."""
+        with self._lock:
+            key, number = (owner_id, str(operation), digest), 1
+            while key in self._open:
+                number += 1
+                key = (owner_id, str(operation), _digest([digest, str(number)]))
+            self._open.add(key)
+            return key
+
+    def _begin(
+        self, payer: Payer, operation: Operation, digest: str, expected: Usage, on_end: Callable[[], None]
+    ) -> _SentCall:
+        """Commit the call's row. A dead process's attempts may have been billed: they are recorded by estimate."""
+        row = {
+            "owner_id": payer.owner_id,
+            "operation": operation,
+            "digest": digest,
+            "expected": Jsonb(asdict(expected)),
+            "document_id": payer.document_id,
+            "chat_log_id": None,
+        }
+        with self._database.transaction(payer.tenant_id) as connection:
+            prices = read_prices(connection)
+            begun = connection.execute(queries["begin_paid_call"], row).fetchone()
+            assert begun is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+            call_id, sent, unsettled = begun
+            if unsettled > 1:
+                for _ in range(unsettled - 1):
+                    self._record(payer, operation, expected, prices, connection)
+                connection.execute(queries["account_for_paid_call"], {"id": call_id, "unsettled": 1})
+        return _SentCall(call_id, sent, prices, on_end)
+
+    def _record(
+        self,
+        payer: Payer,
+        operation: Operation,
+        usage: Usage,
+        prices: Mapping[str, Any],
+        connection: Connection | None = None,
+    ) -> None:
+        charged = {"document_id": payer.document_id, "collection_id": payer.collection_id}
+        self._ledger.record(payer.tenant_id, charge(operation, usage, prices), **charged, connection=connection)
+
+
+class Receipt:
+    """The calls for a result, unpaid until the result is stored: their rows wait for `settle`."""
+
+    def __init__(self, calls: DurableCalls, payer: Payer, operation: Operation, known_by: Sequence[str]) -> None:
+        self.payer = payer
+        self.operation: Operation = operation
+        self.known_by = known_by
+        self._calls = calls
+        self._answered: list[tuple[_SentCall, Sequence[Usage]]] = []
+
+    def pay(self, function: Callable[[], Value], expected: Usage, usages: Callable[[Value], Sequence[Usage]]) -> Value:
+        """Make a call with `function` and note the result's `usages`. Raises the function's errors."""
+        call, value = self._calls.make(self, function, expected)
+        self._answered.append((call, usages(value)))
+        return value
+
+    def settle(self, connection: Connection) -> None:
+        """Record the calls' cost, in the transaction which stores the result; without calls there is no cost.
+
+        The calls were paid even if their document is gone.
+        """
+        for call, usages in self._answered:
+            self._calls.settle(connection, self, call, usages)
+        self._answered.clear()
+
+
+class DurableEmbedder:
+    """An embedder with the calls on a receipt."""
+
+    def __init__(self, embedder: Embedder, receipt: Receipt) -> None:
+        self.id = embedder.id
+        self.provider = embedder.provider
+        self.model = embedder.model
+        self.dimensions = embedder.dimensions
+        self.default_threshold = embedder.default_threshold
+        self.is_paid = embedder.is_paid
+        self._inner = embedder
+        self._receipt = receipt
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts in a single call and check the vectors, without `usages`: they are on the receipt.
+
+        Raises the same errors as `generate_embeddings_batch`.
+        """
+
+        def embed() -> Embeddings:
+            return generate_embeddings_batch(texts, embedder=self._inner, batch_size=len(texts), purpose=purpose)
+
+        if not self.is_paid:
+            return embed()
+        tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
+        expected = Usage(provider=self.provider, model=self.model, input_tokens=tokens, is_estimated=True)
+        return replace(self._receipt.pay(embed, expected, lambda made: made.usages), usages=())
+
+
+class DurableChatModel:
+    """A chat model with the calls on a receipt."""
+
+    def __init__(self, model: CompletionModel, receipt: Receipt) -> None:
+        self.provider = model.provider
+        self.model = model.model
+        self._inner = model
+        self._receipt = receipt
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        """Return the whole reply. Raises the model's errors; the call for an unusable answer is on the receipt too."""
+
+        def ask() -> Completion | ProviderAnswerInvalid:
+            try:
+                return self._inner.complete(
+                    messages,
+                    temperature=temperature,
+                    maximum_output_tokens=maximum_output_tokens,
+                    json_schema=json_schema,
+                )
+            except ProviderAnswerInvalid as exc:
+                if "usage" not in exc.details:  # not even readable: worth a second try
+                    raise
+                return exc  # billed and in the ledger: asking again would be billed again
+
+        def usages(reply: Completion | ProviderAnswerInvalid) -> Sequence[Usage]:
+            return [reply.usage] if isinstance(reply, Completion) else []
+
+        reply = self._receipt.pay(ask, estimated_chat(self.provider, self.model, messages), usages)
+        if isinstance(reply, ProviderAnswerInvalid):
+            raise reply
+        return reply
+
+
+class DurableRecogniser:
+    """A text recogniser with the calls on a receipt."""
+
+    def __init__(self, recogniser: TextRecogniser, receipt: Receipt) -> None:
+        self.provider = recogniser.provider
+        self.model = recogniser.model
+        self.pages_per_request = recogniser.pages_per_request
+        self._inner = recogniser
+        self._receipt = receipt
+
+    def parse(self, content: bytes, page_count: int) -> ParsedPages:
+        """Return a PDF's text by page. Raises the recogniser's errors."""
+        expected = Usage(provider=self.provider, model=self.model, pages=page_count, is_estimated=True)
+        return self._receipt.pay(lambda: self._inner.parse(content, page_count), expected, lambda made: [made.usage])
+
+
+def _digest(texts: Sequence[str]) -> str:
+    """Hash the texts which identify a call."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
