@@ -11,15 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
 from uuid import UUID
 
 from babel import Locale
 from rapidfuzz.fuzz import token_set_ratio
 
+from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.hybrid_search import SearchHits
+from rag.retrieval.query_understanding import ParsedQuestion
 from rag.retrieval.search_query import asked_words
+from rag.retrieval.searching import search
+from rag.retrieval.trace import RetrievalTrace
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
 from rag.text.analysers import words_with_terms
@@ -27,6 +31,8 @@ from rag.text.dates import dates_in, years_in
 from rag.text.relative_days import written_out
 from rag.types import SearchResult, VersionOnDay, Who
 
+#: Without the month or year, a question must have at least this many terms to be searched.
+LEAST_ASKED = 2
 #: Two passages are counterparts from this similarity on, 0 … 100, by their words and headings.
 LEAST_ALIKE = 55.0
 #: The most passages to add without a counterpart.
@@ -332,3 +338,63 @@ def days_said(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
         for version in versions
         if version.document_id in cited
     )
+
+
+def of_the_day(
+    trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits
+) -> tuple[ParsedQuestion, SearchHits, date]:
+    """Search again without the day in a question, if there is one; return the day too, by default today."""
+    meant = _day_asked_for(trace, hits)
+    if meant is None:
+        return asked, hits, trace.today
+    asked = asked.said_as(trace.text, meant.text)
+    trace.text = meant.text
+    trace.details.query.expanded = [*trace.details.query.expanded, meant.text]
+    return asked, search(trace, asked), meant.day
+
+
+def _day_asked_for(trace: RetrievalTrace, hits: SearchHits) -> DayMeant | None:
+    """Return the day a question asks about.
+
+    A past day counts if a found document has a known version for it; a coming day if a new version begins by then.
+    Profiles filtering by document dates handle days differently.
+    """
+    understanding = trace.profile.understanding
+    if understanding.filter_by_date or understanding.filter_by_year:
+        return None
+
+    def valid_on(day: date) -> set[UUID]:
+        return {version.document_id for version in on(day)}
+
+    def on(day: date) -> list[VersionOnDay]:
+        return versions_on(trace.database, trace.question.identity, hits, day)
+
+    if meant := day_meant(trace.text, trace.language, trace.today):
+        return meant if valid_on(meant.day) else None
+    coming = day_to_come(trace.text, trace.language, trace.today)
+    if coming is None or valid_on(coming.day) - valid_on(trace.today):
+        return coming
+    # A passage naming the month or year is about it. Versions seldom begin on a day within a month.
+    is_said = any(coming.named.casefold() in result.content.casefold() for result in hits.results)
+    is_period = coming.day.day == 1 or (coming.day + timedelta(days=1)).day == 1
+    if is_said or not is_period or len(set(tokenize(coming.text, trace.language))) < LEAST_ASKED:
+        return None
+    valid = on(coming.day)
+    trace.staying = tuple(version for version in valid if version.document_id == version.published_id)
+    return replace(coming, day=trace.today) if valid else None
+
+
+def in_valid_versions(trace: RetrievalTrace, hits: SearchHits, day: date) -> SearchHits:
+    """Replace hits with passages from the versions valid on a day, today or earlier."""
+    who = trace.question.identity
+    versions = [
+        version
+        for version in versions_on(trace.database, who, hits, day)
+        if version.document_id != version.published_id
+    ]
+    if not versions:
+        return hits
+    with trace.step("versions") as step:
+        trace.versions = tuple(versions)
+        step.detail = f"as of {day}: " + ", ".join(f"{found.title}, version {found.version}" for found in versions)
+        return in_their_versions(trace.database, who, hits, versions, trace.text, trace.language)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from rag.profiles.profile import Profile
 from rag.retrieval.evidence import ScoredHit
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.ranking import Facts
+from rag.storage.database import Database
 from rag.types import (
     EvidenceDetails,
     FloatMatrix,
@@ -64,6 +66,11 @@ class RetrievalTrace:
     filters: SearchFilters
     on_step: OnStep
     models: SearchModels
+    database: Database
+    today: date
+    #: How many passages to find, and whether a caller's or profile's threshold is used alone.
+    candidates: int
+    is_strict: bool
     #: Similarities sufficient as evidence: the second applies if no passage reaches the first.
     thresholds: tuple[float, ...] = ()
     #: Facts about the found documents, after a step has read them.

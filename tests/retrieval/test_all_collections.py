@@ -13,7 +13,8 @@ from rag.profiles import HR, profile_of
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.multi_query import NO_EMBEDDING
-from rag.retrieval.retriever import IN_COLLECTION, Retriever, groups_of
+from rag.retrieval.retriever import Retriever
+from rag.retrieval.several_collections import IN_COLLECTION, groups_of
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Charge, Collection, Identity, Operation, Question, Usage
