@@ -1,0 +1,278 @@
+"""Find the tables on a page, and put their rows in their places in the text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
+from rag.ingestion.loaders.pdf_annotations import PlacedAddition
+from rag.ingestion.loaders.pdf_columns import (
+    SAME_EDGE,
+    Columns,
+)
+from rag.ingestion.loaders.pdf_fixed import fixed_width_tables
+from rag.ingestion.loaders.pdf_letters import line_spans, owner_of
+from rag.ingestion.loaders.pdf_objects import Box, TextObject
+from rag.ingestion.loaders.pdf_page_objects import PageObjects
+from rag.ingestion.loaders.pdf_turned import (
+    TurnedWord,
+    put_turned_lines,
+    take_out,
+    turned_box,
+    turned_rules,
+    turned_words,
+    upright_heads,
+)
+from rag.ingestion.loaders.pdf_words import RUN, PlacedWord, box_of, rules_of
+
+#: Share of a table's letters which its place in the text must contain; else the table stays as drawn.
+SAME_LETTERS = 0.97
+#: With at least this many rows, a table without ruling lines may be text in columns.
+FEWEST_COLUMN_LINES = 6
+
+
+@dataclass(frozen=True)
+class TextWithTables:
+    """A page's text as drawn, its letters with tables put in place, and the boxes of these tables on the page."""
+
+    text: str
+    letters: list[str]
+    boxes: list[Box] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A page's words, as drawn."""
+
+    text_page: Any
+
+    def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
+        left, bottom, right, top = placed.word.box
+        for index in placed.indexes[1:]:
+            box = box_of(self.text_page, index)
+            if box is None or box[0] < edge - SAME_EDGE:
+                continue
+            before = box_of(self.text_page, index - 1)
+            is_apart = owner_of(self.text_page, index - 1) != owner_of(self.text_page, index)
+            if before is None or not is_apart or before[2] > edge + 0.15 * placed.word.height:
+                return None
+            split = index - placed.start
+            return (
+                PlacedWord(Word(placed.word.text[:split], (left, bottom, before[2], top)), placed.start, index),
+                PlacedWord(Word(placed.word.text[split:], (box[0], bottom, right, top)), index, placed.end),
+            )
+        return None
+
+    def is_one(self, before: PlacedWord, after: PlacedWord) -> bool:
+        return owner_of(self.text_page, before.end - 1) == owner_of(self.text_page, after.start)
+
+
+def tables_with(
+    words: Sequence[PlacedWord], additions: Sequence[PlacedAddition], rules: RulingLines
+) -> tuple[list[PageTable], list[PlacedAddition]]:
+    """Find a page's tables, and the additions in their cells.
+
+    Only ruled tables take additions, because a label and its field are no table row.
+    """
+    own = [placed.word for placed in words]
+    values = [placed for placed in additions if not placed.addition.is_apart and placed.index >= 0]
+    if values:
+        tables = tables_among([*own, *(placed.word().word for placed in values)], rules)
+        within = {table: [placed for placed in values if _is_within(placed, table)] for table in tables}
+        if all(table.is_ruled or not within[table] for table in tables):
+            return tables, [placed for table in tables for placed in within[table]]
+    return tables_among(own, rules), []
+
+
+def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
+    left, bottom, right, top = table.box
+    word = placed.word().word
+    return left - 4 <= word.box[0] <= right + 4 and bottom - 1 <= word.middle <= top + 1
+
+
+def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: RulingLines) -> set[int]:
+    """Return the indexes for lines in a fixed-width font on a page with other fonts, without lines in ruled tables."""
+    fixed = sum(item.box[2] - item.box[0] for item in texts.values() if item.is_fixed)
+    if not 0 < fixed <= 0.5 * sum(item.box[2] - item.box[0] for item in texts.values()):
+        return set()
+    found: set[int] = set()
+    for start, end, _ in line_spans(text):
+        shown = [index for index in range(start, end) if not text[index].isspace()]
+        if not shown or (box := box_of(text_page, shown[0])) is None:
+            continue
+        middle = (box[1] + box[3]) / 2
+        if any(bottom <= middle <= top for _, bottom, top in rules.vertical):
+            continue
+        owners = (texts.get(owner_of(text_page, index)) for index in shown)
+        if all(item is not None and item.is_fixed for item in owners):
+            found.update(shown)
+    return found
+
+
+def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[int]:
+    """Put lists in a fixed-width font as rows in their places; return the indexes of their letters."""
+
+    def is_fixed(index: int) -> bool:
+        item = objects.texts.get(owner_of(text_page, index))
+        return item is not None and item.is_fixed
+
+    if not any(item.is_fixed for item in objects.texts.values()):
+        return set()
+    letters = put.letters
+    spans = [(start, end) for start, end, _ in line_spans(put.text)]
+    taken: set[int] = set()
+    for indexes, rows, box in fixed_width_tables(text_page, spans, letters, is_fixed, rules_of(objects.paths)):
+        for index in indexes:
+            letters[index] = ""
+        letters[min(indexes)] = "\n".join(rows) + "\n\n"
+        taken.update(indexes)
+        put.boxes.append(box)
+    return taken
+
+
+def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
+    """Give the first table the heads from the previous page if it continues a table there."""
+    if tables and table_above is not None and tables[0].goes_on_from(table_above):
+        return [tables[0].with_heads_of(table_above), *tables[1:]]
+    return tables
+
+
+def holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
+    return any(
+        placed.word.box[0] >= table.box[0] - 1
+        and placed.word.box[2] <= table.box[2] + 1
+        and table.box[1] <= placed.word.middle <= table.box[3]
+        for columns in sets
+        for part in columns.parts
+        for placed in part
+    )
+
+
+def put_tables(
+    put: TextWithTables, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable], turn: int = 0
+) -> set[int]:
+    """Put each table as rows at its first word, and remove its other words from the text.
+
+    Returns the indexes of letters in tables; their boxes are kept as on the page, turned back by `turn`.
+    """
+    text, letters = put.text, put.letters
+    taken: set[int] = set()
+    for table in tables:
+        left, bottom, right, top = table.box
+        inside = [
+            placed
+            for placed in words
+            if left - 4 <= placed.word.box[0] <= right + 4 and bottom - 1 <= placed.word.middle <= top + 1
+        ]
+        wanted = Counter("".join(table.source.split()))
+        held = _letters_held(inside)
+        if held - wanted:
+            # Text beside a table stays in its place.
+            inside = [placed for placed in inside if _is_part(placed.word.box, table)]
+            held = _letters_held(inside)
+        if not inside or (held & wanted).total() < SAME_LETTERS * max(held.total(), wanted.total()):
+            continue
+        if not table.is_ruled and _is_drawn_by_column(inside, table):
+            continue
+        for placed in inside:
+            if isinstance(placed, PlacedWord):
+                letters[placed.start : placed.end] = [""] * (placed.end - placed.start)
+        turned = [index for placed in inside if isinstance(placed, TurnedWord) for index in placed.indexes]
+        take_out(letters, text, turned)
+        taken.update(index for placed in inside for index in placed.indexes)
+        put.boxes.append(turned_box(table.box, -turn))
+        first = min(min(placed.indexes) for placed in inside if placed.indexes)
+        line = max(text.rfind("\n", 0, first), text.rfind("\ufffe", 0, first)) + 1
+        begins = not "".join(letters[line:first]).strip()
+        letters[first] = ("" if begins else "\n") + "\n".join(table.lines()) + "\n\n"
+    return taken
+
+
+def _letters_held(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
+    return Counter("".join("".join(placed.word.text.split()) for placed in words))
+
+
+def _is_part(box: Box, table: PageTable) -> bool:
+    """Whether a word is in a line which belongs to a table."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in table.parts)
+
+
+def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTable) -> bool:
+    """Whether each column is drawn to its end before the next, like columns of text."""
+    columns = [table.column_at(placed.word.box[0], placed.word.box[2]) for placed in words]
+    changes = sum(before != after for before, after in pairwise(columns))
+    return len(table.rows) >= FEWEST_COLUMN_LINES and changes < len(table.rows) / 2
+
+
+def words_turned(
+    text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
+) -> dict[int, list[TurnedWord]]:
+    """Return the words not running from left to right, by turn."""
+    if not any(item.turn for item in texts.values()):
+        return {}
+    found: dict[int, list[tuple[int, str, Box]]] = {}
+    for run in RUN.finditer(text):
+        # Words are seldom turned in part, and most words on a page with a turned note are level.
+        if not _turn_at(text_page, run.start(), texts):
+            continue
+        for index, letter in enumerate(run[0], run.start()):
+            turn = _turn_at(text_page, index, texts)
+            if letters[index] and turn and (box := box_of(text_page, index)) is not None:
+                found.setdefault(turn, []).append((index, "-" if letter == "\ufffe" else letter, box))
+    return {turn: turned_words(placed, turn) for turn, placed in found.items()}
+
+
+def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
+    item = texts.get(owner_of(text_page, index))
+    return item.turn if item is not None else 0
+
+
+def masked(text: str, letters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
+    """Return the text with a blank for each omitted or turned letter."""
+    masked = [text[index] if letter else " " for index, letter in enumerate(letters)]
+    for words in turned.values():
+        for word in words:
+            for index in word.indexes:
+                masked[index] = " "
+    return "".join(masked)
+
+
+def put_turned(
+    put: TextWithTables,
+    frames: Mapping[int, Sequence[PlacedWord | TurnedWord]],
+    rules: RulingLines,
+    table_above: PageTable | None,
+    main: int,
+    columns: Sequence[Columns],
+) -> list[PageTable]:
+    """Put tables and other turned words in their places; return the tables in the frame `main`, not those of `columns`.
+
+    `frames` are the words by turn; the level words have turn 0.
+    """
+    free: dict[int, list[TurnedWord]] = {}
+    for turn, words in frames.items():
+        if turn == main:
+            continue
+        tables = tables_among([placed.word for placed in words], turned_rules(rules, turn))
+        taken = put_tables(put, words, tables, turn)
+        free[turn] = [
+            TurnedWord(placed.word, tuple(placed.indexes)) for placed in words if placed.indexes[0] not in taken
+        ]
+    of_main = list(frames.get(main, []))
+    upright = [placed.word for placed in of_main]
+    for turn, found in free.items():
+        if (turn - main) % 2:
+            of_main += upright_heads(found, turn, main, rules, upright)
+    tables = tables_among([placed.word for placed in of_main], turned_rules(rules, main))
+    tables = [table for table in tables if not holds_columns(table, columns)]
+    tables = going_on(tables, table_above)
+    taken = put_tables(put, of_main, tables, main)
+    for turn, found in free.items():
+        if turn:
+            put_turned_lines(put.letters, put.text, [word for word in found if word.indexes[0] not in taken])
+    return tables
