@@ -426,7 +426,7 @@ def with_corrections(
 
 
 def stored_sections(connection: Connection, job: DocumentJob) -> tuple[Section, ...]:
-    found = connection.execute(queries["document_work"], job.key).fetchone()
+    found = connection.execute(queries["sections_of_document"], job.key).fetchone()
     return tuple(sections_from_json(found[0])) if found else ()
 
 

@@ -31,8 +31,10 @@ from rag.types import (
     DocumentStatus,
     FloatMatrix,
     Page,
+    Section,
     Step,
     Who,
+    sections_from_json,
     storable,
 )
 
@@ -103,6 +105,12 @@ def find_pages(
     """Find a document's pages with their text, in order: at most `limit`, after the first `offset`."""
     part = {"document_id": document_id, "limit": limit, "offset": offset}
     return database.fetch_all(who, "find_pages", DocumentPage, **part)
+
+
+def find_text(database: Database, who: Who, document_id: UUID) -> tuple[list[Page], tuple[Section, ...]]:
+    """Find a document's pages and sections as read; both are empty without a document."""
+    pages = [page_from_row(row) for row in find_pages(database, who, document_id)]
+    return pages, tuple(sections_from_json(database.fetch_value(who, "sections_of_document", document_id=document_id)))
 
 
 def page_from_row(row: DocumentPage) -> Page:

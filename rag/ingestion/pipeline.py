@@ -37,7 +37,7 @@ from rag.ingestion.document_jobs import (
     JobInterrupted,
     ModelChanged,
 )
-from rag.ingestion.document_rows import FileRemovals, find_bare_chunks, find_pages, page_from_row
+from rag.ingestion.document_rows import FileRemovals, find_bare_chunks, find_text
 from rag.ingestion.embed import BatchEmbedder, EmbedStep, set_aside_message
 from rag.ingestion.isolated_run import IsolatedRuns
 from rag.ingestion.loaders import ExtractionLimits
@@ -60,9 +60,8 @@ from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.settings import Settings
-from rag.storage.database import Database, queries
+from rag.storage.database import Database
 from rag.storage.files import Originals
-from rag.text.spans import join_pages
 from rag.types import (
     Collection,
     DocumentStatus,
@@ -72,7 +71,6 @@ from rag.types import (
     Section,
     Step,
     UploadOptions,
-    sections_from_json,
 )
 
 log = logging.getLogger("rag.ingestion")
@@ -171,7 +169,7 @@ class IngestionPipeline:
         job = self.control.job(tenant_id, document_id)
         if job.document.status != DocumentStatus.PROCESSING:
             return
-        pages, sections = self._stored_pages(job)
+        pages, sections = self._stored_text(job)
         pages, _ = self._recognise_step.run(job, pages, sections)
         corrected = self._correct_step.run(job, pages)
         pages, sections = corrected.pages, corrected.sections
@@ -207,7 +205,7 @@ class IngestionPipeline:
         job = self.control.job(tenant_id, document_id)
         if Step.TAG not in job.document.pending_steps:
             return
-        pages, sections = self._stored_pages(job)
+        pages, sections = self._stored_text(job)
         tags, refused = self._tag(job, pages)
         if refused is not None:
             raise refused
@@ -231,42 +229,29 @@ class IngestionPipeline:
 
     def suggest(self, tenant_id: str, document_id: UUID) -> None:
         """Choose questions to suggest about a document published step by step."""
-        pages, sections = self._stored_pages(self.control.job(tenant_id, document_id))
+        pages, sections = self._stored_text(self.control.job(tenant_id, document_id))
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest_where_none_were_made(self, tenant_id: str, document_id: UUID) -> None:
         """Choose questions about a published document that was interrupted before, or comes from an earlier version."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is DocumentStatus.COMPLETED and "suggested_questions" not in job.document.metadata:
-            pages, sections = self._stored_pages(job)
+            pages, sections = self._stored_text(job)
             self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest(self, tenant_id: str, document_id: UUID, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Store questions to suggest about a document; it is searchable, so the questions can be tried."""
+        """Suggest questions about a document; it is searchable, so the questions can be tried."""
         job = self.control.job(tenant_id, document_id)
-        if job.document.status is not DocumentStatus.COMPLETED:
-            return
-        try:
-            questions = self._suggest_step.run(job, sections, join_pages(pages))
-        except TEMPORARY:
-            raise
-        except Exception:  # a document is fine without suggestions
-            log.exception("No questions could be suggested about document %s", document_id)
-            questions = []
-        # Questions in other languages are made on a reader's first visit.
-        metadata = Jsonb({"suggested_questions": questions, "suggested_elsewhere": {}})
-        self._database.execute(tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
+        if job.document.status is DocumentStatus.COMPLETED:
+            self._suggest_step.run(job, pages, sections)
 
     # Their parts
 
-    def _stored_pages(self, job: DocumentJob) -> tuple[Sequence[Page], tuple[Section, ...]]:
-        """Load the pages and sections as read."""
-        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
-        with self._database.transaction(job.document.tenant_id) as connection:
-            found = connection.execute(queries["document_work"], job.key).fetchone()
-        if found is None:
+    def _stored_text(self, job: DocumentJob) -> tuple[Sequence[Page], tuple[Section, ...]]:
+        pages, sections = find_text(self._database, job.document.tenant_id, job.document.id)
+        if not pages:  # a document which was read has pages
             raise DocumentGone
-        return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0]))
+        return pages, sections
 
     def _tag(self, job: DocumentJob, pages: Sequence[Page]) -> tuple[str, ProviderError | None]:
         """Tag document and chunks; return a sentence for the admin, and the error if key or money is refused."""

@@ -6,6 +6,7 @@ every suggestion has an answer, with or without a model.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -16,8 +17,8 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import RagError
-from rag.ingestion.document_jobs import DocumentJob, JobControl
-from rag.ingestion.document_rows import find_pages, page_from_row
+from rag.ingestion.document_jobs import TEMPORARY, DocumentJob, JobControl
+from rag.ingestion.document_rows import find_text
 from rag.ingestion.question_templates import (
     AROUND_TITLE,
     DEFINITIONS,
@@ -38,10 +39,11 @@ from rag.providers.registry import Providers
 from rag.retrieval.bm25.synonyms import said_in
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
-from rag.storage.database import Database, queries
+from rag.storage.database import Database
 from rag.text.spans import join_pages
-from rag.types import Identity, Question, Role, Section, sections_from_json
+from rag.types import Identity, Page, Question, Role, Section
 
+log = logging.getLogger(__name__)
 #: Questions kept per document, and candidates checked; each check is a search of about ten milliseconds.
 KEPT, MOST_CHECKED = 6, 12
 #: The same in a reader's language other than the document's: the first reader waits for these searches.
@@ -95,7 +97,20 @@ class SuggestStep:
         self._database = database
         self._retriever = Retriever(database, by_words)
 
-    def run(self, job: DocumentJob, sections: Sequence[Section], text: str) -> list[str]:
+    def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> None:
+        """Store questions about the document; an error leaves the list empty. Raises the errors in `TEMPORARY`."""
+        try:
+            questions = self._questions(job, sections, join_pages(pages))
+        except TEMPORARY:
+            raise
+        except Exception:  # a document is fine without suggestions
+            log.exception("No questions could be suggested about document %s", job.document.id)
+            questions = []
+        # Questions in other languages are made on a reader's first visit.
+        metadata = Jsonb({"suggested_questions": questions, "suggested_elsewhere": {}})
+        self._database.execute(job.document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
+
+    def _questions(self, job: DocumentJob, sections: Sequence[Section], text: str) -> list[str]:
         """Return questions with answers in the document: a model's first, then questions from headings."""
         document = job.document
         language = document.language or job.collection.language
@@ -122,13 +137,10 @@ class SuggestStep:
         making them beforehand would mean a dozen languages per document.
         """
         job = JobControl(self._database).job(tenant_id, document_id)
-        with self._database.transaction(tenant_id) as connection:
-            row = connection.execute(queries["document_work"], job.key).fetchone()
-        sections = sections_from_json(row[0]) if row is not None else ()
-        text = join_pages([page_from_row(page) for page in find_pages(self._database, tenant_id, document_id)])
+        pages, sections = find_text(self._database, tenant_id, document_id)
         own = (job.document.language or job.collection.language).split("-")[0]
         kept: list[str] = []
-        for candidate in candidates_elsewhere(sections, text, own, language)[:CHECKED_ELSEWHERE]:
+        for candidate in candidates_elsewhere(sections, join_pages(pages), own, language)[:CHECKED_ELSEWHERE]:
             if len(kept) < KEPT_ELSEWHERE and self._is_answered(job, candidate, language):
                 kept.append(candidate.text)
         known = job.document.metadata.get("suggested_elsewhere") or {}

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection, errors
+from psycopg import errors
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin, require_recent
@@ -30,7 +30,7 @@ NO_LONGER_HERE = "This document is no longer in the bin."
 SHOWN = 20_000
 
 #: Estimates a restored document whose vectors have to be made again.
-Estimate = Callable[[Connection, DocumentJob], dict[str, Any]]
+Estimate = Callable[[DocumentJob], dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +215,7 @@ class Bin:
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": job.document.original_id})
             if not restore(connection, job.document, job.collection.embedding_model):
-                parameters = {"document_id": document_id, "estimate": Jsonb(self._estimate(connection, job))}
+                parameters = {"document_id": document_id, "estimate": Jsonb(self._estimate(job))}
                 connection.execute(queries["await_confirmation"], parameters)
 
     def delete_for_good(self, identity: Identity, document_ids: Sequence[UUID]) -> int:

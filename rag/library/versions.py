@@ -9,13 +9,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
-from rag.ingestion.document_rows import find_document, find_pages, find_versions
+from rag.ingestion.document_rows import find_document, find_text, find_versions
 from rag.ingestion.loaders import ExtractedDocument
 from rag.ingestion.passages import EXPORT_TYPE
 from rag.ingestion.publish import restore
@@ -23,7 +22,7 @@ from rag.ingestion.reading import estimate_document
 from rag.ingestion.tagging import tag_names
 from rag.providers.registry import Providers
 from rag.storage.database import Database, queries
-from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Step, Who, sections_from_json
+from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, PdfType, Step, Who
 
 #: The steps that can be run again by hand.
 BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
@@ -56,7 +55,7 @@ class Versions:
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             if not restore(connection, document, job.collection.embedding_model):
-                estimate = self.estimate(connection, job)
+                estimate = self.estimate(job)
                 parameters = {"document_id": document_id, "estimate": Jsonb(estimate)}
                 connection.execute(queries["await_confirmation"], parameters)
         return self._job(identity, document_id).document
@@ -100,7 +99,7 @@ class Versions:
                 connection.execute(queries["copy_pages"], {"document_id": document_id, "new_id": new_id})
         new = self._job(identity, new_id)
         with self._database.transaction(identity) as connection:
-            estimate = Jsonb(self.estimate(connection, new))
+            estimate = Jsonb(self.estimate(new))
             connection.execute(queries["note_estimate"], {"document_id": new_id, "estimate": estimate})
         return self._job(identity, new_id).document
 
@@ -158,15 +157,11 @@ class Versions:
             self._queue.enqueue(identity.tenant_id, document.id, connection=connection)
         return self._job(identity, document.id).document
 
-    def estimate(self, connection: Connection, job: DocumentJob) -> dict[str, Any]:
+    def estimate(self, job: DocumentJob) -> dict[str, Any]:
         """Estimate the cost of processing a document's stored pages."""
-        key = {"document_id": job.document.id}
-        found = connection.execute(queries["document_work"], key).fetchone()
-        sections = sections_from_json(found[0]) if found else ()
-        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
-        pages = tuple(Page(number=row.number, text=row.text, label=row.label) for row in rows)
+        pages, sections = find_text(self._database, job.document.tenant_id, job.document.id)
         return estimate_document(
-            self._control, job, ExtractedDocument(pages=pages, sections=tuple(sections)), self._providers
+            self._control, job, ExtractedDocument(pages=tuple(pages), sections=sections), self._providers
         )
 
     def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:

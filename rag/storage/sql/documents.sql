@@ -814,10 +814,9 @@ LIMIT 50
 -- Claim a document; true for one worker at a time, until its transaction ends or its connection dies.
 SELECT pg_try_advisory_xact_lock(hashtextextended('document ' || %(document_id)s, 0))
 
--- document_work --
--- Read the details of a document that only its processing needs.
-SELECT metadata -> 'sections'
-FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+-- sections_of_document --
+-- Read the sections of a document's text.
+SELECT metadata -> 'sections' FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- chunk_spans --
 -- Read the spans of a chunker that costs money; null before they are stored.
