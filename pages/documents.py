@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -455,7 +454,9 @@ def draw_queue() -> None:
         st.rerun()  # figures and table above and below change too, and polling starts or ends
 
     if files := waiting_files(figures):
-        decided = EstimateActions(confirm, confirm_all, discard_one, discard_all, keep_both, undo_discard)
+        decided = EstimateActions(
+            confirm, confirm_all, discard_one, discard_all, keep_both, lambda d: take_back([d.id])
+        )
         draw_estimates(files, figures, library, decided)
     draw_queue_state(library.queue_state(identity.tenant_id))
     totals = library.meaning_totals(identity.tenant_id)
@@ -602,7 +603,10 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
                 else:
                     sentences.append(_("Click a document to open it, tick boxes to select."))
                     st.caption(" ".join(sentences), width="content")
-            offered = [row_name(row) for row in shown[:MOST_OFFERED]]
+            offered = [
+                DocumentName(id=row.id, title=row.title, file_name=row.file_name, created_at=row.updated_at)
+                for row in shown[:MOST_OFFERED]
+            ]
             draw_opener(offered, on_open=open_beside)
     draw_table(shown, collections=names, today=today, on_open=open_beside, on_select=select)
 
@@ -630,10 +634,6 @@ def rows_of(looking: Looking, figures: Sequence[DocumentFigures]) -> list[Docume
         state.documents_rows = (wanted, library.rows(identity, filters, sort=looking.sort, limit=MOST_ROWS))
     rows: list[DocumentRow] = state.documents_rows[1]
     return rows
-
-
-def row_name(row: DocumentRow) -> DocumentName:
-    return DocumentName(id=row.id, title=row.title, file_name=row.file_name, created_at=row.updated_at)
 
 
 def owners() -> dict[UUID, str]:
@@ -683,15 +683,11 @@ def opened_document() -> Document | None:
         return None
 
 
-def close_drawer() -> None:
-    open_document(None)
-
-
 def draw_opened(document: Document) -> None:
     """Open a document's panel beside the library."""
     title = plain(document.title)
-    icon = ":material/description:"
-    st.dialog(title, width=DRAWER_PIXELS, position="right", icon=icon, on_dismiss=close_drawer)(draw_panel)(document.id)
+    icon, close = ":material/description:", partial(open_document, None)
+    st.dialog(title, width=DRAWER_PIXELS, position="right", icon=icon, on_dismiss=close)(draw_panel)(document.id)
 
 
 def draw_panel(document_id: UUID) -> None:
@@ -910,10 +906,6 @@ def draw_reminders() -> None:
         st.warning(plain(" ".join([*sentences, view])), icon=":material/event_busy:")
 
 
-def set_limit(dollars: Decimal) -> None:
-    attempt(library.set_spending_limit, identity, dollars)
-
-
 # The page
 
 state.documents_whole = False
@@ -933,7 +925,7 @@ with st.container(key="documents_above"):
     draw_upload(
         collections,
         limits,
-        UploadActions(set_limit, take, refuse),
+        UploadActions(partial(attempt, library.set_spending_limit, identity), take, refuse),
         default=default,
         spending_limit=library.spending_limit(identity),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 import streamlit as st
@@ -45,10 +46,6 @@ def open_document(document_id: UUID | None) -> None:
         st.query_params["document"] = str(document_id)
     elif "document" in st.query_params:
         del st.query_params["document"]
-
-
-def close_document() -> None:
-    open_document(None)
 
 
 def ask_document(document: Document) -> None:
@@ -136,7 +133,7 @@ def draw_opened(document: Document) -> None:
     with st.container(border=True, key="library_opened"):
         st.markdown(f"**{plain(document.title)}**")
         draw_search(document)
-    open_page_view(library, identity, document.id, on_close=close_document)
+    open_page_view(library, identity, document.id, on_close=partial(open_document, None))
 
 
 def draw_search(document: Document) -> None:

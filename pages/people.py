@@ -23,7 +23,16 @@ from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.frame import reader_address
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, draw_head, draw_secret, red, words_of
+from rag.ui.widgets import (
+    ask_to_confirm,
+    draw_copy_button,
+    draw_end_button,
+    draw_head,
+    draw_secret,
+    red,
+    search_box,
+    words_of,
+)
 
 ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
@@ -229,15 +238,8 @@ def status_of(person: Account) -> str:
 
 def draw_list(people: Sequence[Account]) -> Account | None:
     """Draw the matching people as a table, and return the selected person."""
-    text = st.text_input(
-        _("Search people"),
-        key="people_search",
-        placeholder=_("Search by name, e-mail or group"),
-        icon=":material/search:",
-        label_visibility="collapsed",
-        width=360,
-    )
-    wanted = (text or "").casefold().strip()
+    asked = _("Search by name, e-mail or group")
+    wanted = search_box(_("Search people"), key="people_search", placeholder=asked, width=360).casefold().strip()
     found = [p for p in people if wanted in f"{p.name}\n{p.email}\n{p.user_group}".casefold()]
     if not found:
         st.caption(_("Nobody is called that."))

@@ -24,7 +24,7 @@ from rag.ui.collection_profile import embedder_name
 from rag.ui.embedding_moves import better_models, draw_moves
 from rag.ui.formats import duration, money
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, red
+from rag.ui.widgets import ask_to_confirm, draw_step, red
 
 identity = require(Role.ADMIN)
 running = services()
@@ -138,25 +138,20 @@ def draw_checklist() -> None:
                 args=("", tenants.finish_setup, identity),
                 help=_("This hides the list. Each step can still be done later."),
             )
-        draw_mark(progress.is_named, _("Company name"), _("As your colleagues know it."))
+        draw_step(_("Company name"), _("As your colleagues know it."), is_done=progress.is_named)
         draw_company(progress.name)
-        draw_mark(
-            has_key,
+        draw_step(
             _("A key for a language model"),
             _("Without one everything is built in, and answers quote the documents. Paste it below.")
             if is_own
             else _("The operator of this installation sets them."),
+            is_done=has_key,
         )
         for task in tasks:
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-                draw_mark(task.is_done, task.title, task.sentence)
+                draw_step(task.title, task.sentence, is_done=task.is_done)
                 if not task.is_done:
                     st.page_link(task.page, label=plain(task.button), icon=":material/arrow_forward:", width="content")
-
-
-def draw_mark(is_done: bool, title: str, sentence: str) -> None:
-    icon = ":green[:material/check_circle:]" if is_done else ":gray[:material/radio_button_unchecked:]"
-    st.markdown(f"{icon} **{plain(title)}** :gray[{plain(sentence)}]", width="content")
 
 
 def draw_company(name: str) -> None:

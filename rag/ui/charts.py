@@ -228,7 +228,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
 
 def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
     """Return a question's stages with start and duration in milliseconds, from the logged `timing`."""
-    taken = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
+    taken = [(stage, float(timing.get("openaiMs" if stage == "model" else f"{stage}Ms") or 0)) for stage in STAGES]
     rest = float(timing.get("totalMs") or 0) - sum(ms for _, ms in taken)
     taken = [part for part in taken if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
     begins = 0.0
@@ -270,10 +270,6 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
     return _close_below(figure)
 
 
-def _field(stage: str) -> str:
-    return "openaiMs" if stage == "model" else f"{stage}Ms"
-
-
 def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: bool = False) -> Any:
     """Give a Plotly figure the product's look: no frame, few lines, legend on top. Changes and returns the figure."""
     figure.update_layout(
@@ -311,7 +307,7 @@ def _by_day(figure: Any, period: Period) -> Any:
     days = [period.last - timedelta(days=ago) for ago in range(0, period.days, apart)]
     figure.update_xaxes(
         type="date",
-        range=[_noon_before(period), f"{period.last}T12:00"],
+        range=[f"{period.previous.last}T12:00", f"{period.last}T12:00"],
         tickvals=days,
         ticktext=[short_day(day) for day in days],
         tickangle=0,
@@ -332,8 +328,3 @@ def _close_below(figure: Any) -> Any:
     figure.update_xaxes(automargin=False)
     figure.update_layout(margin_b=30)
     return figure
-
-
-def _noon_before(period: Period) -> str:
-    previous = period.previous
-    return f"{previous.last}T12:00"

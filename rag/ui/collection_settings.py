@@ -82,7 +82,7 @@ def draw_settings(
         key=f"collections_group_{collection.id}_{bool(different)}",
         label_visibility="collapsed",
     )
-    in_group = [field for field in SETTINGS.values() if _belongs(field, str(group), different)]
+    in_group = [f for f in SETTINGS.values() if (f.name in different if group == CHANGED else f.group == group)]
     used = [f for f in in_group if f.name in different or _is_used(f, changed)]
     with st.container(border=True, gap="small", key="collections_settings"):
         for field in used:
@@ -101,10 +101,6 @@ def draw_settings(
         _change(SETTINGS[name], identity, collection, profile, changed, on_save)
     elif name := st.session_state.get("collections_preset"):
         _choose(name, identity, collection, profile, changed, on_save)
-
-
-def _belongs(field: Setting, group: str, different: dict[str, tuple[Any, Any]]) -> bool:
-    return field.name in different if group == CHANGED else field.group == group
 
 
 def _is_used(field: Setting, profile: Profile) -> bool:
@@ -228,9 +224,8 @@ def _widget(field: Setting, value: Any) -> Any:
     key = f"collections_value_{field.name}"
     if field.kind in ("whole", "number"):
         # Not bounded here: a number typed too large is refused with a sentence instead of being cut in silence.
-        return st.number_input(
-            _(field.title), value=value, step=1 if field.kind == "whole" else 0.05, key=key, format=_format(field)
-        )
+        step, shown = (1, "%d") if field.kind == "whole" else (0.05, "%g")
+        return st.number_input(_(field.title), value=value, step=step, key=key, format=shown)
     if field.kind == "switch":
         return st.toggle(_("On"), value=value, key=key)
     if field.kind == "choice":
@@ -242,10 +237,6 @@ def _widget(field: Setting, value: Any) -> Any:
         note = _("One per line.") if field.kind in LISTS else None
         return st.text_area(_(field.title), text, key=key, height=180, help=note)
     return st.text_input(_(field.title), text, key=key)
-
-
-def _format(field: Setting) -> str:
-    return "%d" if field.kind == "whole" else "%g"
 
 
 def _with_unit(field: Setting, value: Any) -> str:

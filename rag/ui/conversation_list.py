@@ -17,7 +17,7 @@ from rag.types import Conversation, Identity
 from rag.ui import actions
 from rag.ui.formats import time_zone
 from rag.ui.text import plain
-from rag.ui.widgets import red
+from rag.ui.widgets import red, search_box
 
 SHOWN = 10
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -58,13 +58,7 @@ def draw_recent(
         return
     shown = found
     if len(found) > SHOWN and state.chat_all_recent:
-        wanted = st.text_input(
-            _("Search conversations"),
-            key="chat_search",
-            placeholder=_("Search conversations"),
-            label_visibility="collapsed",
-            icon=":material/search:",
-        )
+        wanted = search_box(_("Search conversations"), key="chat_search")
         shown = [c for c in found if wanted.casefold() in c.title.casefold()]
     elif len(found) > SHOWN:
         shown = found[:SHOWN]

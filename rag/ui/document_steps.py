@@ -16,7 +16,7 @@ from rag.types import ChunkingMethod, Document, DocumentStatus, PdfType, Step
 from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, status_badge, thousands
 from rag.ui.page_view import is_pdf
 from rag.ui.text import plain
-from rag.ui.widgets import red, words_of
+from rag.ui.widgets import draw_step, red, words_of
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 
@@ -127,13 +127,13 @@ def draw_reference_steps(
     with st.container(border=True, key=f"documents_reference_{document.id}", gap="small"):
         st.markdown(_("**Steps of this reference document**"))
         with st.container(horizontal=True, vertical_alignment="center"):
-            _draw_step(_("Passages"), count(chunks, "passage") if chunks else _("none yet"), is_done=chunks > 0)
-            _draw_step(
+            draw_step(_("Passages"), count(chunks, "passage") if chunks else _("none yet"), is_done=chunks > 0)
+            draw_step(
                 _("Tags"),
                 _("{tagged} of {chunks}", tagged=thousands(reference.tagged), chunks=thousands(chunks)),
                 is_done=0 < chunks == reference.tagged,
             )
-            _draw_step(
+            draw_step(
                 _("Vectors"),
                 _("{embedded} of {chunks}", embedded=thousands(reference.embedded), chunks=thousands(chunks)),
                 is_done=0 < chunks == reference.embedded,
@@ -172,11 +172,6 @@ def draw_reference_steps(
                 on_click=on_embed,
                 args=(document,),
             )
-
-
-def _draw_step(label: str, words: str, *, is_done: bool) -> None:
-    icon = ":green[:material/check_circle:]" if is_done else ":gray[:material/radio_button_unchecked:]"
-    st.markdown(f"{icon} **{label}** :gray[{words}]", width="content")
 
 
 #: Advice by failed step.

@@ -95,6 +95,12 @@ def filter_box(label: str, names: Mapping[Option, str], *, everything: str, key:
     return st.selectbox(label, list(labels), format_func=labels.of, key=key, **look | options)
 
 
+def draw_step(title: str, words: str, *, is_done: bool) -> None:
+    """Draw a step with its title and a remark, ticked if done."""
+    icon = ":green[:material/check_circle:]" if is_done else ":gray[:material/radio_button_unchecked:]"
+    st.markdown(f"{icon} **{plain(title)}** :gray[{plain(words)}]", width="content")
+
+
 def draw_empty(icon: str, heading: str, sentence: str) -> None:
     """Draw a frame for an empty page: a bold heading with an icon, and a sentence with the next step."""
     with st.container(border=True, horizontal_alignment="center"):
