@@ -152,9 +152,9 @@ def interval_words(minutes: int) -> str:
     return ngettext("Every minute", "Every {count} minutes", minutes)
 
 
-def until(moment: datetime, now: datetime | None = None) -> str:
+def until(moment: datetime) -> str:
     """Write `in 5 min`, `in 3 h`, `in 2 days`; `now` when due."""
-    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+    seconds = (moment - datetime.now(UTC)).total_seconds()
     if seconds <= 0:
         return _("now")
     if seconds < 3600:

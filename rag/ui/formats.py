@@ -189,9 +189,9 @@ def method_name(method: str) -> str:
     return next((_(words) for name, words in METHODS.items() if name == method), method)
 
 
-def kind_name(media_type: str, otherwise: str = "") -> str:
+def kind_name(media_type: str) -> str:
     """Return a file type's name."""
-    return _(KINDS.get(media_type, otherwise or media_type))
+    return _(KINDS.get(media_type, media_type))
 
 
 def field_label(field: str) -> str:

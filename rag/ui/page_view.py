@@ -320,7 +320,6 @@ def text_html(
     mark: tuple[int, int] | None = None,
     strong: tuple[int, int] | None = None,
     label: str = "",
-    height_pixels: int = 560,
 ) -> str:
     """Build HTML text scrollable by keyboard; `mark` is a span to highlight, and `strong` a part within."""
     if mark is not None and mark[0] < mark[1]:
@@ -336,6 +335,6 @@ def text_html(
     return (
         f'<div dir="auto" role="region" aria-label="{escape(label, quote=True)}" tabindex="0" style="'
         "white-space:pre-wrap;"
-        f"overflow-wrap:anywhere;font-size:.9rem;line-height:1.6;max-height:{height_pixels}px;overflow:auto;padding:12px;"
+        f"overflow-wrap:anywhere;font-size:.9rem;line-height:1.6;max-height:560px;overflow:auto;padding:12px;"
         f'border:1px solid rgba(128,138,165,.35);border-radius:8px">{body}</div>'
     )
