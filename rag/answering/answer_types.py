@@ -192,6 +192,20 @@ _NOTICE = (
     rf"|\b{_COUNT} (?:vorlauf\w*|de préavis|de antelación|di preavviso|de antecedência|wyprzedzeni\w+|önceden)\b"
 )
 
+#: A day, a time or a time limit in words.
+_TIME = (
+    rf"{_OF_A_DATE}|{_IN_ORDER}"
+    rf"|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
+    r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
+    r"|binnen|tijdens|zodra|onmiddellijk|direct na|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
+    r"|beginn|avant|après|jusqu\w*|pendant|dès|antes|después|hasta|dentro|durante|cuando|prima|dopo|entro|fino"
+    r"|appena|depois|até|logo|przed"
+    r"|(?:po|do) (?:\d+|koń\w+|początk\w+|upływ\w+|zakończ\w+|ukończ\w+)|podczas|natychmiast"
+    r"|önce|sonra|kadar|içinde|hemen)\b"
+    r"|까지|이내|전에|후에|부터|지체 없이|즉시|매년|매월|まで|以内|前に|後に|から|直ちに"
+    r"|之前|之后|以前|以后|立即|قبل|بعد|خلال|فور"
+)
+
 #: In the order in which they are tried: "how often" before "how many", "how long before" before "how long".
 TYPES = (
     AnswerType(
@@ -280,10 +294,12 @@ TYPES = (
         r"|\d ?(?:만|천|억)? ?원|분의|퍼센트|프로|무료|통상임금|평균임금|급여|전액|円|元|％|無料|免费"
         r"|ريال|دولار|يورو|مجان",
     ),
+    # "How late" is answered by "16:00", and by "on Monday".
+    AnswerType("moment", r"\b(?:how (?:late|early|soon)|hoe vroeg|wie (?:spät|früh))\b", rf"\d|{_TIME}"),
     AnswerType(
         "amount",
-        r"\b(?:how (?:much|many|long|far|late|early|old|soon)|hoeveel|hoe (?:lang|ver|laat|vroeg|oud)|wie ?viele?"
-        r"|wie (?:lange|weit|hoch|alt|spät|früh)|combien|cuánt[oa]s?|quant[oaie]s?|ile|jak (?:długo|daleko)|ne kadar"
+        r"\b(?:how (?:much|many|long|far|old)|hoeveel|hoe (?:lang|ver|oud)|wie ?viele?|wie (?:lange|weit|hoch|alt)"
+        r"|combien|cuánt[oa]s?|quant[oaie]s?|ile|jak (?:długo|daleko)|ne kadar"
         r"|kaç)\b|몇|얼마나|얼마|며칠|何(?:日|時間|人|年|月|週|歳)|どのくらい|どれくらい|多少|多长|几[天个年月小]|كم ",
         rf"\d|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS})\b|\b(?:{_ARTICLES_OR_NUMBERS}) {UNITS}\b|{_COMPOUND_COUNT}"
         r"|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
@@ -299,16 +315,7 @@ TYPES = (
         r"|\b(?:what time|what date|which day|hoe laat|wann|um wie viel uhr|à quelle (?:heure|date)|cuándo|a qué hora"
         r"|a che ora|a que horas|o której|ne zaman|saat kaçta)\b"
         r"|언제|몇 시|いつ|何時|什么时候|何时|几点|متى",
-        rf"{_OF_A_DATE}|{_IN_ORDER}"
-        rf"|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
-        r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
-        r"|binnen|tijdens|zodra|onmiddellijk|direct na|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
-        r"|beginn|avant|après|jusqu\w*|pendant|dès|antes|después|hasta|dentro|durante|cuando|prima|dopo|entro|fino"
-        r"|appena|depois|até|logo|przed"
-        r"|(?:po|do) (?:\d+|koń\w+|początk\w+|upływ\w+|zakończ\w+|ukończ\w+)|podczas|natychmiast"
-        r"|önce|sonra|kadar|içinde|hemen)\b"
-        r"|까지|이내|전에|후에|부터|지체 없이|즉시|매년|매월|まで|以内|前に|後に|から|直ちに"
-        r"|之前|之后|以前|以后|立即|قبل|بعد|خلال|فور",
+        _TIME,
     ),
 )
 

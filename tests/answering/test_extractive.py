@@ -760,6 +760,47 @@ def test_the_sentence_below_a_heading_that_is_the_question_is_quoted_first() -> 
     assert quotes.text.startswith("“Money reaches your account on the 25th of each month.")
 
 
+@pytest.mark.parametrize(
+    ("language", "question", "heading", "text", "first"),
+    [
+        (
+            "fr",
+            "Combien de jours de congés avons-nous ?",
+            "Congés",
+            "Vous avez droit à 28 jours ouvrés. Deux jours s'ajoutent si vous prenez au moins six jours en hiver. "
+            "Un enfant malade de moins de 16 ans donne droit à six jours par an, neuf pour un parent seul.",
+            "Vous avez droit à 28 jours ouvrés.",
+        ),
+        (
+            "en",
+            "How many days of sabbatical are there?",
+            "Sabbatical",
+            "You get 60 days. Two days more are added if you take at least six days in winter.",
+            "You get 60 days.",
+        ),
+    ],
+)
+def test_a_unit_in_the_question_is_no_part_of_what_the_heading_has_to_say(
+    language: str, question: str, heading: str, text: str, first: str
+) -> None:
+    quotes = best_quotes(question, [replace(passage(1, text), section=heading)], language=language)
+    assert quotes is not None
+    assert quotes.best[1] == first
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "rule"),
+    [
+        ("en", "How late can a shift be swapped?", "A shift can be swapped by Monday noon."),
+        ("de", "Wie spät darf eine Schicht getauscht werden?", "Eine Schicht darf bis Montag getauscht werden."),
+    ],
+)
+def test_a_day_answers_how_late(language: str, question: str, rule: str) -> None:
+    quotes = best_quotes(question, [replace(passage(1, rule), section="")], language=language)
+    assert quotes is not None
+    assert quotes.is_of_type
+
+
 def test_a_question_that_names_a_country_is_answered_in_its_language_first() -> None:
     dutch = "De pauze van werknemers duurt ten minste 15 minuten, anders dan in Korea."
     korean = "제54조 사용자는 근로시간이 4시간인 경우에는 30분 이상의 휴게시간을 주어야 한다."

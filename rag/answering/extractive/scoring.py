@@ -12,7 +12,7 @@ from rag.answering.extractive.in_words import said_near, weight_of
 from rag.answering.extractive.likeness import MeantPart, Similarities
 from rag.answering.extractive.reading import Passages, Reading
 from rag.answering.extractive.rule import RULE
-from rag.answering.extractive.words import known_terms, parts_of
+from rag.answering.extractive.words import known_terms, parts_of, without_units
 from rag.answering.quotations import CandidateSentence
 from rag.retrieval.bm25.index import tokenize
 from rag.types import Citation
@@ -69,7 +69,7 @@ def score(
     words = [_said_by(everything, place) for place in range(len(citations))]
     said = subjects_said(words, reading.subjects, known)
     about = subject_values(words, said, reading.asked)
-    below = first_below(everything, weights, known)
+    below = first_below(everything, without_units(weights, question, language), known)
     likely = {c: about[c.passage] * (in_words[c] + near.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
     # Comparing takes about 20 ms a sentence, so a full match in words decides alone.
     is_compared = bool(parts) or max(in_words.values()) < RULE.all_in_words

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
+from rag.answering.answer_types import UNITS
 from rag.answering.extractive.rule import RULE
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.evidence import compound_share
@@ -32,6 +33,11 @@ ASKS_HOW = re.compile(
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
 FIGURE = re.compile(r"\d[\d.,]*")
+#: The unit asked for, right after the question word: "days" in "How many days of leave …?", but not "credit hours".
+UNIT = re.compile(
+    rf"\b(?:how (?:many|much)|hoeveel|wie ?viele?|combien d[e']|cuánt[oa]s|quant[oaie]s?|ile|kaç) ?({UNITS})\b",
+    re.IGNORECASE,
+)
 #: A number before "years" in words. Tables count service in years; days and weeks are mixed.
 YEARS = re.compile(
     r"([^\W\d_]+) (?:(?:full|complete|volle|hele) )?(?:years?|jaar|jaren|dienstja\w+|jahre?n?|ans|années|años|ann[io]"
@@ -57,6 +63,12 @@ def parts_of(question: str, language: str) -> list[str]:
 def _between(language: str) -> re.Pattern[str]:
     words = _AND.get(language)
     return re.compile(_BETWEEN + (rf"|,?\s(?:{words})\s" if words else ""), re.IGNORECASE)
+
+
+def without_units(weights: dict[str, float], question: str, language: str) -> dict[str, float]:
+    """Return the weights without the unit asked for, if other words remain."""
+    units = frozenset(term for unit in UNIT.findall(question) for term in tokenize(unit, language))
+    return {term: weight for term, weight in weights.items() if term not in units} or weights
 
 
 def names_in(question: str, language: str) -> frozenset[str]:
