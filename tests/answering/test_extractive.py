@@ -772,11 +772,11 @@ def test_the_sentence_below_a_heading_that_is_the_question_is_quoted_first() -> 
             "Vous avez droit à 28 jours ouvrés.",
         ),
         (
-            "en",
-            "How many days of sabbatical are there?",
-            "Sabbatical",
-            "You get 60 days. Two days more are added if you take at least six days in winter.",
-            "You get 60 days.",
+            "es",
+            "¿Cuántos días de vacaciones tenemos?",
+            "Vacaciones",
+            "Cada persona tiene 31 días naturales. Dos días más se añaden a quien toma seis días seguidos en invierno.",
+            "Cada persona tiene 31 días naturales.",
         ),
     ],
 )
