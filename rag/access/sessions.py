@@ -398,6 +398,6 @@ def account_of_link(database: Database, token: str, purpose: Purpose) -> Account
 
 
 def use_link(connection: Connection, token: str, purpose: Purpose) -> None:
-    """Use up a link in the transaction of the act it allows. Raises `LinkExpired` if it was used already."""
+    """Mark a link as used, in the permitted action's transaction. Raises `LinkExpired` if it was used already."""
     if not connection.execute(queries["use_link"], {"token_hash": token_hash(token), "purpose": purpose}).fetchone():
         raise LinkExpired

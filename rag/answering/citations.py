@@ -93,7 +93,7 @@ class CitationFilter:
 
 
 def cited(citations: Sequence[Citation], shown: Mapping[int, int]) -> tuple[Citation, ...]:
-    """Return the cited citations, numbered and ordered as in the text."""
+    """Return the citations used in the text, with the numbers and in the order shown there."""
     by_number = {citation.number: citation for citation in citations}
     ordered = sorted(shown.items(), key=lambda pair: pair[1])
     return tuple(replace(by_number[number], number=as_shown) for number, as_shown in ordered)

@@ -111,7 +111,7 @@ async def health(request: Request, response: Response, key: ApiKey) -> HealthSha
 
 @router.get("/api/ready", summary="Readiness", dependencies=[needs(PUBLIC)], responses=problems(503))
 def ready(response: Response) -> ReadyShape:
-    """Check whether this process can take more people, without signing in; for load balancers.
+    """Tell load balancers whether this process can take more people; needs no sign-in.
 
     503 if the database does not answer, and while the number of answers in progress is near its maximum
     (`RAG_ANSWERS_UNDER_WAY`): before anyone has to wait for their turn. People already here continue to be served.

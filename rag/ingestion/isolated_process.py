@@ -49,7 +49,7 @@ def work(task: DocumentTask, files: Originals) -> None:
 
 
 def originals(settings: Settings) -> Originals:
-    """Open the store of originals like the application."""
+    """Open the store for original files, in the same way as the application."""
     if not settings.supabase_service_role_key:
         return FileStore(settings.data_dir / "files")
     # This import takes an eighth of a second and is needed only here.

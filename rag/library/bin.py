@@ -157,7 +157,7 @@ class Bin:
         return int(self._database.fetch_value(who, "count_binned"))
 
     def take_back_all(self, identity: Identity, document_ids: Iterable[UUID]) -> builtins.list[str]:
-        """Restore documents together; return the reasons for documents left in the bin, each sentence once."""
+        """Restore several documents; return why some stayed in the bin, each reason once."""
         require_admin(identity)
         wanted, problems = [*dict.fromkeys(document_ids)], dict[str, None]()
         with one_act():
@@ -195,7 +195,7 @@ class Bin:
             raise NotFound(NO_LONGER_HERE)
 
     def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
-        """Restore documents together. Return the ids missing from the bin."""
+        """Restore several documents. Return the ids missing from the bin."""
         with self._database.transaction(identity) as connection:
             wanted = {"document_ids": [*document_ids]}
             connection.execute(queries["take_collections_back"], {**wanted, "collection_id": None})

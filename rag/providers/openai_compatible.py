@@ -234,7 +234,10 @@ class OpenAIChatModel:
         return Completion(text=text, usage=usage)
 
     def _as_it_takes(self, ask: Callable[[], Value]) -> Value:
-        """Call the model, and retry with a reasoning model's parameters if the (free) refusal names them."""
+        """Call the model; retry with a reasoning model's parameters if the provider refuses the others.
+
+        A refused call costs nothing.
+        """
         try:
             return ask()
         except openai.BadRequestError as exc:

@@ -144,7 +144,7 @@ class Pipeline:
         return answer
 
     def run(self, statement: str, values: Mapping[str, Any]) -> PendingResult:
-        """Queue any statement: values are sent with their types and rows are read, both like psycopg does."""
+        """Queue any statement. Values are typed and rows are read like in psycopg."""
         _, names = numbered(statement)
         transformer = self._session.transformer
         dumped = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))

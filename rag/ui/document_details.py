@@ -46,7 +46,7 @@ def _cost_steps() -> dict[str, str]:
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
-    """Format cost per step and in total as a Markdown line; an estimate adds the bill's range."""
+    """Format cost per step and in total as a Markdown line; an estimate also shows the likely range."""
     steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in _cost_steps().items()]
     total = _("**Total {cost}**", cost=plain(money(known_cost(values, "total"))))
     return " · ".join([*steps, total, *cost_range(known_cost(values, "low"), known_cost(values, "high"))])

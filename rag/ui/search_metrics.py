@@ -154,7 +154,7 @@ def _draw_passages(
 def draw_errors(
     analytics: Analytics, who: Who, period: Period, filters: Filters, draw_details: Callable[[UUID], None]
 ) -> None:
-    """Draw why questions failed, which features answers lacked, and which calls were cut off or repeated."""
+    """Draw why questions failed, what answers were shown without, and which calls were cut off or sent again."""
     st.header(_("Errors and repeated calls"), anchor=False)
     errors, repeated = analytics.errors(who, period, filters), analytics.repeated_calls(who, period)
     notices = analytics.notices(who, period, filters)
@@ -212,7 +212,7 @@ def _draw_sentences(
 
 
 class RerankingEffect(NamedTuple):
-    """Effects of reranking, measured as shares among all reranked questions."""
+    """The effects of reranking: each value is the share of questions with reranking in which the effect was seen."""
 
     questions: int
     #: The first passage differs from before.

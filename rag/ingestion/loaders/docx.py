@@ -1,7 +1,7 @@
 """Load Word documents (.docx): the visible text in order, with headings as sections. Runs in the sandbox process.
 
-The text is read twice: the walk (`word.story`) writes it, and a count of all characters in the package finds text the
-walk did not write. The page's warnings name missing text and content which is not text.
+`word.story` writes the text. As a check, all characters in the package are counted, which finds text missing in the
+result. The page's warnings name missing text and content which is not text.
 """
 
 from __future__ import annotations

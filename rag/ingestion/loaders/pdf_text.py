@@ -188,7 +188,7 @@ class _PageReading:
         self._places += [("note", placed.addition.box) for placed in self._additions]
 
     def put_tables(self, table_above: PageTable | None) -> None:
-        """Put lists, tables and turned words in their places, and find the columns."""
+        """Insert lists, tables and rotated words where they belong in the text, and find the columns."""
         in_lists = set() if self._turned else put_lists(self._text_page, self._put, self._objects)
         if not self._may_have_tables and not self._is_crossed:
             for found in self._turned.values():

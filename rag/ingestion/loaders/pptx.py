@@ -1,6 +1,6 @@
 """Load presentations (.pptx): each slide's visible text as a page, with its notes marked.
 
-The text is read twice: the shapes are walked, and all text in the slide's parts is compared with the result.
+The text is read a second time as a check: all text in the slide's parts is compared with the text from the shapes.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ class Syncs:
     # Asking
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
-        """Request a comparison with each source, unless it already waits. Raises `InvalidInput`."""
+        """Queue a comparison with each source without a queued comparison. Raises `InvalidInput`."""
         _require_administrator_of(identity, collection)
         kept = self._required_sources(collection)
         ids = []

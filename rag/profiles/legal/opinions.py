@@ -213,7 +213,8 @@ class Opinions:
     ) -> Draft:
         """Begin a draft on these references. Iterating over its pieces writes, bills and stores it.
 
-        Raises `InvalidInput` without a kind or facts, `BudgetSpent`, `SettingsError` without a language model.
+        Raises `InvalidInput` if the opinion's kind or the facts are missing, `SettingsError` without a language model,
+        and `BudgetSpent`.
         """
         kind = " ".join(case.opinion_type.split())
         if not kind or not case.facts.strip():

@@ -202,7 +202,9 @@ class TextLine:
 
 @dataclass(frozen=True)
 class Job:
-    """A job's start, with company, position, location, dateRange, industry and year if the text has them."""
+    """A position in a résumé: the first line, with company, position, location, dateRange, industry and year
+    if the text names them.
+    """
 
     start: int
     facts: dict[str, str] = field(default_factory=dict)

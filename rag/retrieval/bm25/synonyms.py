@@ -259,7 +259,7 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """Return the index terms for an idea's expressions in the documents' language.
+    """Return the index terms for all synonyms in the documents' language.
 
     Skips expressions containing a word too common for the index: the remaining words would mean something different.
     """

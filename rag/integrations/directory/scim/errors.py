@@ -1,4 +1,4 @@
-"""Write errors in SCIM's format (RFC 7644, 3.12): directories then show our sentence."""
+"""Write errors in SCIM's format (RFC 7644, 3.12), and the company's directory shows the message."""
 
 from __future__ import annotations
 

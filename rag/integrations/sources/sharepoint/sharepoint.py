@@ -57,7 +57,7 @@ SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A library or somebody's OneDrive, and the application in Entra ID for reading."""
+    """A library or a person's OneDrive, with the app registration in Entra ID used for reading."""
 
     tenant: str
     client_id: str
@@ -97,7 +97,7 @@ class Library:
 
     @property
     def site_path(self) -> str:
-        """The site's path, if the address leads deeper."""
+        """The site's path, also for an address inside the site."""
         path = [part for part in unquote(self.site.path if self.site else "").split("/") if part]
         named = path[:2] if path[:1] and path[0] in ("sites", "teams", "personal") else []
         return "/".join(named)
