@@ -313,8 +313,8 @@ def draw_questions(period: Period, filters: Filters) -> None:
             key="analytics_kind",
             default="question",
             help_text=_(
-                "Searches of programs that were paid for, without an answer. No figure above counts them as "
-                "questions; the costs hold what they cost."
+                "Paid searches that programs ran without asking for an answer. The figures above do not count them "
+                "as questions, but the costs include them."
             ),
         )
         wanted = QuestionFilters(text=text, outcome=outcome, kind=kind, rating=rating)

@@ -123,7 +123,9 @@ def ask_to_create() -> None:
             index=1 if profile.language.answer_language == "ko" else 0,
             format_func=language_name,
             key=f"collections_new_language_{profile.name}",
-            help=_("Questions in other languages are translated into it where the profile does that."),
+            help=_(
+                "If the profile translates questions, questions in other languages are translated into this language."
+            ),
             width=220,
         )
         embedder = st.selectbox(
@@ -168,7 +170,10 @@ def ask_to_rename(collection: Collection) -> None:
         key="collections_groups",
         accept_new_options=True,
         placeholder=_("Everybody may read it"),
-        help=_("People of other groups do not find, cite, open or count anything of it. Administrators always see it."),
+        help=_(
+            "People in other groups cannot find, open or cite anything in this collection, and the figures they "
+            "see leave it out. Administrators always see the collection."
+        ),
     )
 
     def rename() -> None:

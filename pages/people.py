@@ -184,8 +184,8 @@ def show_link(person: Account, path: str) -> None:
         )
     )
     advice = _(
-        "It works once, within three days, and is not shown again. Anyone who opens it can set the password; sessions "
-        "open until then end when it is used."
+        "The link works once, within three days, and is not shown again. Anyone who opens it can set the password. "
+        "Setting the password ends all open sessions of this person."
     )
     draw_secret(reader_address(services().settings) + path, advice, _("Done"), "people_link")
 

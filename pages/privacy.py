@@ -67,8 +67,8 @@ def draw_retention() -> None:
     )  # fmt: skip
     st.header(_("Who sees who asked"), anchor=False)
     st.caption(
-        _("Beside single questions in Analytics, and in their export. Others see groups only. Reading somebody else's "
-          "question is noted in the audit log.")
+        _("The people chosen here see names beside each question in Analytics and in the export. All others see "
+          "only groups. The audit log records who reads another person's question.")
     )  # fmt: skip
     role = running.analytics.names_for(identity.tenant_id)
     chosen = "nobody" if role is None else role.value

@@ -142,7 +142,7 @@ def draw_checklist() -> None:
         draw_company(progress.name)
         draw_step(
             _("A key for a language model"),
-            _("Without one everything is built in, and answers quote the documents. Paste it below.")
+            _("Without a key, only the built-in models are used, and answers quote the documents. Paste a key below.")
             if is_own
             else _("The operator of this installation sets them."),
             is_done=has_key,
@@ -236,7 +236,12 @@ def draw_keys() -> None:
                 else:
                     st.badge(_("Not set"), color="gray")
             if name in keys.fixed:
-                st.caption(_("{PASTED} is set where this product is started, and that counts.", PASTED=PASTED[name]))
+                st.caption(
+                    _(
+                        "{PASTED} is set on the server. That value is used and cannot be changed here.",
+                        PASTED=PASTED[name],
+                    )
+                )
                 continue
             draw_key_form(name, has_key=bool(hint))
 
@@ -306,8 +311,8 @@ def draw_models() -> None:
     st.header(_("Models"), anchor=False)
     st.caption(
         _(
-            "What counts where the settings of a collection name no model. Trying one makes a small call, which "
-            "is paid for like any other."
+            "These models are used where the settings of a collection name no model. Trying a model makes one "
+            "small paid call."
         )
     )
     if not state.get("setup_with_models"):
@@ -339,7 +344,9 @@ def draw_model(model: InstallationModel) -> None:
         chosen = str(getattr(running.settings, model.setting))
         if model.setting in running.chosen_models.fixed:
             setting = CHOSEN[model.setting]
-            st.caption(_("{setting} is set where this product is started, and that counts.", setting=setting))
+            st.caption(
+                _("{setting} is set on the server. That value is used and cannot be changed here.", setting=setting)
+            )
         else:
             names = [*([chosen] if chosen and chosen not in found.names else []), *found.names]
             with st.container(horizontal=True, vertical_alignment="bottom"):

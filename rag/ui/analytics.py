@@ -136,8 +136,9 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
             _("Answered"), percent(now.answered_rate), moved(now.answered_rate, before.answered_rate, "normal"),
             trend=Trend([rate for day in days if (rate := day.answered_rate) is not None]),
             help_text=_(
-                "With a source that says what the answer says. Of all questions that came to an end, small talk left "
-                "out; the rest was answered partly, not in the documents, stopped, refused or failed."
+                "The share of finished questions with a source that supports the answer. Small talk is left out. "
+                "The other questions were answered partly, were not in the documents, were stopped or refused, or "
+                "failed."
             ),
         )  # fmt: skip
         draw_metric(
@@ -548,7 +549,12 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
             else _("No document was there all through the period. Choose a shorter one.")
         )
         return
-    st.caption(_("There all through the period, and no answer was built on them: out of date, or never asked for?"))
+    st.caption(
+        _(
+            "These documents were available for the whole period, but no answer used them. They may be out of "
+            "date, or nobody asked about them."
+        )
+    )
     found = analytics.found_documents(who, period, filters)
     chosen = lists.choose_row(
         unused,

@@ -173,7 +173,7 @@ def draw_preview(
             _("Questions, one a line"),
             key=f"{key}_questions",
             height=140,
-            help=_("What people asked last. Change them as you like; the first ten are tried."),
+            help=_("These are the most recent questions. You can change them; the first ten are tried."),
             placeholder=_("How many days of leave do I have?"),
         )
         questions = [line.strip() for line in state[f"{key}_questions"].splitlines() if line.strip()]
@@ -203,9 +203,9 @@ def _ask_for_models(
         help=_("Translation and reranking as a question has them. No answer is written."),
     )
     if not is_paid and previews.needs_paid_calls(collection):
-        st.caption(_("This collection is compared by a provider's model: without it, nothing can be tried."))
+        st.caption(_("Searching this collection needs a provider's model. Without that model, nothing can be tried."))
     elif not is_paid:
-        st.caption(_("Without them it costs nothing, and results are not translated or reranked."))
+        st.caption(_("Without these models, trying costs nothing, but results are not translated or reranked."))
     return is_paid
 
 

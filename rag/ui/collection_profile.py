@@ -102,7 +102,10 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
         )
     if profile.is_personal and not profile.answer.persona_name:
         found.append(
-            _("Nobody is named who answers: “Who answers” in its settings does. Until then it is the assistant.")
+            _(
+                "No name is set for the person who answers: fill in “Who answers” in the settings. Until then the "
+                "assistant answers."
+            )
         )
     return found
 
@@ -150,8 +153,10 @@ def embedder_name(identifier: str) -> str:
 def added_by(provider: str) -> str:
     """Describe how to add a provider: paste its key on a page, or set its address on the server."""
     if provider in PASTED:
-        return _("a key of {provider}, pasted on the page Set-up, adds it", provider=provider_name(provider))
-    return _("{setting} adds it, set where the product is started", setting=variable_of(provider) or provider)
+        return _("paste a key of {provider} on the page Set-up", provider=provider_name(provider))
+    return _(
+        "the operator has to set {setting} when starting the application", setting=variable_of(provider) or provider
+    )
 
 
 def _cutting(profile: Profile) -> str:

@@ -151,7 +151,7 @@ def draw_reference_steps(
                     _("Text of the document"), height=220, key=f"documents_reference_value_{document.id}"
                 )
                 if chunks:
-                    st.caption(_("It takes the place of the text that is there, with its passages, tags and vectors."))
+                    st.caption(_("This text replaces the present text and its passages, tags and vectors."))
                 if st.form_submit_button(_("Split into passages"), icon=":material/content_cut:") and text.strip():
                     on_chunk(document, text)
                     st.rerun()

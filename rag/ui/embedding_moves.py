@@ -215,7 +215,7 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
             key=f"moves_stop_{move.id}",
             type="tertiary",
             icon=":material/close:",
-            help=_("Vectors made so far are removed; searches were never on them."),
+            help=_("The vectors made so far are removed. No search has used them."),
         ):
             ask_to_confirm(
                 _("Cancel the move?"),

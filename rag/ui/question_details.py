@@ -39,9 +39,9 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
 OUTCOME_WORDS: Mapping[str, str] = {outcome: words for outcome, (words, _) in OUTCOMES.items()}
 IN_PROGRESS = (N_("In progress"), "blue")
 SOURCE_STATES: Mapping[str, tuple[str, str]] = {
-    "held": (N_("Named, and holds it"), "green"),
-    "not held": (N_("Named, and does not hold it"), "orange"),
-    "not named": (N_("Not named"), "gray"),
+    "held": (N_("Cited, supports the answer"), "green"),
+    "not held": (N_("Cited, does not support the answer"), "orange"),
+    "not named": (N_("Not cited"), "gray"),
 }
 ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_("Answer before")}
 

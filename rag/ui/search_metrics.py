@@ -138,7 +138,9 @@ def _draw_passages(
             _("Page"): lists.texts((pages(use.first_page, use.last_page) for use in found), 75),
             _("Answers"): lists.bars((use.questions for use in found), 110),
             _("Does not hold"): lists.numbers(
-                (use.not_held for use in found), 110, help_text=_("Answers that name it for something it does not say.")
+                (use.not_held for use in found),
+                110,
+                help_text=_("Answers that cite this passage for something it does not say."),
             ),
             _("Passage"): lists.texts((" ".join(use.text.split()) for use in found), "large"),
         },
@@ -167,7 +169,7 @@ def draw_errors(
             key="analytics_errors", alt=_("Why questions failed or were refused"), draw_details=draw_details,
         )  # fmt: skip
     if notices:
-        st.caption(_("What answers did without, or were held back for:"))
+        st.caption(_("Problems that limited answers or held them back:"))
         _draw_sentences(
             [(translated(one.notice), one.times, one.last_at, one.latest_id) for one in notices],
             key="analytics_notices", alt=_("Errors and repeated calls"), draw_details=draw_details,

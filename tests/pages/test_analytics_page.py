@@ -644,7 +644,7 @@ def test_a_question_keeps_what_was_sent_and_found_as_it_was(
     page = open_page(analytics_view="Questions")
     select_row(page, "analytics_questions_", 0)
     assert not page.exception
-    assert any("Named, and holds it" in expander.label for expander in page.expander)
+    assert any("Cited, supports the answer" in expander.label for expander in page.expander)
     assert "No model was asked" in words(page)
 
     app_services.documents.delete(program, result.document_id)

@@ -54,7 +54,7 @@ def test_every_profile_has_a_title() -> None:
 
 
 def test_what_is_missing_names_the_key_that_adds_it_and_where_it_is_pasted(bare: Providers) -> None:
-    keys = [re.search(r"a key of (\w+), pasted on the page Set-up, adds it", s) for s in shortcomings(HR, bare)]
+    keys = [re.search(r"paste a key of (\w+) on the page Set-up", s) for s in shortcomings(HR, bare)]
     assert [found and found[1] for found in keys] == ["OpenAI", "OpenAI", "Cohere"]
     assert "OLLAMA_URL" in shortcomings(CIVIL, bare)[0]
     assert "a key of Gemini" in " ".join(shortcomings(LEGAL, bare))
