@@ -41,7 +41,12 @@ opened = sessions.list(identity)
 draw_sessions(opened, identity.session_id, time_zone(st.context.timezone), end)
 if len(opened) > 1:
     st.button(_("Sign out everywhere else"), icon=":material/phonelink_erase:", on_click=end_others)
-st.caption(_("Do you not know one of them? Sign it out and change your password: that ends every other session too."))
+st.caption(
+    _(
+        "If you do not recognise a session, sign it out and change your password. A new password ends every "
+        "other session too."
+    )
+)
 
 apps = services().connected_apps.list(identity)
 if apps:

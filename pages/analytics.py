@@ -235,7 +235,10 @@ def draw_report(period: Period, filters: Filters) -> None:
             return
         if not scheduled.can_send:
             st.caption(
-                _("Once the operator of this installation sets a mail server, it is sent every Monday, and alerts too.")
+                _(
+                    "When the operator of this installation sets a mail server, the report is sent every Monday. "
+                    "Alerts are then sent too."
+                )
             )
             return
         actions.draw_problem(REPORT_PROBLEM)

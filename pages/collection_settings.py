@@ -196,9 +196,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         by = count(contents.people, "person", "people")
         conversations = count(contents.conversations, "conversation")
         held.append(_("{conversations} of {by}, with their answers", conversations=conversations, by=by))
-    lost = _(
-        "It goes to the bin for {BIN_DAYS} days with all that it holds, and nobody finds any of it:", BIN_DAYS=BIN_DAYS
-    )
+    lost = _("The collection goes to the bin for {BIN_DAYS} days, and nobody can find its contents:", BIN_DAYS=BIN_DAYS)
     ask_to_confirm(
         _("Delete this collection?"),
         f"**{plain(collection.name)}**",

@@ -81,8 +81,8 @@ def draw_retention() -> None:
 def draw_person() -> None:
     st.header(_("One person's data"), anchor=False)
     st.caption(
-        _("Hand over everything that is kept of somebody, or erase it: account, questions, conversations, ratings and "
-          "their name in the audit log. What they cost and how long it took stays, without them.")
+        _("Export or erase everything that is kept about one person: account, questions, conversations, ratings "
+          "and the name in the audit log. Costs and times are kept without the name.")
     )  # fmt: skip
     people = name_labels({one.email: f"{one.name} · {one.email}" for one in running.accounts.list(identity)})
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -108,7 +108,12 @@ def ask_to_erase(email: str) -> None:
         _("Everything of **{email}** is erased: account, questions, answers, conversations, ratings and comments. It "
           "cannot be taken back.", email=plain(email))
     )  # fmt: skip
-    st.caption(_("Backups made before hold it until they are deleted. Restoring one erases it again."))
+    st.caption(
+        _(
+            "Earlier backups contain the data until the backups are deleted. When a backup is restored, the "
+            "data is erased again."
+        )
+    )
     typed = st.text_input(_("Type the address to confirm"), key="privacy_typed", autocomplete="off")
     if st.button(red(_("Erase for good")), key="privacy_erase_confirmed", disabled=typed.strip().lower() != email):
         actions.finish(erase, email)

@@ -64,7 +64,10 @@ MODELS = (
     InstallationModel(
         "embedding_model",
         N_("Search by meaning"),
-        N_("Compares questions with passages in collections made from now on. Those that are there are moved below."),
+        N_(
+            "Compares questions with passages in new collections. You can move existing collections to this model "
+            "below."
+        ),
         "embed",
     ),
     InstallationModel(

@@ -159,7 +159,8 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
         draw_metric(
             _("Cost per answer"), "–" if now.cost_per_answer is None else plain(money(now.cost_per_answer)),
             grown(now.cost_per_answer, before.cost_per_answer, "inverse"),
-            help_text=_("What questions cost, those without an answer included, by the number of answers."),
+            help_text=_("The cost of all questions, including those without an answer, divided by the number of "
+                        "answers."),
         )  # fmt: skip
     _draw_context(who, summary, period, zone=zone, shows_names=shows_names)
 
@@ -563,7 +564,10 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
             _("Found"): lists.numbers(
                 (found.get(document.document_id, 0) for document in unused),
                 70,
-                help_text=_("For how many of the latest questions it was found and not used; 0: never found."),
+                help_text=_(
+                    "The number of latest questions for which this document was found but not used. 0 "
+                    "means that it was never found."
+                ),
             ),
             _("Added"): lists.times((document.created_at for document in unused), 110, with_time=False),
         },

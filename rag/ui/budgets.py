@@ -62,7 +62,7 @@ def draw_budgets(identity: Identity) -> None:
                     "prices",
                     _("Remove this budget?"),
                     f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
-                    _("Nothing holds this spending back from now on."),
+                    _("From now on, nothing limits this spending."),
                     does=_("Remove the budget of {name}", name=plain(_name(budget))),
                     gone=_("The budget of {name} is removed.", name=_name(budget)),
                     take=partial(services().budgets.remove, identity, budget.id),
@@ -147,7 +147,8 @@ def _set_budget(identity: Identity) -> None:
     warn = st.slider(_("Warn from (%)"), 0, 100, 80, step=5, key="prices_budget_warn")
     asks = st.toggle(
         _("Ask people before more is spent"), key="prices_budget_asks",
-        help=_("From a share on, each person is asked once a month whether models go on being called for them."),
+        help=_("When the share chosen below is spent, each person is asked once a month whether to go on using "
+               "paid models."),
     )  # fmt: skip
     ask = st.slider(_("Ask from (%)"), 0, 100, 90, step=5, key="prices_budget_ask") if asks else None
     if st.button(_("Save"), type="primary", icon=":material/check:", key="prices_budget_save"):

@@ -211,7 +211,7 @@ def _searching(profile: Profile, *, has_meaning: bool) -> str:
         text += _(" Words of the question decide which categories are looked at, {when}.", when=when)
     if profile.search.metadata_filters:
         fields = _listed([field.replace("_", " ") for field in profile.search.metadata_filters])
-        text += _(" It can be narrowed by {fields}.", fields=fields)
+        text += _(" The search can be narrowed by {fields}.", fields=fields)
     return text
 
 
@@ -302,7 +302,7 @@ def threshold_sentences(
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
     decides = _("Passages count as evidence from a similarity of {used} on.", used=f"{used:.3f}")
     if profile.search.threshold_mode == "absolute" and profile.search.similarity_threshold is not None:
-        decides += _(" It is set for this collection.")
+        decides += _(" This value is set for this collection.")
         if used > embedder.default_threshold:
             decides += _(
                 " {name} has {default_threshold} by default. If no passage reaches the threshold, a lower one counts, "
@@ -311,9 +311,9 @@ def threshold_sentences(
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )
     elif profile.search.threshold_mode == "calibrated" and collection.calibrated_threshold is not None:
-        decides += _(" It was measured on this collection.")
+        decides += _(" This value was measured on this collection.")
     else:
-        decides += _(" It is the default of {name}.", name=name)
+        decides += _(" This value is the default of {name}.", name=name)
     return [decides, _measured(collection, profile, zone)]
 
 
@@ -333,7 +333,7 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
             calibrated_model=embedder_name(collection.calibrated_model),
         )
     if profile.search.threshold_mode != "calibrated":
-        sentence += _(". It counts once “How near a passage has to be” is set to what was measured")
+        sentence += _(". This value is used once “How near a passage has to be” is set to the measured value")
     return _("{sentence}.", sentence=sentence)
 
 

@@ -207,7 +207,10 @@ def _draw_costs(document: Document) -> None:
     )
     if is_shared:
         st.caption(
-            _("Its passages were embedded in requests with passages of other documents; the collection is charged.")
+            _(
+                "The passages of this document were embedded together with passages of other documents. The cost is "
+                "charged to the collection."
+            )
         )
     if document.repeated_calls:
         st.caption(

@@ -120,13 +120,18 @@ def draw_form(
             valid_from = st.date_input(
                 _("Valid from"),
                 at_first("valid_from"),
-                help=_("The first day of this version. Until then the version before it answers."),
+                help=_(
+                    "The first day on which this version is valid. Until then, answers come from the version before."
+                ),
                 **field("valid_from"),
             )
             valid_until = st.date_input(
                 _("Valid until"),
                 at_first("valid_until"),
-                help=_("Its last day. After that it goes on answering, and each answer from it says so."),
+                help=_(
+                    "The last day on which this version is valid. Later answers still use this version and say "
+                    "that it is no longer valid."
+                ),
                 **field("valid_until"),
             )
             review_on = st.date_input(_("Review on"), at_first("review_on"), **field("review_on"))
@@ -223,9 +228,9 @@ def _day(value: Any) -> date | None:
 def date_remark(document: Document, today: date) -> str:
     """Return a remark on the document's dates; "" if all is well."""
     if document.valid_until is not None and document.valid_until < today:
-        return _("No longer valid since {day}. Answers from it say so.", day=day(document.valid_until))
+        return _("No longer valid since {day}. Answers from this document say so.", day=day(document.valid_until))
     if document.valid_from is not None and document.valid_from > today:
-        return _("Valid from {day} only. Answers from it say so.", day=day(document.valid_from))
+        return _("Not valid before {day}. Answers from this document say so.", day=day(document.valid_from))
     if document.review_on is not None and document.review_on <= today:
         return _("To be reviewed since {day}.", day=day(document.review_on))
     return ""
@@ -304,7 +309,10 @@ def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> N
         _("New file for {title}", title=plain(document.title)),
         max_upload_size=largest_mb,
         key=f"documents_replace_{document.id}_{turn}",
-        help=_("It is read, and you see which pages differ. The present version answers until you decide."),
+        help=_(
+            "The new file is read, and you see which pages differ. Until you decide, answers come from the "
+            "present version."
+        ),
     )
     if file is not None:
         st.session_state.documents_replace_turn = turn + 1
@@ -347,7 +355,10 @@ def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int
         accept_multiple_files=True,
         max_upload_size=largest_mb,
         key=f"documents_replace_several_{turn}",
-        help=_("It is read, and you see which pages differ. The present version answers until you decide."),
+        help=_(
+            "The new file is read, and you see which pages differ. Until you decide, answers come from the "
+            "present version."
+        ),
     )
     labels = document_labels(documents)
     meant = pair([file.name for file in files], documents)

@@ -473,7 +473,12 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
                 (_("Write summaries and topics where they are missing"), "documents_bulk_write", actions.on_write_tags),
             ):
                 st.button(words, key=key, width="stretch", on_click=action)
-            st.caption(_("The documents go on answering. What costs money waits for you to confirm its sum."))
+            st.caption(
+                _(
+                    "Answers still use the documents meanwhile. Steps that cost money start only after you "
+                    "confirm the sum."
+                )
+            )
         st.button(
             red(_("Delete {number}", number=count(number, "document"))),
             key="documents_bulk_delete",

@@ -67,7 +67,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
             key=f"documents_again_pdf_type_{document.id}",
             help=_(PDF_TYPE_HELP)
             if engine
-            else _("{pdf_type_help} It is not set up here.", pdf_type_help=_(PDF_TYPE_HELP)),
+            else _("{pdf_type_help} Text recognition is not set up here.", pdf_type_help=_(PDF_TYPE_HELP)),
         )
     st.button(
         _("Read the file again"),
@@ -187,8 +187,8 @@ ADVICE = {
 
 #: Shown if no engine for text recognition is available.
 NO_ENGINE = N_(
-    "Text recognition is not set up here: a key of Upstage, pasted on the page Set-up, adds it, and so does Tesseract "
-    "on the server. Read it again then, or upload the document as it was before it was printed."
+    "Text recognition is not set up here. Paste a key of Upstage on the page Set-up, or install Tesseract on the "
+    "server. Then read the document again. You can also upload the file that this document was printed from."
 )
 
 

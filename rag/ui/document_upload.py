@@ -136,8 +136,8 @@ def draw_upload(
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
             help=_(
-                "{formats_in_words}, or a folder or ZIP archive of them. What costs nothing is read at once; "
-                "before anything is spent you see the sum.",
+                "{formats_in_words}, or a folder or ZIP archive of such files. Files that cost nothing are read at "
+                "once. You see the cost before anything is spent.",
                 formats_in_words=plain(formats_in_words()),
             ),
         )
@@ -160,9 +160,9 @@ def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) ->
         key="documents_limit",
         on_change=note,
         help=_(
-            "Each file that costs no more is processed at once. It counts for all administrators of "
-            "your company, and for files added from now on. A file that replaces a document is "
-            "always asked about."
+            "Files that cost no more than this are processed at once. The limit applies to all administrators of "
+            "your company and to files added from now on. You are always asked about a file that replaces a "
+            "document."
         ),
     )
 
@@ -579,11 +579,11 @@ def _draw_replacement(
             )
         )
         sentence = (
-            N_("Version {version} answers until you decide, and can be restored afterwards. {value}")
+            N_("Until you decide, answers come from version {version}. You can restore that version later. {value}")
             if replaced.status is DocumentStatus.COMPLETED
             else N_(
-                "Version {version} does not answer yet. If both are processed, this one answers, and version {version} "
-                "can be restored afterwards. {value}"
+                "Answers do not use version {version} yet. If both versions are processed, answers come from this "
+                "new version, and you can restore version {version} later. {value}"
             )
         )
         st.caption(_(sentence, version=replaced.version, value=cost_line(document.estimate or {})))
@@ -610,7 +610,7 @@ def _draw_replacement(
                 _("Keep both ({estimate})", estimate=cost),
                 key=f"documents_both_{document.id}",
                 icon=":material/library_add:",
-                help=_("The file becomes a document of its own, and both answer."),
+                help=_("The file becomes a separate document. Answers use both documents."),
                 disabled=bool(file.decision),
                 on_click=actions.on_keep_both,
                 args=(document,),

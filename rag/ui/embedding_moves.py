@@ -106,7 +106,10 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
                 _("Undo"),
                 key=f"moves_undo_{latest.id}",
                 icon=":material/undo:",
-                help=_("Questions are answered with the model before again. It costs nothing for what had moved."),
+                help=_(
+                    "Questions are answered with the previous model again. Going back costs nothing for "
+                    "passages that had moved."
+                ),
                 on_click=act,
                 args=(lambda: undo(latest),),
             )
@@ -142,7 +145,7 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
         list(labels),
         format_func=labels.of,
         key=f"moves_model_{collection.id}",
-        help=_("Questions are answered with the present one until all passages have moved."),
+        help=_("Questions are answered with the present model until all passages have moved."),
         width=560,
     )
     try:
@@ -172,7 +175,7 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
             args=(begin,),
         )
         facts = cost_range(*expected_range(shown.cost))
-        facts.append(_("Answers go on meanwhile, and you can undo it with one click."))
+        facts.append(_("Answers continue during the move, and you can undo the move with one click."))
         st.caption(" · ".join(facts), width="content")
 
 
@@ -224,7 +227,7 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
                     "{count} new vectors that were made and paid for are removed.",
                     move.chunks_done,
                 ),
-                _("Questions go on being answered with the present model."),
+                _("Questions are still answered with the present model."),
                 does=_("Cancel the move"),
                 on_confirm=on_cancel,
                 key="moves_stop_sure",

@@ -33,7 +33,7 @@ STATES: dict[State, str] = {
 }
 NONE: dict[State, str] = {
     "open": N_("Nothing is open in this period."),
-    "off topic": N_("Nothing was asked that has nothing to do with the documents."),
+    "off topic": N_("No question in this period was off topic."),
     "solved": N_("None in this period."),
     "dismissed": N_("None in this period."),
 }
@@ -244,8 +244,8 @@ def _upload_document(identity: Identity, gap: Gap) -> None:
     running = services()
     collection = next(c for c in running.documents.collections(identity) if c.id == gap.collection_id)
     st.caption(
-        _("It is added to {collection}. As soon as it is ready, the question counts as solved, and those who asked to "
-          "be told read it in their conversations.", collection=plain(collection.name))
+        _("The document is added to {collection}. When the document is ready, the question counts as solved. "
+          "People who asked to be told see that in their conversations.", collection=plain(collection.name))
     )  # fmt: skip
     file = st.file_uploader(_("Document"), key=f"analytics_gap_file_{gap.id}", help=plain(formats_in_words()))
     sent = st.button(_("Upload"), type="primary", disabled=file is None, key=f"analytics_gap_upload_now_{gap.id}")

@@ -237,7 +237,7 @@ def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp],
                 ask_to_confirm(
                     _("Disconnect this program?"),
                     f"**{plain(app.name)}**",
-                    _("It is refused from now on. You can connect it again from there."),
+                    _("This program can no longer ask questions here. To connect it again, start from the program."),
                     does=_("Disconnect"),
                     on_confirm=partial(disconnect, app),
                     key="disconnect",

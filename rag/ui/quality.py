@@ -65,8 +65,11 @@ OWN = "own"
 MOST_DOCUMENTS = 200
 SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"), "documents": N_("A document")}
 NOTHING_PROPOSED: dict[Source, str] = {
-    "feedback": N_("No question with a source was rated as helpful yet, or all are golden questions already."),
-    "gaps": N_("No gap is solved or dismissed yet, or all are golden questions already."),
+    "feedback": N_(
+        "Nothing to propose: no question with a source was rated as helpful yet, or all of them are "
+        "golden questions already."
+    ),
+    "gaps": N_("Nothing to propose: no gap was solved or dismissed yet, or all of them are golden questions already."),
     "documents": N_("No questions about these documents yet. A model proposes some when it tags a document."),
 }
 VERDICTS = {

@@ -70,7 +70,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
         with st.container(horizontal=True):
             st.metric(
                 _("Another passage came first"), percent(reranked.moved),
-                help=_("Of the reranked questions: the best passage after reranking was not the first before."),
+                help=_("The share of reranked questions for which reranking put another passage first."),
             )  # fmt: skip
             if reranked.place is not None:
                 st.metric(_("It had been at place"), f"{reranked.place:g}", help=_("The median of those places."))
@@ -129,7 +129,7 @@ def _draw_passages(
     st.header(_("Passages that answers name most"), anchor=False)
     found = analytics.top_passages(who, period, filters)
     if not found:
-        st.caption(_("Passages are counted here from the first answers on whose sources were kept."))
+        st.caption(_("Nothing to show yet: only answers whose sources were kept are counted here."))
         return
     chosen = lists.choose_row(
         found,

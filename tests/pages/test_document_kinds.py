@@ -98,7 +98,7 @@ def test_a_scan_says_what_is_missing_and_offers_recognition_once_it_is_there(
     running.pipeline.run("demo", document.id)
     assert running.documents.get("demo", document.id).status is DocumentStatus.NEEDS_OCR
     page.run()
-    assert "a key of Upstage, pasted on the page Set-up" in texts(page)
+    assert "Paste a key of Upstage on the page Set-up" in texts(page)
     button = page.button(f"documents_retry_{document.id}")
     assert button.label == "Try again"
     button.click().run()

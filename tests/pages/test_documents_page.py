@@ -552,7 +552,7 @@ def test_of_two_waiting_files_of_one_name_the_later_says_which_it_replaces(
 
     assert not page.exception
     assert words(page).count("Replaces version 1 of Bikes") == 1
-    assert "Version 1 does not answer yet." in words(page)
+    assert "Answers do not use version 1 yet." in words(page)
     assert page.button("documents_confirm_all").label.startswith("Process all 2, replace 1 document ")
     keys = {button.key for button in page.button}
     assert f"documents_both_{second}" in keys
