@@ -237,12 +237,15 @@ def _ordering(profile: Profile, providers: Providers) -> str:
 
 def _language(profile: Profile, providers: Providers) -> str:
     text = _("Questions are searched in the language they are asked in.")
-    if profile.language.translate_queries:
-        model = providers.translation_choice(profile).model
+    model = providers.translation_choice(profile).model
+    if profile.language.translate_queries and model:
         text = _(
             "Questions in another language are translated {value}before they are searched.",
-            value=_("by {model} ", model=model) if model else "",
+            value=_("by {model} ", model=model),
         )
+    if not providers.chat_choice(profile).model:
+        # Quotations keep the language of their document.
+        return text
     if profile.language.answer_language:
         return _(
             "{text} Answers are in {answer_language} unless asked otherwise.",

@@ -36,9 +36,9 @@ def words(profile: Profile, providers: Providers) -> str:
             "Documents are cut at paragraphs and sentences into passages of up to 1,000 characters, 200 of them shared",
         ),
         (HR, "The best 5 of 20 candidates are used for the answer."),
-        (HR, "Questions in another language are translated before they are searched."),
+        (HR, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),
+        (NOTICES, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),
         (NOTICES, "Recent documents count more: 1.5 times up to 7 days, less with age. Pinned documents come first"),
-        (NOTICES, "Answers are in Korean unless asked otherwise."),
         (PORTFOLIO, "Each kind of document (resume, linkedin, journey, github, generic) is cut in its own way"),
         (PORTFOLIO, "decide which categories are looked at, among what was found."),
         (LEGAL, "A model tags each passage with topic, crime type, summary and keywords."),
@@ -47,6 +47,21 @@ def words(profile: Profile, providers: Providers) -> str:
 )
 def test_a_profile_says_what_it_means(bare: Providers, profile: Profile, sentence: str) -> None:
     assert sentence in words(profile, bare)
+
+
+@pytest.mark.parametrize(
+    ("profile", "sentence"),
+    [
+        (HR, "are translated by gpt-4o-mini before they are searched. Answers are in the question's language."),
+        (NOTICES, "Answers are in Korean unless asked otherwise."),
+    ],
+)
+def test_a_language_model_translates_questions_and_answers(
+    provider_standin: ProviderStandin, profile: Profile, sentence: str
+) -> None:
+    providers = Providers(Settings(openai_api_key="key", openai_base_url=provider_standin.openai_url))
+    assert sentence in words(profile, providers)
+    providers.close()
 
 
 def test_every_profile_has_a_title() -> None:
