@@ -265,6 +265,11 @@ def take_back(document_ids: Sequence[UUID]) -> None:
     state.documents_notice = "  \n".join(library.bin.take_back_all(identity, document_ids))
 
 
+def take_back_with_page(document_ids: Sequence[UUID]) -> None:
+    """Restore documents when the whole page is drawn next: a fragment's callback must not show a toast."""
+    state.documents_wanted_back = document_ids
+
+
 def delete_for_good(document_ids: Sequence[UUID]) -> None:
     attempt(library.bin.delete_for_good, identity, document_ids)
 
@@ -375,6 +380,19 @@ def unlock(locked: Locked) -> None:
 def forget(key: str) -> None:
     state.documents_locked = [locked for locked in state.documents_locked if locked.key != key]
     state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
+
+
+def draw_bin_opener(binned: int) -> None:
+    """Draw a button that opens the bin, while something is in it."""
+    if binned:
+        words = _("Bin ({number})", number=thousands(binned))
+        st.button(words, key="documents_open_bin", icon=":material/delete:", type="tertiary", on_click=open_bin)
+
+
+def open_bin() -> None:
+    show_all()
+    clear_selection()
+    state.documents_view = "bin"
 
 
 def show_all() -> None:
@@ -570,8 +588,9 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         draw_bin(
             [d for d in library.bin.list(identity) if all(w in f"{d.title} {d.file_name}".casefold() for w in words)],
             binned,
-            on_restore=with_page(take_back),
+            on_restore=with_page(take_back_with_page),
             on_delete=delete_for_good,
+            on_leave=show_all,
             is_confirmed_needed=lambda: actions.is_needed(identity),
         )
         return
@@ -582,6 +601,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(_("No document matches."), width="content")
             st.button(_("Show all documents"), key="documents_show_all", type="tertiary", on_click=show_all)
+            draw_bin_opener(binned)
         return
     open_beside = with_page(lambda document_id: open_document(str(document_id)))
     # The row above the table has the same height with and without actions: ticking a box must not move the boxes.
@@ -603,6 +623,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
                 else:
                     sentences.append(_("Click a document to open it, tick boxes to select."))
                     st.caption(" ".join(sentences), width="content")
+                draw_bin_opener(binned)
             offered = [
                 DocumentName(id=row.id, title=row.title, file_name=row.file_name, created_at=row.updated_at)
                 for row in shown[:MOST_OFFERED]
@@ -909,6 +930,8 @@ def draw_reminders() -> None:
 # The page
 
 state.documents_whole = False
+if wanted_back := state.pop("documents_wanted_back", None):
+    take_back(wanted_back)
 figures, at_work = read_state()
 with st.container(
     key="documents_head", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"

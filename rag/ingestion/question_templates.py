@@ -150,5 +150,6 @@ AROUND_TITLE = re.compile(
 #: Singular words which need an article in a question.
 WITH_ARTICLE = re.compile(
     r"(?:.* )?(?:period|day|week|procedure|office|fund|contract|structure|card|plan|scheme|standstill|dress code"
-    r"|loan|car|bonus|allowance|budget|grant|discount|premium|limit|fee|deductible|pension)"
+    r"|loan|car|bonus|allowance|budget|grant|discount|premium|limit|fee|deductible|pension"
+    r"|vehicle|phone|laptop|computer|badge|uniform|council|committee|canteen|workplace)"
 )

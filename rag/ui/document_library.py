@@ -522,12 +522,16 @@ def draw_bin(
     *,
     on_restore: Callable[[list[UUID]], None],
     on_delete: Callable[[list[UUID]], None],
+    on_leave: Callable[[], None],
     is_confirmed_needed: Callable[[], bool],
 ) -> None:
-    """Draw the deleted documents, with a button to restore them."""
-    st.caption(
-        _("Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS)
+    """Draw the deleted documents, with a button to restore them and one that leads back to the library."""
+    kept = _(
+        "Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS
     )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(kept, width="content")
+        st.button(_("Show all documents"), key="documents_leave_bin", type="tertiary", on_click=on_leave)
     if not number:
         st.info(_("The bin is empty."), icon=":material/delete_outline:")
         return

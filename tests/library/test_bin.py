@@ -129,6 +129,8 @@ def test_one_act_is_one_entry_of_the_audit_log(
     assert all(row["changes"]["status"][1] == "binned" for row in exported if row["action"] == "document changed")
     assert library.bin.take_back_all(admin, [*several, uuid4()]) == ["This document is no longer in the bin."]
     assert acts() == [("document changed", 3)] * 2
+    (restored,) = audit.entries(admin, limit=1)
+    assert restored.changes["status"] == ["binned", "completed"], "the first step alone makes it an earlier version"
     library.bin.put(admin, [other.id])
     assert acts() == [("document changed", 1), *[("document changed", 3)] * 2]
     assert len(audit.after(admin.tenant_id, before)) > 6, "no row is left out"

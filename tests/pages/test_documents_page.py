@@ -944,6 +944,26 @@ def test_the_bin_gives_back_and_asks_before_it_deletes_for_good(
     assert left.id == kept
 
 
+def test_a_button_opens_the_bin_while_something_is_in_it_and_what_is_restored_is_said(
+    page: AppTest, app_services: Services, add: Add
+) -> None:
+    add("Kept", "completed")
+    page.session_state["documents_selected"] = [add("Gone", "completed")]
+    page.run()
+    assert "documents_open_bin" not in [button.key for button in page.button]
+    page.button("documents_bulk_delete").click().run()
+    assert page.button("documents_open_bin").label == "Bin (1)"
+    page.button("documents_open_bin").click().run()
+    assert list(page.dataframe[0].value["Title"]) == ["Gone"]
+    page.session_state[str(page.dataframe[0].key)] = {"selection": {"rows": [0]}}
+    page.run().button("documents_bin_restore").click().run()
+    assert not page.exception
+    assert [toast.value for toast in page.toast] == ["Taking back 1 document"]
+    assert app_services.documents.bin.count("demo") == 0
+    page.button("documents_leave_bin").click().run()
+    assert set(page.dataframe[0].value["Title"]) == {"Kept", "Gone"}
+
+
 def test_many_estimates_get_some_cards_and_are_confirmed_for_the_total_that_was_shown(
     page: AppTest, app_services: Services, add: Add
 ) -> None:

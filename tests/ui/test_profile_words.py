@@ -37,7 +37,10 @@ def words(profile: Profile, providers: Providers) -> str:
         ),
         (HR, "The best 5 of 20 candidates are used for the answer."),
         (HR, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),
-        (NOTICES, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),
+        (
+            NOTICES,
+            "Questions are searched in the language they are asked in. Answers quote the documents word for word",
+        ),
         (NOTICES, "Recent documents count more: 1.5 times up to 7 days, less with age. Pinned documents come first"),
         (PORTFOLIO, "Each kind of document (resume, linkedin, journey, github, generic) is cut in its own way"),
         (PORTFOLIO, "decide which categories are looked at, among what was found."),

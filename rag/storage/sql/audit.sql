@@ -33,7 +33,8 @@ SELECT coalesce(max(id), 0) FROM audit_log WHERE tenant_id = (SELECT rag_tenant(
 
 -- audit_entries --
 -- List the latest acts with a row that meets the given conditions. An act on several things is one entry, with their
--- names and the changes of the first.
+-- names and the changes of the first; of its versions, those of the one that was changed last. After several steps, each
+-- field has its value before the first step and after the last.
 WITH matching AS MATERIALIZED (
     SELECT id, account_id, actor, action, coalesce(act, 'entry ' || id::text) AS act
     FROM audit_log
@@ -47,16 +48,32 @@ WITH matching AS MATERIALIZED (
 ), acts AS (
     SELECT act, account_id, actor, action, max(id) AS latest FROM matching
     GROUP BY act, account_id, actor, action ORDER BY max(id) DESC LIMIT %(limit)s
+), entries AS (
+    SELECT acts.latest, max(l.id) AS id, l.account_id, l.actor, l.action,
+           (array_agg(l.target_id ORDER BY l.id))[1] AS target_id, (array_agg(l.target ORDER BY l.id))[1] AS target,
+           array_agg(l.thing_id ORDER BY l.id) AS thing_ids, array_agg(l.target_id ORDER BY l.id) AS target_ids,
+           array_agg(l.changes ORDER BY l.id) AS steps,
+           min(l.created_at) AS created_at,
+           count(DISTINCT coalesce(nullif(l.thing_id, ''), nullif(l.target_id, ''), l.target))::integer AS things,
+           (array_agg(DISTINCT l.target))[:%(names)s] AS targets
+    FROM acts JOIN audit_log l ON l.tenant_id = (SELECT rag_tenant())
+        AND coalesce(l.act, 'entry ' || l.id::text) = acts.act
+        AND l.action = acts.action AND l.actor = acts.actor AND l.account_id IS NOT DISTINCT FROM acts.account_id
+    GROUP BY acts.act, acts.latest, l.account_id, l.actor, l.action
 )
-SELECT max(l.id) AS id, l.account_id, l.actor, l.action, (array_agg(l.target_id ORDER BY l.id))[1] AS target_id,
-       (array_agg(l.target ORDER BY l.id))[1] AS target, (array_agg(l.changes ORDER BY l.id))[1] AS changes,
-       min(l.created_at) AS created_at,
-       count(DISTINCT coalesce(nullif(l.thing_id, ''), nullif(l.target_id, ''), l.target))::integer AS things,
-       (array_agg(DISTINCT l.target))[:%(names)s] AS targets
-FROM acts JOIN audit_log l ON l.tenant_id = (SELECT rag_tenant()) AND coalesce(l.act, 'entry ' || l.id::text) = acts.act
-    AND l.action = acts.action AND l.actor = acts.actor AND l.account_id IS NOT DISTINCT FROM acts.account_id
-GROUP BY acts.act, acts.latest, l.account_id, l.actor, l.action
-ORDER BY acts.latest DESC
+SELECT id, account_id, actor, action, target_id, target, created_at, things, targets,
+       CASE WHEN thing_ids[1] <> '' AND action LIKE '%% changed' THEN coalesce(whole.changes, '{}') ELSE steps[1] END AS changes
+FROM entries CROSS JOIN LATERAL (
+    SELECT u.target_id AS version FROM unnest(thing_ids, target_ids) WITH ORDINALITY AS u (thing_id, target_id, place)
+    WHERE u.thing_id = thing_ids[1] ORDER BY u.place DESC LIMIT 1
+) last_changed CROSS JOIN LATERAL (
+    SELECT jsonb_object_agg(field, CASE jsonb_typeof(values[1]) WHEN 'array'
+               THEN jsonb_build_array(values[1] -> 0, values[array_length(values, 1)] -> 1) ELSE values[1] END) AS changes
+    FROM (SELECT f.key AS field, array_agg(f.value ORDER BY s.place) AS values
+          FROM unnest(target_ids, steps) WITH ORDINALITY AS s (changed_id, changes, place), jsonb_each(s.changes) f
+          WHERE s.changed_id = version GROUP BY f.key) fields
+) whole
+ORDER BY latest DESC
 
 -- audit_rows --
 -- List every row of the latest acts with a row that meets the given conditions, the latest first.
