@@ -37,7 +37,8 @@ PART_HEAD = re.compile(
     r"|bölüm)(?:\s|$)",
     re.IGNORECASE,
 )
-ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
+#: A sentence ends within emphasis too: "up to **three days a week.** Trainees may …".
+ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[.!](?=(?P<mark>\*{1,3}|_{1,3})\s)|[。！？]")
 BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+|[a-z][.)](?=[a-z]{2,}\s|\d))")
 #: A step's number: "3. Press send."
 STEP = re.compile(r"\s*\(?(\d{1,2})[.)]\s+\S")
@@ -292,14 +293,26 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 def _steps(lines: list[str]) -> dict[str, int]:
     """Return the lines with consecutive numbers, and their numbers: steps, however short, are no headings.
 
-    Markdown counts the items of a list, and "1." may stand before each.
+    Markdown counts the items of a list, and "1." may stand before each. In a block with numbered headings, the steps
+    below a heading begin at 1.
     """
     counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
     if {number for number, _ in counted} == {1}:
         counted = [(place, line) for place, (_, line) in enumerate(counted, 1)]
-    if len(counted) < FEWEST_ROWS or any(after != before + 1 for (before, _), (after, _) in pairwise(counted)):
-        return {}
-    return {line: number for number, line in counted}
+    runs: list[list[tuple[int, str]]] = []
+    for number, line in counted:
+        if not runs or number != runs[-1][-1][0] + 1:
+            runs.append([])
+        runs[-1].append((number, line))
+    if len(runs) > 1:
+        runs = [_without_heading(run) for run in runs if run[0][0] == 1]
+    return {line: number for run in runs if len(run) >= FEWEST_ROWS for number, line in run}
+
+
+def _without_heading(run: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Leave out the next section's heading, which may go on counting: "4. Payroll pays it." and "5. Contacts"."""
+    is_heading = not ends(run[-1][1]) and all(ends(line) for _, line in run[:-1])
+    return run[:-1] if is_heading else run
 
 
 def _width(lines: list[str]) -> int:
@@ -353,10 +366,14 @@ def _split(text: str, step: int = 0) -> list[Unit]:
     start = 0
     for match in ENDING.finditer(text):
         end = match.end()
+        if match["mark"]:
+            end += len(match["mark"])
+            if text[start:end].strip().startswith(match["mark"]):
+                continue  # a heading before its sentence: "**Boots.** Replaced once a year."
         while end < len(text) and text[end] in "\"'”’)]":
             end += 1
         rest = text[end:].lstrip()
-        word = text[start : match.start()].rsplit(" ", 1)[-1].lower().strip("(")
+        word = text[start : match.start()].rsplit(" ", 1)[-1].lower().strip("(*_")
         if match[0] == "." and (ABBREVIATIONS.fullmatch(word) or rest[:1].islower()):
             continue
         if word.isdigit() and len(word) <= 2 and (DAY_OR_MONTH.match(rest) or MONTH.match(rest)):

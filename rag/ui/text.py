@@ -57,6 +57,10 @@ ANSWER_TAGS = frozenset({
 # fmt: on
 
 HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
+#: Emphasis and code around words, and the line below a table's heads.
+EMPHASIS = re.compile(r"(?<![\w*`])(\*{1,3}|`)(?=\S)([^*`\n]+?)(?<=\S)\1(?![\w*`])")
+TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
+CELL_BREAK = " | "
 #: Length of a passage on a card in characters, about five lines: the answer above stays in sight.
 EXCERPT_CHARACTERS = 160
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
@@ -318,9 +322,9 @@ def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
     """Return the part of a passage with most of the terms, cut at words, with … for omissions.
 
-    Heading marks ("## Hotels") are not words in the passage.
+    Marks such as "##" and "**" are not words in the passage. Rows of a table are on lines of their own.
     """
-    passage = " ".join(HEADING_MARK.sub("", passage).split())
+    passage = _in_lines(EMPHASIS.sub(r"\2", HEADING_MARK.sub("", passage)))
     if len(passage) <= characters:
         return passage
     pattern = _terms_pattern(terms, is_joined=False)
@@ -334,10 +338,27 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
     return ("… " if start > 0 else "") + passage[start:end].rstrip(" ,;") + (" …" if end < len(passage) else "")
 
 
+def _in_lines(passage: str) -> str:
+    """Return a passage on a single line, but with a line for each row of a table."""
+    written, was_row = "", False
+    for line in passage.splitlines():
+        if TABLE_RULE.fullmatch(line.strip()):
+            continue
+        is_row = CELL_BREAK in line
+        line = " ".join(line.strip().strip("|").split()) if is_row else " ".join(line.split())
+        if line:
+            written += ("\n" if is_row or was_row else " ") + line
+            was_row = is_row
+    return written.strip()
+
+
 def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
-    """Return a passage as Markdown with the terms marked; everything else unchanged."""
-    passage = " ".join(passage.split())
+    """Return a passage as Markdown with the terms marked, and with rows of a table on lines of their own."""
     pattern = _terms_pattern(terms)
+    return "  \n".join(_marked_line(line, pattern, color) for line in _in_lines(passage).split("\n"))
+
+
+def _marked_line(passage: str, pattern: re.Pattern[str] | None, color: str) -> str:
     if pattern is None:
         return plain(passage)
     pieces = []

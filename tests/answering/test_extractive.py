@@ -788,6 +788,18 @@ def test_a_unit_in_the_question_is_no_part_of_what_the_heading_has_to_say(
     assert quotes.best[1] == first
 
 
+def test_a_sentence_ends_within_emphasis() -> None:
+    text = "You may work from home **three days a week.** Trainees may work from home one day a week."
+    quotes = quotes_of(text, "Can trainees work from home?", "en")
+    assert quotes.best[1] == "Trainees may work from home one day a week."
+
+
+def test_a_heading_in_bold_stays_with_its_sentence() -> None:
+    text = "**Safety boots.** Replaced once a year. **Gloves.** Replaced as needed."
+    quotes = quotes_of(text, "How often are safety boots replaced?", "en")
+    assert quotes.best[1] == "**Safety boots.** Replaced once a year."
+
+
 @pytest.mark.parametrize(
     ("language", "question", "rule"),
     [
@@ -1620,6 +1632,27 @@ def test_one_step_is_enough_where_a_fact_is_asked_for() -> None:
     quotes = quotes_of(steps, "When do I have to call the line?", "en")
     assert "before 8:00" in quotes.text
     assert "Come back" not in quotes.text
+
+
+def test_steps_below_a_numbered_heading_are_quoted_whole() -> None:
+    text = (
+        "3. Hotels\nHotels are booked by the office.\n4. How to claim\nClaims are paid with the next salary.\n"
+        "1. Keep every receipt.\n2. Enter the claim in the portal within 30 days.\n3. Your manager approves it.\n"
+        "4. Payroll pays it.\n5. Contacts\nPayroll, extension 22"
+    )
+    quotes = quotes_of(text, "How do I claim expenses?", "en")
+    for step in ("Keep every receipt.", "within 30 days.", "Your manager approves it.", "Payroll pays it."):
+        assert step in quotes.text
+    assert "Contacts" not in quotes.text
+
+
+def test_a_heading_with_a_word_that_is_no_term_is_recognised_in_the_question() -> None:
+    text = (
+        "# Birth parent\n\nThe birth parent receives 20 weeks of leave at full pay.\n\n"
+        "# Other parent\n\nThe other parent receives 6 weeks of leave at full pay."
+    )
+    quotes = quotes_of(text, "How many weeks of leave does the other parent get?", "en")
+    assert quotes.best[1] == "The other parent receives 6 weeks of leave at full pay."
 
 
 def test_numbered_headings_are_no_steps() -> None:

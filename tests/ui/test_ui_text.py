@@ -64,6 +64,23 @@ def test_a_number_is_not_marked_within_another_number() -> None:
     assert marked("5.1 has 5 and 1,500", ["5", "500", "1"]) == r"5\.1 has :yellow-background[5] and 1,500"
 
 
+def test_rows_of_a_table_are_on_lines_of_their_own_and_no_mark_goes_over_two() -> None:
+    passage = (
+        "Hotels are **paid**\nin full:\n\n| Country | Limit |\n|---|---:|\n| France | 130 EUR |\n| Norway | 210 CHF |"
+    )
+    shown = excerpt(passage, ["Norway", "210", "CHF"])
+    assert shown == "Hotels are paid in full:\nCountry | Limit\nFrance | 130 EUR\nNorway | 210 CHF"
+    assert marked("France | 130 EUR\nNorway | 210 CHF", ["EUR", "Norway"]) == (
+        "France \\| 130 :yellow-background[EUR]  \n:yellow-background[Norway] \\| 210 CHF"
+    )
+
+
+def test_marks_of_markdown_are_no_words_of_an_excerpt() -> None:
+    assert excerpt("Up to `three` **days a week**, 2 * 3, a_b and __init__ *", []) == (
+        "Up to three days a week, 2 * 3, a_b and __init__ *"
+    )
+
+
 def test_a_marked_term_cannot_close_its_mark() -> None:
     assert marked("x a]b y", ["a]b"]) == r"x :yellow-background[a\]b] y"
 

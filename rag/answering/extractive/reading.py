@@ -40,6 +40,7 @@ from rag.answering.sentences import (
     POINTER,
     Unit,
     ends,
+    folded,
     section_pointed_to,
     units_of,
 )
@@ -74,6 +75,7 @@ EXAMPLE = re.compile(
     r"|imagina|supponiamo|immagina|suponha(?:mos)?|imagine que|załóżmy|diyelim ki|仮に|假设|لنفترض)\b)",
     re.IGNORECASE,
 )
+WORD_OR_NUMBER = re.compile(r"\w+")
 #: Text without a word is useless: a paragraph number, a page number, a line full of dots.
 SAYING = re.compile(r"[^\W\d_]{2}")
 #: Opens a list with links to further pages, which never answers.
@@ -179,6 +181,11 @@ class _Wording:
     def amounts(self) -> frozenset[str]:
         """The figures, also those in words: "after six years"."""
         return self.figures | years_in_words(self.text, self.language)
+
+    @cached_property
+    def folded(self) -> str:
+        """The words in small letters between single blanks."""
+        return f" {' '.join(WORD_OR_NUMBER.findall(self.text.casefold()))} "
 
     @cached_property
     def marks(self) -> Marks:
@@ -329,6 +336,8 @@ def _factors(
         yield RULE.type_value if is_of_type else RULE.other_type_value
         if is_of_type and not passage.is_across and kind.headed is not None and kind.headed.search(near.heading):
             yield RULE.headed_value
+    if _is_named(near.heading, wording):
+        yield RULE.named_heading_value
     if unit.kind == "column" and any(passage.in_range):
         yield RULE.outside_value
     if (is_inside := passage.in_range[near.position]) is not None:
@@ -351,6 +360,13 @@ def _factors(
     # The announced text is in a different passage.
     if text.endswith((":", "：")) and (is_last or passage.units[near.position + 1].kind == "heading"):
         yield RULE.label_value
+
+
+def _is_named(heading: str, wording: _Wording) -> bool:
+    """Whether a question holds a heading's words in a row, and a word is no term: "other" in "Other parent"."""
+    words = folded(heading)
+    is_in_terms = len(tokenize(words, wording.language)) >= len(words.split())
+    return " " in words and f" {words} " in wording.folded and not is_in_terms
 
 
 def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:

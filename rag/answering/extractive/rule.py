@@ -43,6 +43,8 @@ class QuoteRule:
     type_value: float = 1.6
     #: Factor for the right kind of fact below a matching heading, "Number of days".
     headed_value: float = 1.15
+    #: Factor below a heading in the question which the terms alone do not show: "Other parent".
+    named_heading_value: float = 1.3
     #: Factor for a sentence without the kind of fact the question asks for.
     other_type_value: float = 0.8
     #: Factor for a different language than the named country's, because the rule belongs to a different branch.
