@@ -322,7 +322,7 @@ def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
     """Return the part of a passage with most of the terms, cut at words, with … for omissions.
 
-    Marks such as "##" and "**" are not words in the passage. Rows of a table are on lines of their own.
+    Marks such as "##" and "**" are not words in the passage. Table rows are on separate lines.
     """
     passage = _in_lines(EMPHASIS.sub(r"\2", HEADING_MARK.sub("", passage)))
     if len(passage) <= characters:
@@ -339,7 +339,7 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
 
 
 def _in_lines(passage: str) -> str:
-    """Return a passage on a single line, but with a line for each row of a table."""
+    """Return a passage on a single line, and each table row on a separate line."""
     written, was_row = "", False
     for line in passage.splitlines():
         if TABLE_RULE.fullmatch(line.strip()):
@@ -353,7 +353,7 @@ def _in_lines(passage: str) -> str:
 
 
 def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
-    """Return a passage as Markdown with the terms marked, and with rows of a table on lines of their own."""
+    """Return a passage as Markdown with the terms marked, and table rows on separate lines."""
     pattern = _terms_pattern(terms)
     return "  \n".join(_marked_line(line, pattern, color) for line in _in_lines(passage).split("\n"))
 
