@@ -106,7 +106,10 @@ class SecondFactorPages:
         except LinkExpired:
             return redirect("/login")
         if not state.is_on:
-            lead = _("Your organisation asks for a second factor. Set it up once; then a code follows the password.")
+            lead = _(
+                "Your organisation requires a second factor. Set it up once; from then on you enter a code after "
+                "your password."
+            )
             where = {"action": SECOND_FACTOR, "next": target, "lead": lead}
             return await self._set_up_page(request, _identity(account), where, error=error, status=status)
         return self._forms.page(
@@ -159,7 +162,10 @@ class SecondFactorPages:
             )
         state = await to_thread.run_sync(self._factors.state, identity.tenant_id, identity.account_id)
         if not state.is_on:
-            lead = _("With a second factor, a code of an app on your telephone follows the password at each sign-in.")
+            lead = _(
+                "With a second factor, you enter your password at each sign-in and then a code from an app on your "
+                "telephone."
+            )
             where = {"action": OWN, "next": "/", "lead": lead, "password": filled("password_field")}
             return await self._set_up_page(request, identity, where, error=error, status=status, foot=_back())
         left = await to_thread.run_sync(self._factors.recovery_codes_left, identity)

@@ -233,7 +233,8 @@ class Reading(Part):
         0, "Attachment summary", "The longest a model writes.",
         unit="characters", bounds=(0, 5000), source="000 Attachment Processing")
     maximum_attachment_bytes: int = setting(
-        0, "Largest attachment", "Of larger ones only the name is kept.", unit="bytes", bounds=(0, 100 * 1024 * 1024),
+        0, "Largest attachment",
+        "Only the name of a larger attachment is kept.", unit="bytes", bounds=(0, 100 * 1024 * 1024),
         source="000 Attachment Processing")
     chunk_tags: Words = setting(
         (), "Tags of passages", "What a model writes about each passage.", source="002 4")
@@ -280,7 +281,7 @@ class Search(Part):
         "hybrid", "Search", "How passages are looked for.", applies="per call",
         source="measured: 004 searches by vector alone; keywords beside it find more on every set")
     top_k: int = setting(
-        5, "Passages wanted", "How many an answer is written from.", unit="passages", bounds=(1, 50),
+        5, "Passages wanted", "How many passages an answer is written from.", unit="passages", bounds=(1, 50),
         applies="per call",
         source="004 DEFAULT_TOP_K")
     every_result: bool = setting(
@@ -289,19 +290,19 @@ class Search(Part):
         "1,000. An answer is still written from the passages wanted.", source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
         4, "Candidates per passage",
-        "How many times as many are found and then ranked.", bounds=(1, 50),
+        "The search first finds this many times the passages wanted, and then ranks them.", bounds=(1, 50),
         applies="per call", source="001 Search Implementation")
     neighbour_factor: int = setting(
         20, "Neighbours per passage",
-        "How many times as many the vector index of a large collection looks at.", bounds=(1, 200),
+        "In a large collection, the vector index compares this many times the passages wanted.", bounds=(1, 200),
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
         "calibrated", "How near a passage has to be",
-        "The similarity to the question that counts as an answer.",
+        "How similar a passage has to be to the question to count as an answer.",
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
         0.7, "Fixed similarity",
-        "From 0, nothing in common, to 1, the same. It fits only the embedding model it was found with.",
+        "0 means nothing in common, 1 means the same. Each embedding model needs its own value.",
         unit="cosine similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
@@ -336,7 +337,8 @@ class Search(Part):
         60, "Rank constant", "With a larger one, ranks differ less.", bounds=(1, 1000), source="003 2.3")
     deduplication_characters: int = setting(
         0, "Duplicate passages",
-        "How much of two passages of a document has to be the same; 0 compares the whole text.",
+        "Two passages of a document count as duplicates if this many characters at their beginning are the same; 0 "
+        "compares the whole text.",
         unit="characters", bounds=(0, 2000), applies="per call", source="003 2.4")
     refine_order: bool = setting(
         True, "Refine the order",
@@ -348,7 +350,8 @@ class Search(Part):
         0, "Passages per document", "At most; 0 for no limit.", unit="passages", bounds=(0, 50), applies="per call",
         source="chosen")
     categories: Words = setting(
-        (), "Categories", "Of documents. The last one is for everything else.", source="000 Categories")
+        (), "Categories",
+        "The categories of documents. The last category is for everything else.", source="000 Categories")
     filters_after_search: bool = setting(
         False, "Filter afterwards",
         "Looks for categories and years among the results, not in the search.",
@@ -368,8 +371,9 @@ class Understanding(Part):
         "Regular expressions and the categories they mean, without look-around and back-references.",
         source="001 Query Analysis")
     correct_spelling: bool = setting(
-        True, "Correct spelling", "Reads a word that no document has as the nearest one.", applies="per call",
-        source="measured")
+        True, "Correct spelling",
+        "Replaces a word that no document contains with the most similar word that a document contains.",
+        applies="per call", source="measured")
     filter_by_category: bool = setting(
         True, "Categories in questions",
         "A word that means a category limits the search to it.",
@@ -378,14 +382,17 @@ class Understanding(Part):
         False, "Years in questions", "A year in the question limits the search to it.", applies="per call",
         source="001 Query Analysis")
     filter_by_date: bool = setting(
-        False, "Dates in questions", "“Since last March” limits the search.", applies="per call",
+        False, "Dates in questions",
+        "A time in the question, such as “since last March”, limits the search to that time.", applies="per call",
         source="000 Search Configuration Options")
     split_questions: bool = setting(
-        True, "Two questions in one", "Searches for each of them as well.", applies="per call", source="measured")
+        True, "Two questions in one",
+        "Also searches for each of the two questions separately.", applies="per call", source="measured")
     expand_question: bool = setting(
         False, "Expand questions", "A model adds words that documents would use.", applies="per call", source="chosen")
     alternative_questions: int = setting(
-        0, "Other wordings", "How many a model writes of the question.", bounds=(0, 5), applies="per call",
+        0, "Other wordings",
+        "How many other wordings of the question a model writes.", bounds=(0, 5), applies="per call",
         source="chosen")
     decompose_question: bool = setting(
         False, "Split questions by model", "A model splits the question into parts.", applies="per call",
@@ -404,7 +411,8 @@ class Ranking(Part):
         "rerank-multilingual-v3.0", "Reranking model", bounds=(0, 120), source="004 Reranking",
         only_with=("reranking", (True,)))
     rerank_top_n: int = setting(
-        0, "Passages kept", "The best after reranking; 0 keeps all.", unit="passages", bounds=(0, 50),
+        0, "Passages kept",
+        "How many of the best passages are kept after reranking; 0 keeps all.", unit="passages", bounds=(0, 50),
         applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_each_wording: bool = setting(
         True, "Rerank in both languages",
@@ -446,7 +454,8 @@ class Ranking(Part):
         0, "Best length to", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
         only_with=SIGNALS)
     collapse_near_repeats: bool = setting(
-        True, "Merge near duplicates", "Passages that say the same count once.", applies="per call", source="measured")
+        True, "Merge near duplicates",
+        "Passages with nearly the same text count as one passage.", applies="per call", source="measured")
     only_evidence: bool = setting(
         True, "Answer from evidence only",
         "Uses only passages that speak to the question. Without any, the answer is that the documents "
@@ -454,8 +463,8 @@ class Ranking(Part):
         applies="per call", source="measured")
     searches_only_evidence: bool = setting(
         True, "Search for evidence only",
-        "The same for a search without an answer, of the API and the command line. Off: the best passages are "
-        "always returned.",
+        "In the API and on the command line, a search without an answer returns only passages that speak to the "
+        "question. Off: it always returns the best passages.",
         source="000 Search Configuration Options: its search always returns the best five")
     stitch_neighbours: bool = setting(
         True, "Read around passages",
@@ -497,18 +506,19 @@ class Answer(Part):
     persona_facts: Text = setting("", "Facts about them", bounds=(0, 4000), source="001 Query Processing")
     context_tokens: int = setting(
         4000, "Text the model reads",
-        "How much of the passages it is given, at most; a token is about four letters.", unit="tokens",
+        "How much text from passages the model is given at most; a token is about four letters.", unit="tokens",
         bounds=(200, 200_000), applies="per call", source="000 Context Building")
     context_characters: int = setting(
         0, "Text the model reads, in characters", "0 for no such limit.", unit="characters", bounds=(0, 1_000_000),
         source="001 Query Processing")
     source_prompt: bool = setting(
         False, "Prompt of the source",
-        "Sends rules, passages and question in the words and the order of the profile's source, where it gives them.",
+        "Sends the model this profile's original prompt, in the same words and order, if the profile has one.",
         source="000 Gemini Inference")
     numbered_passages: bool = setting(
         True, "Numbers before passages",
-        "The model cites passages by them. Off: the sources of an answer are found by its words.",
+        "The model cites passages by these numbers. Off: the sources are found by comparing the answer's words with "
+        "the passages.",
         source="chosen: 000 Context Building has none")
     context_joiner: Text = setting("\n\n", "Between passages", bounds=(0, 50), source="chosen")
     context_format: Text = setting(
@@ -529,11 +539,12 @@ class Answer(Part):
         "their own way. Off: the documents are searched, as for any other question.", source="chosen")
     rewrite_follow_ups: bool = setting(
         True, "Rewrite follow-up questions",
-        "With the conversation, before the search. Off: they are searched for as they are.", source="chosen")
+        "Before the search, a model completes a follow-up question from the conversation. Off: the question is "
+        "searched for as it is.", source="chosen")
     withdraw_unsupported: bool = setting(
         True, "Withdraw unsupported answers",
-        "An answer that is mostly not in its passages gives way to the documents' own words. Off: it stays, and the "
-        "sentences without a source are named.", source="chosen")
+        "If most of an answer is not in its passages, the documents are quoted instead. Off: the answer stays, and "
+        "its sentences without a source are pointed out.", source="chosen")
     follow_ups: int = setting(
         3, "Next questions", "Suggested below an answer.", bounds=(0, 5), applies="per call",
         source="001 Query Processing")

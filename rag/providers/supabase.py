@@ -158,8 +158,8 @@ def _storage_error(exc: StorageException) -> RagError:
 # Originals
 
 MISSING = (
-    "The original of this document is not in Supabase Storage (bucket {bucket}): somebody removed it there. "
-    "Its passages still answer; upload the file again to open its pages."
+    "The original of this document is not in Supabase Storage (bucket {bucket}): somebody removed it there. Its "
+    "text is still used for answers. To view its pages, upload the file again."
 )
 #: Names listed by one call.
 PAGE = 1000

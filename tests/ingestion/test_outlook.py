@@ -281,7 +281,7 @@ def test_messages_are_told_by_their_content_and_refused_with_a_reason(sandbox: S
         (content, "a.xls", "it is an Outlook message"),
         (content, "a.txt", "it is an Outlook message"),
         (xls_file(), "a.msg", "it is an Excel workbook"),
-        (b"From: a@example.com\nSubject: Leave\n\nText", "a.msg", "Call it .eml"),
+        (b"From: a@example.com\nSubject: Leave\n\nText", "a.msg", "Rename the file so that its name ends in .eml"),
         (b"%PDF-1.7", "a.msg", "it is a PDF"),
     ]:
         with pytest.raises(FileNotAsNamed, match=said):

@@ -98,7 +98,7 @@ def test_the_table_and_these_tests_know_the_same_kinds() -> None:
 
 def test_a_picture_saved_under_the_name_of_another_kind_is_taken_and_a_text_is_not(sandbox: Sandbox) -> None:
     sandbox.check(saved(scan_of(LEAVE), "WEBP"), file_name="photo.jpg")
-    with pytest.raises(FileNotAsNamed, match=r"Call it \.png"):
+    with pytest.raises(FileNotAsNamed, match=r"Rename the file so that its name ends in \.png"):
         sandbox.check(png(scan_of(LEAVE)), file_name="notes.txt")
 
 

@@ -377,11 +377,23 @@ def test_workbooks_are_told_by_their_content_and_a_wrong_name_is_named() -> None
     for content, kind in [(xlsx_file({"a": BANDS}), "xlsx"), (xls_file(), "xls"), (ods, "ods")]:
         assert kind_of(content, "export") == kind
     for content, name, told in [
-        (xlsx_file({"a": BANDS}), "a.docx", "an Excel workbook (.xlsx). Call it .xlsx"),
-        (xlsx_file({"a": BANDS}), "a.xls", "an Excel workbook (.xlsx). Call it .xlsx"),
-        (xls_file(), "a.xlsx", "an Excel workbook of before 2007 (.xls). Call it .xls"),
-        (b"<html><table><tr><td>Kind</td></tr></table>", "a.xls", "HTML. Call it .html"),
-        (xlsx_file({"a": BANDS}), "a.txt", "an Excel workbook (.xlsx). Call it .xlsx"),
+        (
+            xlsx_file({"a": BANDS}),
+            "a.docx",
+            "an Excel workbook (.xlsx). Rename the file so that its name ends in .xlsx",
+        ),
+        (xlsx_file({"a": BANDS}), "a.xls", "an Excel workbook (.xlsx). Rename the file so that its name ends in .xlsx"),
+        (
+            xls_file(),
+            "a.xlsx",
+            "an Excel workbook of before 2007 (.xls). Rename the file so that its name ends in .xls",
+        ),
+        (
+            b"<html><table><tr><td>Kind</td></tr></table>",
+            "a.xls",
+            "HTML. Rename the file so that its name ends in .html",
+        ),
+        (xlsx_file({"a": BANDS}), "a.txt", "an Excel workbook (.xlsx). Rename the file so that its name ends in .xlsx"),
     ]:
         with pytest.raises(FileNotAsNamed, match=r"This file is called \.\w+, but it is ") as caught:
             check(content, name)

@@ -33,7 +33,10 @@ def texts(page: AppTest) -> str:
 def test_a_file_that_is_not_what_its_name_says_is_refused_with_what_it_is(page: AppTest, running: Services) -> None:
     page.file_uploader[0].upload("rules.html", hostile.leave_policy(), "text/html").run()
     assert not page.exception
-    assert "This file is called .html, but it is a PDF. Call it .pdf and upload it again." in texts(page)
+    assert (
+        "This file is called .html, but it is a PDF. "
+        "Rename the file so that its name ends in .pdf, and upload it again."
+    ) in texts(page)
     assert running.documents.list("demo") == []
 
 

@@ -727,7 +727,7 @@ def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
         is_markup = not loader.is_text and not content.startswith(loader.signature) and other.looks_like(content)
         # Phones and browsers often save a WebP as .jpg.
         if other.loads != loader.loads and (is_other or is_markup):
-            hint = f"Call it {other.endings[0]} and upload it again."
+            hint = f"Rename the file so that its name ends in {other.endings[0]}, and upload it again."
             raise FileNotAsNamed(f"This file is called {ending}, but it is {other.named}. {hint}")
     if not loader.is_text:
         return
