@@ -405,13 +405,13 @@ def draw_second_factor_rule() -> None:
         list(ROLES),
         [role for role in ROLES if role in accounts.second_factors.required_roles(identity)],
         format_func=words_of(ROLES),
-        placeholder=_("Nobody: everybody may choose it"),
+        placeholder=_("No role: the second factor is optional for everybody"),
         key="people_factor_roles",
         on_change=require_factor,
         width=480,
         help=_(
-            "A code of an app on their telephone follows the password. A person without one sets it up at their next "
-            "sign-in. Single sign-on asks for its own."
+            "People with these roles enter a code from an app on their telephone after the password. A person "
+            "without a second factor sets it up at the next sign-in. Single sign-on uses its own second factor."
         ),
     )
 

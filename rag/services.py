@@ -87,7 +87,9 @@ BUDGET_OF = {
 
 
 #: Shown to a person whose budget requires agreement before more is spent.
-ASKS = N_("Most of this month's budget is spent. Until you say that it goes on, models are not called for you.")
+ASKS = N_(
+    "Most of this month's budget is spent. No model is called for you until you confirm that you want to continue."
+)
 
 
 @dataclass(frozen=True)

@@ -224,15 +224,15 @@ def _reading(parts: Services) -> Check:
     """Check the sandbox for reading files, as reported by its processes."""
     means = parts.documents.confinement
     if means is None:
-        sentence = _("Each file is read apart from all others; none has been read yet.")
+        sentence = _("Each file is read in isolation; no file has been read yet.")
         return Check(name=_("Reading files"), state="ok", sentence=sentence)
     named = {"account": _("account"), "files": _("files"), "calls": _("system calls"), "network": _("network")}
     listed = "; ".join(f"{name}: {means.get(key) or _('not confined')}" for key, name in named.items())
     detail = _("In processes of their own ({means}).", means=listed)
     if "files" in means and "network" in means:
-        sentence = _("Each file is read apart from all others: one made to do harm reaches nothing.")
+        sentence = _("Each file is read in isolation: a malicious file cannot reach anything else.")
         return Check(name=_("Reading files"), state="ok", sentence=sentence, detail=detail)
-    sentence = _("Each file is read apart, but one made to do harm could reach other files of this server.")
+    sentence = _("Each file is read in its own process, but a malicious file could reach other files of this server.")
     advice = _("Linux 5.13 or newer with Landlock closes that.")
     return Check(name=_("Reading files"), state="warning", sentence=sentence, detail=f"{detail} {advice}")
 

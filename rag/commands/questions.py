@@ -152,7 +152,10 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
             if event.follow_ups:
                 output.out("\n".join(["\nNext questions:", *event.follow_ups, ""]))
             doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
-            say([*(f"Check this, its source does not say it: “{claim}”" for claim in doubts), *event.notices], output)
+            say(
+                [*(f"Check this sentence, its source does not say it: “{claim}”" for claim in doubts), *event.notices],
+                output,
+            )
             status = exit_status(event.outcome, event.state)
     return status
 

@@ -25,7 +25,7 @@ from rag.storage.sql import queries
 from rag.types import Identity, Who
 
 Scope = Literal["company", "group", "person"]
-BEYOND_BUDGET = N_("It waits for a yes: this would go beyond the company's budget, of which ${left} are left.")
+BEYOND_BUDGET = N_("This waits for your confirmation: it would exceed the company's budget, of which ${left} are left.")
 HIGHEST = Decimal(10_000_000)
 #: Seconds before a person without a budget is checked again.
 LOOKED_AGAIN_SECONDS = 5.0

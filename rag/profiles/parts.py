@@ -167,7 +167,7 @@ class Chunking(Part):
         450, "Story, target size", unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
         500, "Story, soft limit",
-        "A passage stays below this where a sentence ends near it.",
+        "A passage ends before this limit if a sentence ends nearby.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
         600, "Story, hard limit", "No passage is longer.",
@@ -239,7 +239,7 @@ class Reading(Part):
     chunk_tags: Words = setting(
         (), "Tags of passages", "What a model writes about each passage.", source="002 4")
     tag_values: Pairs = setting(
-        (), "Words of tags", "What each tag may be, with commas between; a model takes one of them where it fits.",
+        (), "Words of tags", "The words allowed for each tag, separated by commas. A model chooses a fitting word.",
         source="002 4")
 
 
@@ -334,7 +334,8 @@ class Search(Part):
     keyword_rank_weight: float = setting(
         0.2, "Weight of the rank by keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     rank_constant: int = setting(
-        60, "Rank constant", "With a larger one, ranks differ less.", bounds=(1, 1000), source="003 2.3")
+        60, "Rank constant",
+        "The larger the constant, the less the difference between ranks counts.", bounds=(1, 1000), source="003 2.3")
     deduplication_characters: int = setting(
         0, "Duplicate passages",
         "Two passages of a document count as duplicates if this many characters at their beginning are the same; 0 "
@@ -424,7 +425,8 @@ class Ranking(Part):
         only_with=("reranking", (True,)))
     recency_boost: bool = setting(False, "Recent documents first", applies="per call", source="000 Recency Boost")
     recency_steps: Steps = setting(
-        (), "Boost by age", "Days, and the factor up to that age.", unit="days", source="000 Recency Boost",
+        (), "Boost by age",
+        "A number of days, and the factor for documents up to that age.", unit="days", source="000 Recency Boost",
         only_with=RECENCY)
     recency_older: float = setting(
         1.0, "Factor for older documents", bounds=(0.01, 100), source="000 Recency Boost", only_with=RECENCY)
@@ -478,7 +480,7 @@ class Language(Part):
     group = "Language and answers"
 
     translate_queries: bool = setting(
-        True, "Translate questions", "Into the collection's language before searching.",
+        True, "Translate questions", "Translates a question into the collection's language before the search.",
         applies="per call", source="004 Translation")
     translation_provider: ProviderName = setting("openai", "Provider of translations", source="004 Translation")
     translation_model: FilledText = setting(

@@ -271,7 +271,7 @@ def _follow(
     settings, typed = form.typed(f"collections_follow_{form.kind}")
     secrets = {**typed, **known}
     if len(form.fields) == 1 and not form.place(settings):
-        st.session_state[PROBLEM] = _("{name}: fill in which one.", name=_(form.name))
+        st.session_state[PROBLEM] = _("Fill in this field: {name}.", name=_(form.name))
         return
 
     def follow() -> None:

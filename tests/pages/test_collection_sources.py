@@ -118,8 +118,8 @@ def test_an_account_is_followed_synced_and_left_with_its_documents_kept(
     ("kind", "value", "said"),
     [
         ("folder", "/etc", "may not be followed"),
-        ("folder", " ", "Folder on the server: fill in which one."),
-        ("github", "", "GitHub account or repository: fill in which one."),
+        ("folder", " ", "Fill in this field: Folder on the server."),
+        ("github", "", "Fill in this field: GitHub account or repository."),
     ],
 )
 def test_what_cannot_be_followed_is_said_and_nothing_is_kept(

@@ -203,7 +203,7 @@ def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     _, end = answered(parts, collection, admin)
 
     assert len(provider_standin.requests) == calls
-    assert any("Until you say that it goes on" in notice for notice in end.notices)
+    assert any("until you confirm that you want to continue" in notice for notice in end.notices)
     asking = parts.budgets.asking(admin)
     assert asking is not None
     found = parts.searches.search(Question(text=QUESTION, identity=admin, collection=collection), profile=HR)

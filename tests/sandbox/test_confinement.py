@@ -314,7 +314,7 @@ def test_doctor_says_which_means_are_in_force(database: Database, settings: Sett
     parts = assemble(settings, database)
     parts.documents._sandbox.known_means = None
     try:
-        assert said_of_reading(parts).sentence == "Each file is read apart from all others; none has been read yet."
+        assert said_of_reading(parts).sentence == "Each file is read in isolation; no file has been read yet."
         parts.documents.start_reader()
         said = said_of_reading(parts)
         assert said.state == "ok"

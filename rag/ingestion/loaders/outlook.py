@@ -28,8 +28,8 @@ NO_RTF = "The text of this mail in rich text format is damaged or too long, and 
 OTHER_ITEM = "This is no mail but another item of Outlook ({kind}). Only its subject and its text were read."
 MISSING_BYTES = ("1 byte of this mail's text is missing in the file.",
                  "{count} bytes of this mail's text are missing in the file.")  # fmt: skip
-MISSING_ATTACHMENTS = ("This mail counts 1 attachment that is not in the file.",
-                       "This mail counts {count} attachments that are not in the file.")  # fmt: skip
+MISSING_ATTACHMENTS = ("1 attachment that this mail lists is missing in the file.",
+                       "{count} attachments that this mail lists are missing in the file.")  # fmt: skip
 #: Levels of messages within messages.
 DEEPEST = 50
 #: The most bytes in a compressed text. Python needs up to 20 seconds to unpack this many.

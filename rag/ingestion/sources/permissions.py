@@ -20,9 +20,7 @@ from rag.language import N_
 
 #: A group without members, because a collection must have a group while its readers change.
 NOBODY = "(nobody until the next sync)"
-LEFT_OUT = N_(
-    "Documents that not everybody who may read this collection may read there, and that were left out: {count}."
-)
+LEFT_OUT = N_("Documents left out because some readers of this collection may not read them at the source: {count}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +56,8 @@ def require_groups(found: Readers) -> Readers:
     """Raise `InvalidInput` if no group has access, because a collection without groups is open to everybody here."""
     if not found.is_everybody and not found.names:
         raise InvalidInput(
-            "At the source only single people may read this folder, and no group. Give a group access there, or follow "
-            "it without carrying over who may read, and choose the groups here."
+            "At the source, only individual people may read this folder, and no group. Give a group access there. "
+            "Or follow the folder without taking over its permissions, and choose the groups here."
         )
     return found
 

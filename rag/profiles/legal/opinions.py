@@ -94,7 +94,7 @@ def _part(heading: str, text: str) -> str:
 #: An opinion is several pages long; an answer in the chat is not.
 LEAST_OUTPUT_TOKENS = 4096
 CUT = N_("The draft reached its length limit and ends here.")
-LEFT = N_("Nobody waited for the rest of this draft.")
+LEFT = N_("This draft is incomplete: the connection was closed before it was finished.")
 NO_MODEL = N_(
     "There is no language model, so nothing can be drafted. An administrator can paste a key of Google Gemini or "
     "OpenAI on the page Set-up."

@@ -104,7 +104,7 @@ def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collec
         )  # fmt: skip
         left.text_input(
             _("Client secret"), key="programs_teams_secret", type="password", autocomplete="off",
-            placeholder=_("Kept. Enter another one to replace it.") if bot else "",
+            placeholder=_("A client secret is stored. Enter another client secret to replace it.") if bot else "",
             help=_("It is encrypted, and cannot be seen again."),
         )  # fmt: skip
         right.selectbox(

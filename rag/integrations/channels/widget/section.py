@@ -109,7 +109,10 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
             left.text_input(_("Name"), widget.name, key=f"{key}_name", max_chars=80)
             right.text_input(
                 _("Title"), widget.title, key=f"{key}_title", max_chars=80, placeholder=widget.name,
-                help=_("What visitors read at its top. Without one it is the name."),
+                help=_(
+                    "The title that visitors read at the top of the widget. If you leave it empty, the widget shows "
+                    "its name."
+                ),
             )  # fmt: skip
             left.text_area(
                 _("Sites that may show it, one a line"),
@@ -122,7 +125,7 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
             right.number_input(_("Questions a day"), 1, 100_000, widget.questions_per_day, key=f"{key}_day")
             left.number_input(
                 _("US dollars a month"), 0.0, 1_000_000.0, float(widget.budget), key=f"{key}_budget",
-                help=_("Once they are spent, it quotes documents, and models are not called."),
+                help=_("When this amount is spent, the widget quotes documents and calls no model."),
             )  # fmt: skip
             right.checkbox(
                 _("It has a public page"), widget.has_page, key=f"{key}_page",
@@ -160,7 +163,7 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
         "programs",
         _("Remove this widget?"),
         f"**{plain(widget.name)}**",
-        _("Pages that show it stop answering at once. What was asked stays in the analytics."),
+        _("Pages that show this widget stop answering at once. Past questions stay in the analytics."),
         does=_("Remove {name}", name=plain(widget.name)),
         gone=_("{name} is removed.", name=widget.name),
         take=partial(widgets.remove, identity, widget.id),

@@ -43,7 +43,10 @@ LEEWAY_SECONDS = 60
 #: A logout message older than this is not accepted.
 LOGOUT_SECONDS = 600
 NOT_VALID = "The sign-in could not be verified. Try again; if it happens again, tell your administrator."
-NOT_ASKED = "You were not asked there who you are, which has to be for this. Sign out there, then try again."
+NOT_ASKED = (
+    "The sign-in service did not ask you to confirm who you are, which this step requires. Sign out there, then try "
+    "again."
+)
 UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in a moment."
 
 

@@ -39,9 +39,9 @@ LAST_ADMINISTRATOR = (
     "This is the only active administrator. Make somebody else an administrator first, on the page People."
 )
 OTHERS_RIGHTS = (
-    "A directory changes no address of an administrator or manager: whoever signs in with the new one would get their "
-    "rights. Make the person an employee on the page People, let the directory change the address, and give the role "
-    "back."
+    "A directory may not change the address of an administrator or manager, because whoever signs in with the new "
+    "address would get their rights. Make the person an employee on the page People, let the directory change the "
+    "address, and give the role back."
 )
 #: The id of a new group or person.
 NEW = UUID(int=0)

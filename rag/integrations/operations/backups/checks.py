@@ -30,7 +30,7 @@ def backup_checks(parts: Services) -> list[Check]:
         return []
     backups = ScheduledBackups(parts.settings)
     if not backups.is_on:
-        sentence = _("None is made by itself: what is lost with the disk of the server is lost.")
+        sentence = _("No backup is made automatically: if the server's disk fails, its data is lost.")
         detail = _("Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix.")
         return [Check(name=_("Backups"), state="missing", sentence=sentence, detail=detail)]
     if trouble := backups.trouble():

@@ -32,7 +32,7 @@ ATTEMPT_SECONDS, KEPT_SECONDS = 600, 3600
 #: The cookie for a signed-in account.
 ACCOUNT_COOKIE = "hr_google_drive"
 TIMEOUT_SECONDS = 10.0
-NOT_COMPLETED = "You did not allow it at Google, so nothing is read there. Sign in again to try once more."
+NOT_COMPLETED = "You did not allow access at Google, so nothing is read there. To allow access, sign in again."
 NOT_READING = "At Google you did not tick that files of Drive may be seen. Sign in again and tick it."
 STALE = "This sign-in took too long, or was begun in another browser. Please try again."
 UNREACHABLE = "The sign-in of Google cannot be reached at the moment. Try again later."

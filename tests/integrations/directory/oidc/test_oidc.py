@@ -314,7 +314,7 @@ def test_who_was_asked_again_and_came_back_without_proving_it_is_refused(
     if is_asked:
         assert provider.finish(attempt, BACK).origin.proved_at is None
     else:
-        with pytest.raises(AccessError, match="You were not asked there"):
+        with pytest.raises(AccessError, match="did not ask you to confirm who you are"):
             provider.finish(attempt, BACK)
 
 
