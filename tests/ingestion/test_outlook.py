@@ -169,7 +169,7 @@ def test_what_does_not_add_up_is_said_with_its_count() -> None:
     tree = message({HTML: "<p>Days"}, attachments=[attachment("a.pdf")], counted=3, said={PLAIN: 144})
     assert read(compound_file(tree)).pages[0].warnings == (
         "100 bytes of this mail's text are missing in the file.",
-        "This mail counts 2 attachments that are not in the file.",
+        "2 attachments that this mail lists are missing in the file.",
         "This file has 1 attachment that was not read: a.pdf.",
     )
     damaged = packed_rtf(rb"{\rtf1 25 days}")[:-3]

@@ -208,7 +208,7 @@ def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     assert asking is not None
     found = parts.searches.search(Question(text=QUESTION, identity=admin, collection=collection), profile=HR)
     assert found.response.citations
-    assert any("Until you say" in notice for notice in found.response.notices)
+    assert any("until you confirm" in notice for notice in found.response.notices)
     assert len(provider_standin.requests) == calls
     parts.budgets.agree(admin, asking.id)
     assert parts.budgets.asking(admin) is None
@@ -281,7 +281,7 @@ def test_what_nobody_is_asked_about_waits_for_a_yes_where_it_would_break_the_bud
         document = parts.documents.get(admin, added(name, is_synced=is_synced))
         assert document.status == "estimated"
         assert Decimal(str((document.estimate or {})["total"])) > 0
-        assert "would go beyond the company's budget" in document.message
+        assert "would exceed the company's budget" in document.message
 
     parts.budgets.set(admin, "company", "10")
     confirmed = parts.documents.confirm(admin, document.id)
