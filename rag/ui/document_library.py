@@ -375,9 +375,9 @@ def _columns(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], toda
 
     states = [(_(words), color) for words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)]
     columns = {
-        _("File name"): lists.texts((row.file_name for row in shown), 102 if collections else 128),
+        _("File name"): lists.texts((row.file_name for row in shown), 128),
         _("Status"): lists.badges(map(status, shown), states, 92),
-        _("Language"): lists.texts((language_name(row.language) for row in shown), 92 if collections else 104),
+        _("Language"): lists.texts((language_name(row.language) for row in shown), 104),
         _("Owner"): lists.texts((row.owner_name or "–" for row in shown), 80),
         _("Updated"): lists.times((row.updated_at for row in shown), 94, with_time=False),
         _("Cost"): lists.amounts((money(row.cost) if row.has_cost else "–" for row in shown), 72),
@@ -388,7 +388,7 @@ def _columns(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], toda
         columns[_("Tags")] = lists.Column([row.tags for row in shown], st.column_config.ListColumn(width=140))
     columns |= columns_of_kinds(shown)
     if collections:
-        columns[_("Collection")] = lists.texts((collections.get(row.collection_id, "–") for row in shown), 146)
+        columns[_("Collection")] = lists.texts((collections.get(row.collection_id, "–") for row in shown), 108)
     return columns
 
 

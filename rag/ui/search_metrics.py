@@ -31,7 +31,7 @@ def draw_search(
     searches = analytics.searches(who, period, filters)
     if len(searches) >= LATEST:
         st.caption(_("Of the latest {count} questions of this period.", count=number(LATEST)))
-    left, right = st.columns([4, 5])
+    left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
         _draw_scores(searches)
     with right.container(border=True, height="stretch"):
@@ -93,10 +93,10 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
             groups.append((words, search_group(words, chosen)))
     lists.draw(
         {
-            _("Questions that were"): lists.texts((words for words, _group in groups), 165),
-            _("Questions"): lists.numbers((group.questions for _words, group in groups), 78),
-            _("Answered"): lists.amounts((percent(group.answered) for _words, group in groups), 78),
-            _("Best similarity"): lists.numbers((group.similarity for _words, group in groups), 112),
+            _("Questions that were"): [words for words, _group in groups],
+            _("Questions"): [group.questions for _words, group in groups],
+            _("Answered"): lists.amounts(percent(group.answered) for _words, group in groups),
+            _("Best similarity"): [group.similarity for _words, group in groups],
         },
         key="analytics_search_changes",
         alt=_("Questions with and without translation and reranking"),

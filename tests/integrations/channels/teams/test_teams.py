@@ -313,7 +313,7 @@ def test_a_long_answer_is_whole_and_what_to_know_of_it_is_said_in_the_readers_la
     (live,) = api.parts.answers._answers.values()
     assert conversations._plain(live.text) in said
     assert "*Die Antwort hat ihre Längengrenze erreicht und endet hier.*" in said
-    assert "*Bitte prüfen, die Quelle sagt es nicht: „Each of them gets 3 company cars“*" in said
+    assert "*Prüfen Sie diesen Satz, seine Quelle sagt das nicht: „Each of them gets 3 company cars“*" in said
 
 
 def test_what_a_person_may_ask_is_limited_in_teams_too(api: Api, connector: Connector, send: Send) -> None:

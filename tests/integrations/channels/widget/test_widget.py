@@ -80,7 +80,7 @@ def test_a_visitor_is_told_what_to_know_of_an_answer_in_their_language(
     assert done["state"] == "cut"
     assert done["remarks"] == [
         "Die Antwort hat ihre Längengrenze erreicht und endet hier.",
-        "Bitte prüfen, die Quelle sagt es nicht: „Each of them gets 3 company cars“",
+        "Prüfen Sie diesen Satz, seine Quelle sagt das nicht: „Each of them gets 3 company cars“",
     ]
 
 

@@ -111,10 +111,11 @@ def test_who_may_read_is_carried_over_as_groups(
     syncs.set_source(admin, collection, "google_drive", {**WHERE, "readers": True}, secrets={"key": drive.key})
     report = syncs.sync_now(admin, collection)
     assert report.added == 2
-    assert "left out: 1." in report.problems[0]
+    assert report.problems[0].startswith("Documents left out because some readers")
+    assert report.problems[0].endswith(": 1.")
     assert find_collections(app_services.database, "demo", collection_id=collection.id)[0].groups == ["HR", "Managers"]
     drive.permissions[ROOT] = [{"type": "user", "displayName": "Ada"}]
-    with pytest.raises(InvalidInput, match="only single people"):
+    with pytest.raises(InvalidInput, match="only individual people"):
         syncs.sync_now(admin, collection)
 
 

@@ -108,7 +108,7 @@ def test_what_was_not_allowed_is_said_and_nothing_is_kept(api: Api, drive: Drive
         assert ACCOUNT_COOKIE not in browser.cookies
 
     state = parse_qs(urlsplit(start(api, browser)).query)["state"][0]
-    refused(f"/sources/google/callback?error=access_denied&state={state}", "You did not allow it")
+    refused(f"/sources/google/callback?error=access_denied&state={state}", "You did not allow access at Google")
     # The attempt is over with the first answer, whatever it was.
     refused(f"/sources/google/callback?code=x&state={state}", "took too long")
     start(api, browser)

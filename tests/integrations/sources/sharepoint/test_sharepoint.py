@@ -128,7 +128,8 @@ def test_who_may_read_is_carried_over_as_groups(
     graph.asked.clear()
     report = syncs.sync_now(admin, collection)
     assert report.added == 2
-    assert "left out: 1." in report.problems[0]
+    assert report.problems[0].startswith("Documents left out because some readers")
+    assert report.problems[0].endswith(": 1.")
     assert "$batch 3" in graph.asked, "many files are asked for at once"
     assert now().groups == ["HR", "Managers"]
     assert sorted(d.title for d in app_services.documents.list("demo")) == ["Open", "Wide"]
@@ -147,7 +148,7 @@ def test_who_may_read_is_carried_over_as_groups(
     graph.permissions[ROOT] = [group("HR")]
     syncs.sync_now(admin, now())
     graph.permissions[ROOT] = [{"roles": ["owner"], "grantedToV2": {"user": {"displayName": "Ada"}}}]
-    with pytest.raises(InvalidInput, match="only single people"):
+    with pytest.raises(InvalidInput, match="only individual people"):
         syncs.sync_now(admin, now())
     assert now().groups == ["HR"], "never open by mistake"
     graph.permissions[ROOT] = [
