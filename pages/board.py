@@ -15,7 +15,7 @@ from rag.language import N_, _, translated
 from rag.library.documents import DOCUMENTS_PER_PAGE
 from rag.profiles import holds_posts
 from rag.profiles.notices.posts import PostsMapping
-from rag.profiles.notices.sample import SampleBoard
+from rag.profiles.notices.sources import SampleBoard
 from rag.profiles.notices.table import PostsTable
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role

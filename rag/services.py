@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -32,10 +32,13 @@ from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowe
 from rag.evaluation.judging import Judge
 from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
+from rag.ingestion.document_jobs import JobControl, JobQueue
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.sources.registry import make_syncs
-from rag.ingestion.sources.runs import Syncs
+from rag.ingestion.sources.folder import FolderSource, allowed_folder
+from rag.ingestion.sources.runs import SourceEvents, SourceMaker, Syncs
+from rag.ingestion.sources.sync import Source
 from rag.language import N_
 from rag.library.documents import DocumentLibrary
 from rag.money.budgets import Budgets
@@ -43,6 +46,7 @@ from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
 from rag.monitoring.checks import Check
 from rag.monitoring.tracing import start_tracing
+from rag.profiles import BOARD_PROFILES
 from rag.profiles.legal.opinions import Opinions
 from rag.profiles.legal.references import ReferenceDocuments
 from rag.profiles.notices.events import PostEvents
@@ -459,3 +463,27 @@ def require(role: Role) -> Identity:
     if not identity.may(role):
         raise NotAllowed
     return identity
+
+
+def make_syncs(
+    files: Originals,
+    control: JobControl,
+    queue: JobQueue,
+    settings: Settings,
+    *,
+    events: SourceEvents,
+    makers: Mapping[str, SourceMaker],
+) -> Syncs:
+    """Make the syncs for folders and for the sources in `makers`. `events` follows the boards' source."""
+
+    def folder(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return FolderSource(allowed_folder(str(kept.get("path", "")), settings), ExtractionLimits.of(settings))
+
+    return Syncs(
+        files,
+        control,
+        queue,
+        events,
+        makers={FolderSource.kind: folder, **makers},
+        usual=dict.fromkeys(BOARD_PROFILES, events.kind),
+    )

@@ -38,17 +38,15 @@ from rag.ingestion.document_jobs import (
     ModelChanged,
 )
 from rag.ingestion.document_rows import FileRemovals, find_bare_chunks, find_text
-from rag.ingestion.embed import BatchEmbedder, EmbedStep, set_aside_message
+from rag.ingestion.embed import BatchEmbedder, EmbedStep, SharedRequests, set_aside_message
 from rag.ingestion.isolated_run import IsolatedRuns
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TextRecognition, has_rapidocr, tesseract_program
 from rag.ingestion.loaders.sandbox import Sandbox, recognition_sandbox_of, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.publish import Processed, publish
-from rag.ingestion.reading import ReadStep
-from rag.ingestion.recognising import RecogniseStep
+from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
-from rag.ingestion.shared_requests import SharedRequests
 from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, DEFAULT_OPTIONS, TAGS_WAIT, Uploads, reading_message

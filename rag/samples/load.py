@@ -10,7 +10,7 @@ from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.sources.sync import SyncWriter, sync_collection
 from rag.library.collections import FIRST_COLLECTION
 from rag.profiles import BOARD_PROFILES, profile_by_name
-from rag.profiles.notices.sample import SampleBoard
+from rag.profiles.notices.sources import SampleBoard
 from rag.samples import SAMPLES, Sample
 from rag.samples.vectors import read_vectors
 from rag.services import Services, program_of

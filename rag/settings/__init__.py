@@ -14,9 +14,27 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.settings.integrations import INTEGRATION_VARIABLES
 from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES, Capability, providers_for
 
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """An integration's setting, always text."""
+
+    default: str = ""
+    is_secret: bool = False
+
+
+def read_variables(folder: Path) -> dict[str, Variable]:
+    """Map the environment variables of all integrations to their settings."""
+    return {
+        name: Variable(**values)
+        for path in sorted(folder.glob("*/*/settings.toml"))
+        for name, values in tomllib.loads(path.read_text("utf-8")).items()
+    }
+
+
+INTEGRATION_VARIABLES = read_variables(Path(__file__).resolve().parent.parent / "integrations")
 PROJECT = Path(__file__).resolve().parents[2]
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
 SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
@@ -26,7 +44,7 @@ SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
 class Settings:
     """A process's settings. The environment variable is the field's name in capitals."""
 
-    # Where it runs.
+    # Address and data.
     address: str = "127.0.0.1"
     port: int = 8501
     # Folder for the embedded Postgres, the originals and the generated secrets (RAG_DATA_DIR).
@@ -118,7 +136,7 @@ class Settings:
     # The key Prometheus sends for /metrics; without it, only programs on this machine may read them (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
-    # A cross-encoder as an ONNX file beside its tokenizer.json; replaces Cohere as the reranker.
+    # A cross-encoder as an ONNX file beside its tokenizer.json; the reranker instead of Cohere.
     cross_encoder: str = ""
 
     # Limits.

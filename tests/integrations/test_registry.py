@@ -13,8 +13,7 @@ import pytest
 
 from rag.integrations.integration import Integration
 from rag.integrations.registry import FOLDER, integrations, named
-from rag.settings import PROJECT, Settings
-from rag.settings.integrations import INTEGRATION_VARIABLES
+from rag.settings import INTEGRATION_VARIABLES, PROJECT, Settings
 from tests.patience import patient
 
 FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))

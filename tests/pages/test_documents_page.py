@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
 from rag.ingestion.loaders.ocr import RECOGNISED
-from rag.ingestion.recognising import NOTHING_RECOGNISED
+from rag.ingestion.reading import NOTHING_RECOGNISED
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.samples import SAMPLES
 from rag.samples.load import find_samples, load_samples

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from rag.errors import DatabaseUnavailable, SettingsError
-from rag.settings import SECRET_FIELDS, Settings, hide_secrets, load_settings, without_passwords
-from rag.settings.integrations import INTEGRATION_VARIABLES
+from rag.settings import INTEGRATION_VARIABLES, SECRET_FIELDS, Settings, hide_secrets, load_settings, without_passwords
 from rag.storage.database import Database
 from rag.storage.migrations import migrate
 

@@ -24,7 +24,7 @@ MOST_BYTES = 4 * 1024**3
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file which could be ingested: its name, its place for the reader, and its bytes or a refusal."""
+    """A file for ingestion: name, place for the reader, and bytes or a refusal."""
 
     name: str
     place: str

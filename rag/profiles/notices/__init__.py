@@ -1,7 +1,7 @@
 """Notice board: posts in a table with attachments, newest first. Source 000.
 
 `posts.py` parses rows, `table.py` and `rest.py` fetch them, `events.py` follows changes, `reading.py` turns a post into
-pages.
+pages. `sources.py` offers the table and the sample board.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ def test_the_sample_board_is_loaded_and_is_searched(
 
 
 def test_the_sample_board_is_of_the_samples_company_in_english_and_korean() -> None:
-    from rag.profiles.notices.sample import sample_posts
+    from rag.profiles.notices.sources import sample_posts
 
     posts = sample_posts()
     korean = [post for post in posts if re.search("[가-힣]", post.html)]
