@@ -45,8 +45,7 @@ from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import index_document, tokenize
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search
 from rag.retrieval.retriever import Retriever
-from rag.retrieval.search_query import question_words
-from rag.retrieval.spelling import is_hangul
+from rag.retrieval.search_query import is_hangul, question_words
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role, Scope

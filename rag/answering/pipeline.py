@@ -8,28 +8,47 @@ model writes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
 from threading import Event
 from uuid import UUID
 
-from rag.answering.citation_checks import check_citations
+from rag.answering.canned_answers import (
+    EARLIER_VERSION,
+    NEWER_VERSION,
+    NO_LONGER_VALID,
+    NOT_YET_VALID,
+    STILL_VALID,
+    phrase,
+)
+from rag.answering.carried_over import NOTHING, own_terms
+from rag.answering.citations import cited_figures, quoted, verified, with_matched_terms, with_rows, with_section
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extras import extra
-from rag.answering.follow_up_rewriting import rewrite
-from rag.answering.log_entry import log_answer
-from rag.answering.retrieving import retrieve
-from rag.answering.routed_answer import route, write_reply
+from rag.answering.follow_up_rewriting import Standalone, rewrite, shares_words
+from rag.answering.prompts import recent_turns, rules_of
+from rag.answering.quotations import Quotes
+from rag.answering.quoting import quotes_of, signals_of
+from rag.answering.reply_odds import probability
+from rag.answering.routes import Router, RouteReply
 from rag.answering.state import AnswerState, Parts
 from rag.answering.suggested_questions import suggest_next_questions
-from rag.answering.writing import write
+from rag.answering.writing import write, write_reply
 from rag.errors import RagError
+from rag.ingestion.loaders import has_rows
+from rag.money.bill import costs_of
 from rag.profiles.profile import Profile
 from rag.providers.processor import working
 from rag.providers.registry import Providers
-from rag.records.chat_logs import ChatLogs
+from rag.records.chat_logs import ChatLogs, Prompt, QuestionEnd, SentPassage
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
-from rag.types import Identity, MessageState, Outcome, Question
+from rag.text.language_detection import detect_language
+from rag.text.tokens import estimate_tokens
+from rag.types import Citation, ContextResponse, Identity, MessageState, Outcome, Question, TokenUsage
 
 __all__ = ["AnswerEvent", "Answerer", "CitationsEvent", "DoneEvent", "StepEvent", "TextEvent"]
 
@@ -117,3 +136,244 @@ class Answerer:
             with extra("row of the log"):
                 log_answer(state)
         yield state.done()
+
+
+#: Share of a model's window a prompt may fill. Tokens are estimated, and the model's tokenizer may count more.
+SAFE_SHARE = 0.8
+#: The budget for passages in the smallest window.
+LEAST_CONTEXT_TOKENS = 200
+
+
+def route(state: AnswerState) -> RouteReply | None:
+    """Return the reply to small talk or to a question about whole documents, or `None` if a search is needed."""
+    if not state.profile.answer.own_replies:
+        return None
+    router = Router(
+        database=state.parts.chat_logs.database,
+        question=state.question,
+        language=state.language,
+        answer_language=state.answer_language,
+        fixed_language=state.profile.language.answer_language,
+        model=state.answer_model,
+        small_model=state.routing_model,
+        price=state.bill.price,
+    )
+    return router.reply()
+
+
+def retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
+    """Find the passages to answer from.
+
+    A short question may follow the conversation or start a new subject. The search runs both ways and returns the
+    passages with the better quotations.
+    """
+    together = _retrieve(state, asked)
+    carried, details = state.carried, state.details
+    if not carried.is_unsure or state.cancel.is_set():
+        return together
+    _, quotes = quotes_of(state, together)
+    alone = _retrieve(state, Standalone(state.question.text, carried=replace(NOTHING, names=carried.names)))
+    _, quotes_alone = quotes_of(state, alone)
+    state.asides = list(dict.fromkeys(state.asides))
+    own = own_terms(state.question.text, carried.topic, state.language)
+    if not _follows(own, (quotes, together), (quotes_alone, alone)):
+        return alone
+    state.context, state.details, state.carried = together, details, carried
+    return together
+
+
+def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
+    """Find the passages for a standalone question."""
+    text, state.carried = asked.text, asked.carried
+    if state.cancel.is_set():
+        return ContextResponse(
+            context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=state.details
+        )
+    with state.bill.open():
+        context = state.parts.retriever.retrieve_context(
+            replace(state.question, text=text, language=state.language),
+            profile=_profile_that_fits(state),
+            on_step=state.step,
+        )
+    if asked.is_joined:
+        # Passages found only by the previous question are not close to this question.
+        own = (c for c in context.nearest if shares_words(state.question.text, c.matched_terms, state.language))
+        context = replace(context, nearest=tuple(own))
+    rewriting_ms = state.details.timing.openai_ms
+    state.context = context
+    state.details = context.rag_details
+    state.details.query.original = state.question.text
+    state.details.timing.openai_ms += rewriting_ms
+    if text != state.question.text:
+        state.details.query.expanded = [text, *(q for q in state.details.query.expanded if q != text)]
+    state.asides += context.notices
+    return context
+
+
+def _profile_that_fits(state: AnswerState) -> Profile:
+    """Return the profile, with a smaller budget for passages if the model's context window is too small for it."""
+    model = state.answer_model
+    window = model.context_window() if model is not None else None
+    if window is None:
+        return state.profile
+    answer = state.profile.answer
+    turns = (turn.content for turn in recent_turns(state.question.history))
+    around = [rules_of(state.profile.answer, state.answer_language), *turns, state.question.text]
+    spoken = sum(map(estimate_tokens, around)) + min(answer.maximum_output_tokens, window // 4)
+    room = max(LEAST_CONTEXT_TOKENS, int(window * SAFE_SHARE) - spoken)
+    return state.profile.changed(context_tokens=room) if room < answer.context_tokens else state.profile
+
+
+def _follows(
+    own: frozenset[str],
+    together: tuple[Quotes | None, ContextResponse],
+    alone: tuple[Quotes | None, ContextResponse],
+) -> bool:
+    """Whether a question continues the conversation: quotations found with the conversation are at least as good.
+
+    `own` are the question's terms missing in the conversation.
+    """
+    said = [own & quotes.said if quotes else frozenset[str]() for quotes, _ in (together, alone)]
+    if own and not said[0]:
+        return False
+    return len(said[0]) >= len(said[1]) and _likely(*together) >= _likely(*alone)
+
+
+def _likely(quotes: Quotes | None, context: ContextResponse) -> float:
+    signals = signals_of(quotes, context) if quotes else None
+    likely = probability(signals) if signals else None
+    return likely if likely is not None else context.probability or 0.0
+
+
+def check_citations(state: AnswerState) -> None:
+    """Mark the question's words and the answer's figures in each cited passage; note unsupported figures.
+
+    Each citation also gets the name of the section with the most marked words.
+    """
+    language = state.question.collection.language
+    checked = tuple(
+        with_matched_terms(
+            citation,
+            (state.question.text, cited_figures(state.text, citation.number)),
+            detect_language(citation.passage[:400], [language]),
+        )
+        for citation in state.citations
+    )
+    if state.kind == "cited":
+        if not state.is_quoted:
+            checked = verified(
+                state.text,
+                checked,
+                question=state.question.text,
+                page_text=partial(_page_text, state),
+                language=detect_language(state.text[:400], [state.answer_language]),
+                likely=(language,),
+            )
+        with extra("warnings of old documents"):
+            state.warnings = _warnings(state, checked)
+    state.citations = checked
+    with extra("names of sections"):
+        chunk_ids = [citation.chunk_id for citation in checked]
+        places = state.parts.chat_logs.passage_places(state.tenant_id, chunk_ids) if checked else {}
+        state.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
+    with extra("rows of spreadsheets"):
+        state.citations = _with_rows(state, state.citations)
+    # A reply without a supporting citation is no answer.
+    if state.outcome is Outcome.ANSWERED and not (
+        state.kind == "cited" and any(citation.is_supported for citation in state.citations)
+    ):
+        state.outcome = Outcome.PERHAPS
+
+
+def _page_text(state: AnswerState, citation: Citation) -> str:
+    """Return the text of the pages around a passage in the context."""
+    first = citation.first_read_page or citation.first_page
+    last = citation.last_read_page or citation.last_page
+    return state.parts.chat_logs.page_text(state.tenant_id, citation.document_id, first, last)
+
+
+def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
+    """Return a sentence for each cited document that is not valid today, and for each earlier version, with the day."""
+    titles = {citation.document_id: citation.title for citation in cited}
+    found = state.parts.chat_logs.days_of_invalid(state.tenant_id, list(titles)) if titles else {}
+    sentences = []
+    for version in state.context.versions if state.context is not None else ():
+        if version.document_id not in titles:
+            continue
+        found.pop(version.document_id, None)
+        is_coming = version.valid_from is not None and version.day == datetime.now(UTC).date()
+        sentences.append(
+            phrase(NEWER_VERSION if is_coming else EARLIER_VERSION, state.answer_language).format(
+                title=version.title,
+                version=version.version,
+                day=version.valid_from if is_coming else version.day,
+            )
+        )
+    for version in state.context.staying if state.context is not None else ():
+        if version.document_id in titles:
+            sentence = phrase(STILL_VALID, state.answer_language)
+            sentences.append(sentence.format(title=version.title, version=version.version, day=version.day))
+    for document_id, (is_over, day) in found.items():
+        words = NO_LONGER_VALID if is_over else NOT_YET_VALID
+        sentences.append(phrase(words, state.answer_language).format(title=titles[document_id], day=day))
+    return sentences
+
+
+def _with_rows(state: AnswerState, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+    """Add row references to spreadsheet citations."""
+    of_sheets = [citation.chunk_id for citation in citations if has_rows(citation.file_name)]
+    pages = state.parts.chat_logs.sheet_pages(state.tenant_id, of_sheets) if of_sheets else {}
+    marked = quoted(state.text, citations) if pages else {}
+    return tuple(with_rows(c, marked[c.number], pages[c.chunk_id]) if c.chunk_id in pages else c for c in citations)
+
+
+def log_answer(state: AnswerState) -> None:
+    """Close the row with outcome, text, costs, times and prompt."""
+    total_ms = state.elapsed_ms
+    state.details.costs = costs_of(state.bill.entries)
+    answer = [entry.charge.usage for entry in state.bill.entries if entry.line == "openai"]
+    state.details.openai.input_tokens = sum(usage.input_tokens for usage in answer)
+    state.details.openai.output_tokens = sum(usage.output_tokens for usage in answer)
+    state.details.timing.openai_ms = round(state.details.timing.openai_ms, 1)
+    state.details.timing.total_ms = float(total_ms)
+    # Warnings are left out: they contain titles, and the log outlives documents.
+    state.details.notices = list(dict.fromkeys(state.asides)) or None
+    # Only cited documents count as used.
+    used = state.citations if state.kind == "cited" else ()
+    state.cost = state.parts.chat_logs.close_billed(
+        state.bill,
+        QuestionEnd(
+            outcome=state.outcome,
+            answer=state.text,
+            details=state.details,
+            error=state.error,
+            language=state.language,
+            model=state.model,
+            document_ids=list(dict.fromkeys(citation.document_id for citation in used)),
+            first_token_ms=state.first_text_ms,
+            total_ms=total_ms,
+            prompt=_prompt(state),
+        ),
+    )
+
+
+def _prompt(state: AnswerState) -> Prompt | None:
+    """Return the messages sent to the model, and each numbered passage with its fate: cited, supported, or neither."""
+    passages = state.context.citations if state.context is not None else ()
+    if not passages and not state.messages:
+        return None
+    named = {citation.chunk_id: citation for citation in (state.citations if state.kind == "cited" else ())}
+    return Prompt(
+        messages=tuple((message.role, message.content) for message in state.messages),
+        passages=tuple(
+            SentPassage(
+                number=passage.number, chunk_id=passage.chunk_id, document_id=passage.document_id,
+                title=passage.title, first_page=passage.first_page, last_page=passage.last_page,
+                section=passage.section, text=passage.passage,
+                state="not named" if (source := named.get(passage.chunk_id)) is None
+                else "held" if source.is_supported else "not held",
+                unsupported=source.unsupported if source else (),
+            )
+            for passage in passages
+        ),
+    )  # fmt: skip

@@ -1,13 +1,15 @@
 """Let the model write the answer from the passages, and check the text while it is written.
 
-A repetitive text, or a text without support in its passages, is withdrawn and replaced by quotations.
+A repetitive text, or a text without support in its passages, is withdrawn and replaced by quotations. Replies to
+small talk and about whole documents are shown here too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 
 from rag.answering.canned_answers import (
@@ -22,13 +24,12 @@ from rag.answering.canned_answers import (
 )
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
-from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
-from rag.answering.prompts import NotFoundMark, answer_messages, own_place_rule, recent_turns, rules_of
+from rag.answering.guardrails import AnswerWatch, SourceFinder, Trouble, first_of, says_not_found, sources_of
+from rag.answering.prompts import NotFoundMark, answer_messages, own_place_rule, recent_turns, route_rules, rules_of
 from rag.answering.quoting import quote
 from rag.answering.readers import why_failed
-from rag.answering.refusals import says_not_found
+from rag.answering.routes import ModelPart, RouteReply
 from rag.answering.state import AnswerState
-from rag.answering.unsourced import SourceFinder, first_of
 from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
@@ -41,7 +42,7 @@ from rag.monitoring.tracing import ms_since
 from rag.providers import ChatModel, Completed, Discarded, TextDelta
 from rag.text.language_detection import detect_language
 from rag.text.tokens import estimate_tokens
-from rag.types import ContextResponse, MessageState, Outcome
+from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 TOO_LONG = N_("The answer reached its length limit and ends here.")
 #: Servers cut prompts longer than the model's window, and the best passage may be lost.
@@ -255,5 +256,70 @@ def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: 
     elif reason == "length":
         state.end(Outcome.ANSWERED, MessageState.CUT, TOO_LONG)
     if state.outcome is Outcome.ANSWERED and not state.citations:
+        state.asides.append(UNCITED)
+        state.show_nearest()
+
+
+def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
+    """Show a route's reply: fixed text, or text written by the language model from the reply's parts."""
+    context = ContextResponse(
+        context_text="\n\n".join(part.context_text for part in reply.parts),
+        citations=reply.citations,
+        token_usage=TokenUsage(),
+        cost=Decimal(0),
+        rag_details=state.details,
+    )
+    state.context = context
+    yield ContextEvent(context)
+    state.end(reply.outcome, MessageState.COMPLETE)
+    state.follow_ups = reply.follow_ups
+    state.answer_language = reply.language or state.answer_language
+    model = state.answer_model if reply.parts else None
+    if model is None:
+        yield from state.show_quotes(reply.text, context)
+        return
+    state.step("writing")
+    yield from state.pending_steps()
+    try:
+        if reply.task == "summary":
+            yield from _in_parts(state, model, reply.parts, context)
+        else:
+            yield from _at_once(state, model, reply, context)
+    except ProviderRefused as exc:
+        state.end(Outcome.REFUSED, MessageState.CUT if state.text else MessageState.COMPLETE, str(exc))
+    except ProviderError as exc:
+        if not state.text:
+            yield from state.show(f"{phrase(MODEL_FAILED, state.answer_language)}\n\n")
+            yield from state.show_quotes(reply.text, context)
+        state.end(Outcome.FAILED, MessageState.CUT, why_failed(exc, model.provider))
+
+
+def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
+    """Let the model word a comparison or a list. An unusable text is replaced by quotations."""
+    filtered = CitationFilter([citation.number for citation in context.citations])
+    rules = route_rules(reply.task, state.answer_language)
+    asked = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
+    yield from stream(state, model, context, asked)
+
+
+def _in_parts(
+    state: AnswerState, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse
+) -> Iterator[TextEvent]:
+    """Let the model summarise each part in turn. A part can only cite passages given so far."""
+    filtered = CitationFilter(())
+    asked = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
+    for part in parts:
+        filtered.allow(part.numbers)
+        if len(parts) > 1:
+            opening = "\n\n" if state.text else ""
+            yield from state.show(f"{opening}**{part.heading or part.place}**\n\n")
+        yield from stream(state, model, replace(context, context_text=part.context_text), asked)
+        if state.outcome is Outcome.STOPPED:
+            return
+        # Remarks about a single part, such as a missing source, do not apply to the whole summary.
+        state.end(Outcome.ANSWERED, state.state, state.reason)
+        state.asides = [aside for aside in state.asides if aside != UNCITED]
+        state.kind, state.citations = "cited", cited(context.citations, filtered.shown)
+    if not state.citations:
         state.asides.append(UNCITED)
         state.show_nearest()

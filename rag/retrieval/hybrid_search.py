@@ -25,9 +25,8 @@ from rag.retrieval.deduplication import without_repeats
 from rag.retrieval.fusion import FusionScores
 from rag.retrieval.meaning import Cosines, MeaningHit
 from rag.retrieval.proximity import refined, with_twin_meant
-from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words, question_terms
+from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words, corrected, question_terms
 from rag.retrieval.search_scope import Expected, ScopeReading, ranges, read_scope
-from rag.retrieval.spelling import corrected
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult, Pipeline
 from rag.types import Scope, SearchFilters, SearchResult

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.answering import citation_checks, pipeline, suggested_questions
+from rag.answering import pipeline, suggested_questions
 from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.follow_up_rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
@@ -529,7 +529,7 @@ EXTRAS = {
     "questions of documents": (suggested_questions, "_questions_of_documents"),
     "names of sections": (ChatLogs, "passage_places"),
     "warnings of old documents": (ChatLogs, "days_of_invalid"),
-    "rows of spreadsheets": (citation_checks, "_with_rows"),
+    "rows of spreadsheets": (pipeline, "_with_rows"),
     "row of the log": (ChatLogs, "close_billed"),
 }
 

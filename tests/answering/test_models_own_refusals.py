@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.answering.refusals import says_not_found
+from rag.answering.guardrails import says_not_found
 
 NOT_FOUND = {
     "en": [

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from rag.answering.applicability import Range, holds, range_in
 from rag.answering.extractive import best_quotes
-from rag.answering.ranges import Range, holds, range_in
 from tests.answering.scripted import passage
 
 

@@ -13,7 +13,7 @@ import pytest
 from babel.dates import format_date
 
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.routes import replies, summary
+from rag.answering.routes import replies, whole_document
 from rag.language import locale, speaking
 from rag.profiles import profile_by_name
 from rag.records.analytics import Analytics, Filters, Period
@@ -648,7 +648,7 @@ def test_a_model_sums_up_part_by_part_and_cites_only_what_it_was_given(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(summary, "PART_TOKENS", 1)
+    monkeypatch.setattr(whole_document, "PART_TOKENS", 1)
     long = "# Long report\n\n" + "\n\n".join(
         f"## {n} Chapter\n\n" + f"In chapter {n} the rule number {n} is explained in full. " * 20 for n in range(1, 4)
     )

@@ -9,7 +9,7 @@ import pytest
 
 from rag.answering.events import TextEvent
 from rag.answering.groundedness import CitedSource
-from rag.answering.unsourced import SourceFinder, states, uncited_statements
+from rag.answering.guardrails import SourceFinder, states, uncited_statements
 from rag.answering.writing import UNSOURCED, WITHDRAWN
 from rag.types import Outcome
 from tests.answering.test_answer import run_to_end

@@ -40,8 +40,7 @@ from rag.retrieval.bm25.synonyms import in_words_of, said_in
 from rag.retrieval.evidence import is_sentence
 from rag.retrieval.meaning import is_only_an_address, is_worded, named_languages, without_place
 from rag.retrieval.query_understanding import categories_in, split_question
-from rag.retrieval.search_query import asked_words, question_terms
-from rag.retrieval.spelling import corrections
+from rag.retrieval.search_query import asked_words, corrections, question_terms
 from rag.text import analysers, figures, language_detection
 from rag.text.boundaries import SENTENCE
 from rag.text.dates import dates_in, years_in

@@ -26,8 +26,7 @@ from rag.retrieval.evidence import (
 )
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import MeaningHit, named_languages
-from rag.retrieval.search_query import TermStatistics, question_words
-from rag.retrieval.spelling import corrections, is_one_slip_away
+from rag.retrieval.search_query import TermStatistics, corrections, is_one_slip_away, question_words
 from rag.text.analysers import analyse
 from rag.types import SearchResult
 

@@ -19,12 +19,15 @@ from uuid import UUID
 from rag.answering.answer_types import asked_type
 from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.extractive.choosing import (
+    OwnPlace,
     around,
     beginning,
     choose,
+    elsewhere,
     first_step,
     of_named_folder,
     of_one_branch,
+    of_own_place,
     of_the_follow_up,
     of_what_is_named,
 )
@@ -37,7 +40,6 @@ from rag.answering.extractive.likeness import (
     remembering,
     without_place,
 )
-from rag.answering.extractive.places import OwnPlace, elsewhere, of_own_place
 from rag.answering.extractive.reading import Passages, Reading, read
 from rag.answering.extractive.rule import RULE
 from rag.answering.extractive.scoring import Scored, score

@@ -15,6 +15,7 @@ from rag.answering.answer_types import AnswerType, asked_type, counts_in
 from rag.answering.applicability import (
     Marks,
     Naming,
+    holds,
     is_for_another_group,
     is_for_another_period,
     mark_named,
@@ -32,7 +33,6 @@ from rag.answering.extractive.words import (
     years_in_words,
 )
 from rag.answering.quotations import EXCEPTION, CandidateSentence, bare_heading
-from rag.answering.ranges import holds
 from rag.answering.sentences import (
     IN_THIS_CASE,
     LINK_ALONE,

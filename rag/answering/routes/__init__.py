@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from uuid import UUID
 
-from rag.answering.routes import changes, comparison, listing, section, summary
+from rag.answering.routes import changes, comparison, listing, whole_document
+from rag.answering.routes.changes import MARK, two_editions
 from rag.answering.routes.documents import (
     Contents,
     ReadableDocuments,
@@ -21,7 +22,6 @@ from rag.answering.routes.documents import (
     labels_of,
     title_terms,
 )
-from rag.answering.routes.editions import MARK, two_editions
 from rag.answering.routes.recognise import (
     Recognised,
     is_yes,
@@ -116,10 +116,10 @@ class Router:
         number, subject = asked
         library = ReadableDocuments(self.database, self.question)
         meant = self._meant(library, subject) if subject else []
-        found = section.documents_with(library, number, meant if subject else None)
-        if len(found) > section.MOST_QUOTED:
+        found = whole_document.documents_with(library, number, meant if subject else None)
+        if len(found) > whole_document.MOST_QUOTED:
             return ask_which(found, self.answer_language, "section", number=number)
-        return section.read_out([library.contents(document) for document in found], number)
+        return whole_document.read_out([library.contents(document) for document in found], number)
 
     def _about_product(self, met: Met) -> str | None:
         """Answer a question about the product, with figures; `None` without the figures."""
@@ -194,8 +194,8 @@ class Router:
             return None
         writer = self._writer(asked)
         if writer is None:
-            return summary.outline(contents, self.answer_language)
-        return summary.by_model(contents, self.answer_language, writer=writer)
+            return whole_document.outline(contents, self.answer_language)
+        return whole_document.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, asked: Recognised) -> Writer | None:
         """The language model for the wording, or `None` without a model."""

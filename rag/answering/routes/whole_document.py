@@ -1,4 +1,4 @@
-"""Summarise a whole document.
+"""Answer from a whole document: read out a numbered section ("What does section 2.2 say?"), or summarise the document.
 
 Without a language model, the summary is the outline with each section's first sentence. With a model, the parts are
 summarised in turn, each from its numbered passages.
@@ -6,11 +6,98 @@ summarised in turn, each from its numbered passages.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
-from rag.answering.routes.documents import SEPARATOR, Contents, NumberedPassages, OutlineSection, telling_sentence
+from rag.answering.routes.documents import (
+    MOST_CHOICES,
+    SEPARATOR,
+    Contents,
+    NumberedPassages,
+    OutlineSection,
+    ReadableDocuments,
+    WholeDocument,
+    telling_sentence,
+)
 from rag.answering.routes.replies import CostQuestion, ModelPart, RouteReply, Writer, cell, say
 from rag.text.tokens import estimate_tokens
+
+#: Documents to search for the number, and sections to quote.
+MOST_SEARCHED, MOST_QUOTED = 60, 3
+#: Characters quoted from a section.
+LONGEST_QUOTED = 900
+#: A line starting with a number.
+NEXT_NUMBER = re.compile(r"\n[ \t]*(?:[^\W\d_]{1,12}\.? ?|§ ?)?\d+(?:[.:]\d+)*[.)]?[ \t]+(?=\w)")
+
+
+def documents_with(
+    library: ReadableDocuments, number: str, among: Sequence[WholeDocument] | None
+) -> list[WholeDocument]:
+    """Return the documents with a section of this number, newest first; `among` limits the choice."""
+    chosen = None if among is None else {document.id for document in among}
+    named = library.documents(words=[number], limit=MOST_SEARCHED)
+    heads = _heads(number)
+    found = [
+        document
+        for document in named
+        if (chosen is None or document.id in chosen)
+        and any(heads.match(section.title) for section in library.sections(document))
+    ]
+    if found:
+        return found
+    # Paragraphs may have numbers too.
+    said = set(library.naming([number], limit=MOST_CHOICES))
+    readable = library.documents() if among is None else among
+    return [d for d in readable if d.id in said and _paragraph(library.contents(d), number) is not None]
+
+
+def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
+    """Quote each document's section with a citation, or return `None` without text."""
+    passages = NumberedPassages()
+    lines = []
+    for contents in documents:
+        part = _part(contents, number) or _paragraph(contents, number)
+        if part is None:
+            continue
+        text = " ".join(part.text.split())
+        shown = text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED].rsplit(' ', 1)[0]} …"
+        marker = passages.cite(contents.document, contents.chunk_at(part.start), part.path)
+        lines.append(f"**{cell(contents.document.title)} › {cell(part.title)}**\n\n“{cell(shown)}”{marker}")
+    return RouteReply(text="\n\n".join(lines), citations=tuple(passages.citations)) if lines else None
+
+
+def _part(contents: Contents, number: str) -> OutlineSection | None:
+    """Return the section with its subsections."""
+    heads = _heads(number)
+    for place, part in enumerate(contents.parts):
+        if not heads.match(part.title):
+            continue
+        below = [part.text]
+        for following in contents.parts[place + 1 :]:
+            if following.level <= part.level:
+                break
+            below += [f"{following.title}.", following.text]
+        text = "\n".join(filter(str.strip, below))
+        if text:
+            return OutlineSection(part.title, part.path, part.level, part.start, text)
+    return None
+
+
+def _paragraph(contents: Contents, number: str) -> OutlineSection | None:
+    """Return the numbered paragraph, up to the next number."""
+    begin = re.compile(rf"^[ \t]*{_heads(number).pattern}[.)]?[ \t]+(?=\w)", re.IGNORECASE | re.MULTILINE)
+    for part in contents.parts:
+        if match := begin.search(part.text):
+            text = NEXT_NUMBER.split(part.text[match.end() :], maxsplit=1)[0].strip()
+            return OutlineSection(number, part.path, part.level, part.start + match.start(), text)
+    return None
+
+
+def _heads(number: str) -> re.Pattern[str]:
+    """Return a pattern for numbered headings: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
+    return re.compile(rf"(?:[^\W\d_]{{1,12}}\.?\s*|§\s*)?{re.escape(number)}(?![\d:]|\.\d)", re.IGNORECASE)
+
 
 #: The most sections in an outline; for longer documents, only the higher headings are shown.
 MOST_SECTIONS = 60
@@ -117,7 +204,7 @@ def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
         text = passages.in_full(number)
         size = estimate_tokens(text)
         if texts and tokens + size > PART_TOKENS:
-            parts.append(_part(heading, place, texts, numbers))
+            parts.append(_model_part(heading, place, texts, numbers))
             texts, numbers, tokens = [], [], 0
         if not texts:
             heading, place = chunk.section.partition(SEPARATOR)[0], f"p. {chunk.first_page}"
@@ -125,9 +212,9 @@ def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
         numbers.append(number)
         tokens += size
     if texts:
-        parts.append(_part(heading, place, texts, numbers))
+        parts.append(_model_part(heading, place, texts, numbers))
     return parts
 
 
-def _part(heading: str, place: str, texts: list[str], numbers: list[int]) -> ModelPart:
+def _model_part(heading: str, place: str, texts: list[str], numbers: list[int]) -> ModelPart:
     return ModelPart(heading=heading, place=place, context_text="\n\n".join(texts), numbers=tuple(numbers))
