@@ -21,7 +21,7 @@ EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
 
 
 def is_email(text: str) -> bool:
-    """Whether a text has the form of an e-mail address; only a message shows whether it works."""
+    """Whether a text is formed like an e-mail address. The mailbox need not exist."""
     return len(text) <= MAXIMUM_EMAIL_CHARACTERS and EMAIL.fullmatch(text) is not None
 
 
@@ -110,7 +110,7 @@ def add_account(connection: Connection, **values: Any) -> Account:
 
 
 def read_account(connection: Connection, statement: str, /, **parameters: Any) -> Account | None:
-    """Return the account found by a named statement, or `None`."""
+    """Run a named statement that selects an account, and return the account; `None` without a row."""
     with connection.cursor(row_factory=kwargs_row(account_from)) as cursor:
         return cursor.execute(queries[statement], parameters).fetchone()
 
@@ -121,6 +121,6 @@ def account_from(*, role: str, **values: Any) -> Account:
 
 
 def read_value(connection: Connection, name: str) -> Any:
-    """Return a named statement's single value."""
+    """Run a named statement and return the first column in its first row; `None` without a row."""
     found = connection.execute(queries[name]).fetchone()
     return found[0] if found else None

@@ -64,7 +64,7 @@ OfAddress = list[tuple[UUID, str]]
 
 
 class Accounts:
-    """Manage the accounts in all tenants; the settings' tenant gets its first administrator by a link."""
+    """Manage the accounts in all tenants. A new installation's first administrator gets a link for its main tenant."""
 
     #: Whether a person who lost their password gets an e-mail with a link; else the administrators are notified.
     sends_mail = False
@@ -92,14 +92,17 @@ class Accounts:
     # Passwords
 
     def company_mark(self) -> bytes:
-        """Return the installation's company logo as PNG, for the sign-in page."""
+        """Return the main tenant's logo as PNG, for the sign-in page; empty without a logo."""
         return bytes(self._database.fetch_value(self._tenant_id, "company_mark") or b"")
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
-        """Return the active account with this address and password; `browser` is where they were typed.
+        """Check address and password in each tenant with such an account, and return the first active account they
+        match.
 
-        Raises `WrongPassword` alike for a wrong password and an unknown address, `TooManyAttempts` with the seconds to
-        wait (a right password is refused as well until then), `AccessError` when the account is disabled.
+        `browser` describes the browser which sent them.
+
+        Raises `WrongPassword`, the same for a wrong password and for an unknown address; `AccessError` if the account
+        is disabled; `TooManyAttempts` with the seconds to wait, during which a correct password is refused too.
         """
         address, browser = email.strip().lower(), browser or Browser()
         refused: list[AccessError] = []
@@ -118,7 +121,7 @@ class Accounts:
         raise most_telling(refused)
 
     def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
-        """Sign in to a single account with an address, like `sign_in`."""
+        """Check the password for an account in a tenant, and record the sign-in. Raises errors like `sign_in`."""
         stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._unknown_sign_ins.count(address[:254], browser)
@@ -152,7 +155,7 @@ class Accounts:
         self._sessions.forget(ended)
 
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
-        """Ask a signed-in person for their password again. Raises `WrongPassword`, `TooManyAttempts`."""
+        """Check a signed-in person's password again. Raises `WrongPassword`, `TooManyAttempts`."""
         browser = browser or Browser(mark=identity.session_id)
         stored, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         if not self._passwords.matches(password, stored):
@@ -163,17 +166,17 @@ class Accounts:
     # Browsers that are known
 
     def knows_browser(self, email: str, browser: Browser) -> bool:
-        """Return whether the account with this address has signed in from this browser before."""
+        """Whether any account with this address has signed in from this browser before."""
         if not TOKEN.fullmatch(browser.known_token):
             return False
         found = self._find_by_email(email.strip().lower())
         return any(self._knows(tenant_id, account_id, browser) for account_id, tenant_id in found)
 
     def know_browser(self, tenant_id: str, account_id: UUID, known_token: str = "") -> str:
-        """Record a sign-in from the browser with this token, and return the token the browser has to keep.
+        """Record that the account has signed in from a browser, and return the token for the browser's cookie.
 
-        A browser keeps the same token for several accounts in a tenant. An unknown token is replaced, because it may
-        have been planted by an attacker.
+        `known_token` is the token in the browser's present cookie. A token unknown to the tenant is replaced, because
+        an attacker may have planted it; a known token stays, also for further accounts.
         """
         with self._database.transaction(tenant_id) as connection:
             is_ours = False
@@ -200,7 +203,10 @@ class Accounts:
             return None if read_value(connection, "has_admin") else add_link(connection, "first_admin")
 
     def require_first_admin_link(self, token: str) -> None:
-        """Raise `LinkExpired` unless this token may still make the first administrator. The token stays valid."""
+        """Raise `LinkExpired` unless a first administrator can still be created with this token.
+
+        Does not use up the token.
+        """
         open_link(self._database, token, "first_admin")
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
@@ -222,7 +228,7 @@ class Accounts:
             return add_account(connection, **values, password_hash=hashed)
 
     def account_of_link(self, token: str) -> Account:
-        """Return the account whose password this link sets. The link stays valid. Raises `LinkExpired`."""
+        """Return the account for a password link, without using up the link. Raises `LinkExpired`."""
         return account_of_link(self._database, token, "set_password")
 
     def set_password_by_link(self, token: str, password: str) -> Account:
@@ -239,31 +245,26 @@ class Accounts:
     # Lost passwords
 
     def count_reset_request(self, email: str) -> None:
-        """Count a reset request, alike for addresses with and without an account. Raises `TooManyAttempts`."""
+        """Count a password reset request, whether or not an account has the address. Raises `TooManyAttempts`."""
         self._reset_requests.count(email.strip().lower()[:254])
 
     def ask_for_password(self, email: str) -> None:
-        """Tell administrators this person, if known, needs a link to a new password.
+        """Record a reset request for each account with this address, for the administrators to see.
 
-        The requester learns nothing about the account. Raises `DatabaseUnavailable`.
+        Does nothing for an unknown address, and returns nothing, so a stranger learns nothing. Raises
+        `DatabaseUnavailable`.
         """
         for account_id, tenant_id in self._find_by_email(email.strip().lower()):
             self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
 
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
-        """Set the password after opening an e-mailed link.
-
-        Always raises `LinkExpired`: these accounts send no such e-mail.
-        """
+        """Raise `LinkExpired`: these accounts send no e-mailed links. `SupabaseAccounts` overrides the method."""
         raise LinkExpired
 
     # What administrators do
 
     def administrators(self, identity: Identity) -> tuple[str, ...]:
-        """Return up to three administrators' names.
-
-        For people who need to ask an administrator, because they see no other account.
-        """
+        """Return up to three administrators' names, for people who may not list accounts."""
         with self._database.transaction(identity.tenant_id) as connection:
             return tuple(row[0] for row in connection.execute(queries["names_of_administrators"]))
 
@@ -309,10 +310,10 @@ class Accounts:
             return _new_password_path(connection, account_id)
 
     def operators_password_link(self, program: Identity, email: str) -> str:
-        """Create a `password_link` for the account with this address, if no administrator can sign in.
+        """Create a `password_link` for the account with this address, when no administrator can sign in.
 
-        For an operator's command, which needs no sign-in. Raises `NotFound`, `InvalidInput` for a disabled account,
-        `NotAllowed` for a person.
+        For an operator's command without a session. Raises `NotFound`, `InvalidInput` for a disabled account,
+        `NotAllowed` if `program` is a person.
         """
         if program.account_id != NOBODY:
             raise NotAllowed
@@ -366,12 +367,19 @@ class Accounts:
     # Inside
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Return the value to store for a new password; subclasses storing passwords elsewhere send it there."""
+        """Hash a new password and return the value for the `accounts` table.
+
+        Subclasses may store passwords elsewhere.
+        """
         return self._passwords.hash(password)
 
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:
-        """Open an administrator's transaction, one at a time per tenant; the role is read again, not trusted."""
+        """Open a transaction for a recently signed-in administrator, locking the tenant's accounts against parallel
+        changes.
+
+        The role is read again from the table. Raises `NotAllowed`, `SignInAgain`.
+        """
         require_admin(identity)
         # Every step needs a recent sign-in: a new link or administrator would bypass the check.
         require_recent(self._database, identity)
@@ -383,9 +391,9 @@ class Accounts:
             yield connection
 
     def _note_refused(self, found: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Note in each account's audit log why a sign-in was refused, except for a mere delay.
+        """Note in each account's audit log why the sign-in was refused, except for a mere delay.
 
-        If any account with the address let its person in, nothing is noted for the other companies.
+        For use when no account with the address accepted the sign-in.
         """
         for (account_id, tenant_id), error in zip(found, refused, strict=True):
             if not isinstance(error, TooManyAttempts):
@@ -393,7 +401,10 @@ class Accounts:
                 self._database.execute(tenant_id, "note_sign_in", **refusal)
 
     def _find_by_email(self, address: str) -> OfAddress:
-        """Find the account with this address in each tenant; for an unknown address, return the nobody account."""
+        """Return account and tenant ids for an address, from all tenants.
+
+        An unknown address gets `NOBODY` in the main tenant.
+        """
         if is_email(address):
             with self._database.transaction(None, email=address) as connection:
                 if found := connection.execute(queries["accounts_by_email"], {"email": address}).fetchall():
@@ -401,7 +412,7 @@ class Accounts:
         return [(NOBODY, self._tenant_id)]
 
     def _of_address(self, address: str, browser: Browser) -> OfAddress:
-        """Find accounts like `_find_by_email`, with accounts known to this browser first."""
+        """Find accounts like `_find_by_email`, and put those which have signed in from this browser first."""
         found = self._find_by_email(address)
         if len(found) > 1 and TOKEN.fullmatch(browser.known_token):
             found.sort(key=lambda one: not self._knows(one[1], one[0], browser))
@@ -412,9 +423,10 @@ class Accounts:
         return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
 
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
-        """Count an attempt as wrong; return the stored hash (`None` without an account) and the browser if known.
+        """Count an attempt as wrong before its password is checked.
 
-        Raises `TooManyAttempts`.
+        Returns the stored hash, `None` without an account; and the browser's token hash, "" unless the account has
+        signed in there before. Raises `TooManyAttempts`.
         """
         now, wait_seconds = self._clock(), 0.0
         with self._database.transaction(tenant_id, checks=account_id) as connection:
@@ -447,9 +459,9 @@ class Accounts:
 
 
 def most_telling(refused: Sequence[AccessError]) -> AccessError:
-    """Choose the refusal to show when every account with an address refused.
+    """Choose the error to show when a sign-in failed for every account with an address.
 
-    A correct password for a disabled account comes first, then a wrong password, then the shortest wait.
+    A disabled account with the correct password comes first, then a wrong password, then the shortest wait.
     """
     waits = [error for error in refused if isinstance(error, TooManyAttempts)]
     wrong = [error for error in refused if isinstance(error, WrongPassword)]

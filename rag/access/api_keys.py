@@ -1,7 +1,6 @@
 """API keys for programs. The secret is shown once; only its hash is stored.
 
-Each request updates the key's row. This enforces the rate limit across processes and checks the key still works: a
-revoked key stops everywhere at its next request.
+Each request updates the key's row, which counts requests for all processes together and finds a revoked key at once.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ MAXIMUM_KEPT = 10_000
 
 
 def scopes_of(role: Role) -> frozenset[str]:
-    """Return the scopes for a signed-in person with this role."""
+    """Return the scopes a person with this role has in the API without a key."""
     return frozenset(SCOPES) if role.includes(Role.ADMIN) else READING
 
 
@@ -87,7 +86,7 @@ class ApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUse:
-    """A request with a key: identity, scopes, and the remaining limit."""
+    """The result when a key is recognised: identity, scopes, and the remaining requests in this minute."""
 
     identity: Identity
     key_id: UUID
@@ -109,7 +108,7 @@ class KeyUse:
 
 
 class ApiKeys:
-    """Makes, lists, revokes and recognises keys. Thread-safe."""
+    """Create, list, revoke and recognise API keys. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -127,11 +126,11 @@ class ApiKeys:
         requests_per_minute: int = REQUESTS_PER_MINUTE,
         collection_id: UUID | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key and return it with its secret, which nobody can see again. By default it is valid for 90 days.
+        """Create a key, and return it with its secret, which is never shown again.
 
-        Calls without a collection ask `collection_id`, else the oldest HR collection with documents. The key stops when
-        its creator's account is disabled or no longer an administrator's. Raises `NotAllowed`, `SignInAgain`, and
-        `InvalidInput` naming the invalid choice.
+        The key expires after 90 days by default, and stops working when its creator's account is disabled or no longer
+        an administrator. `collection_id` is the collection to ask when a request names none; by default the oldest HR
+        collection with documents. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an invalid argument.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -165,7 +164,7 @@ class ApiKeys:
         return self.list(identity, api_key_id=made)[0], secret
 
     def list(self, identity: Identity, *, api_key_id: UUID | None = None) -> builtins.list[ApiKey]:
-        """List the tenant's keys: working keys first, then the latest. Raises `NotAllowed`."""
+        """List the tenant's keys: valid keys first, then by creation, latest first. Raises `NotAllowed`."""
         require_admin(identity)
         return self._database.fetch_all(identity, "list_api_keys", ApiKey, api_key_id=api_key_id)
 
@@ -176,9 +175,9 @@ class ApiKeys:
             raise NotFound
 
     def find(self, secret: str) -> KeyUse:
-        """Recognise a secret and count this request. Raises `KeyRejected`, `DatabaseUnavailable`.
+        """Look up a key by its secret and count this request. Raises `KeyRejected`, `DatabaseUnavailable`.
 
-        The caller checks `remaining`: below zero, the request exceeds the limit.
+        The caller must refuse the request if `remaining` is below zero.
         """
         if not SECRET.fullmatch(secret):
             raise KeyRejected

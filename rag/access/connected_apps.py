@@ -1,8 +1,8 @@
 """Programs connected to people's accounts by OAuth 2.1: they act as the person, within the agreed scopes.
 
-A registered program is not stored: its id is its description with this database's seal, so nobody can fill a table.
-Codes and tokens are stored as hashes. A code and a refresh token work once. If a used token returns, either holder must
-have stolen it, and the program is disconnected, even after many newer tokens. A changed password, a changed role, and
+Registration stores nothing: a program's client id is its description, signed by this database, so registrations cannot
+fill a table. Codes and tokens are stored as hashes. A code and a refresh token work once: a second use means theft by
+one of two holders, and disconnects the program, even after many newer tokens. A changed password, a changed role, and
 leaving disconnect all the person's programs.
 """
 
@@ -63,7 +63,7 @@ Kind = Literal["code", "access", "refresh"]
 
 @dataclass(frozen=True)
 class Program:
-    """A registered program. Its id is its signed description."""
+    """A registered program. `client_id` is its signed description."""
 
     client_id: str
     name: str
@@ -72,7 +72,7 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectedApp:
-    """A program acting for a person."""
+    """A connection between a person and a program acting for them."""
 
     id: UUID
     name: str
@@ -84,7 +84,7 @@ class ConnectedApp:
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """The person a code or token acts for, and the program holding it."""
+    """A connection found by a code or token: person, program and scopes."""
 
     id: UUID
     tenant_id: str
@@ -101,7 +101,7 @@ class Grant:
 
 
 class ConnectedApps:
-    """Registers, connects, recognises and disconnects programs. Thread-safe."""
+    """Register, connect, recognise and disconnect programs. Thread-safe."""
 
     def __init__(self, database: Database, settings: Settings, limits: Limits) -> None:
         self._database = database
@@ -111,9 +111,10 @@ class ConnectedApps:
     # Registering
 
     def register(self, name: str, redirect_uris: Sequence[str]) -> Program:
-        """Return a program with its id. Raises `InvalidInput` for addresses which must not receive codes.
+        """Register a program under its signed client id.
 
-        Raises `NotAllowed` if nobody may connect programs.
+        Raises `InvalidInput` for addresses refused by `check_address`, `NotAllowed` if connected programs are switched
+        off.
         """
         self.require_allowed(Role.ADMIN)
         shown = " ".join(re.sub(r"[^\w .,&'()+/-]", " ", name).split())[:LONGEST_NAME] or "A program without a name"
@@ -124,17 +125,17 @@ class ConnectedApps:
         return Program(self.seal("program", {"n": shown, "r": list(redirect_uris)}), shown, tuple(redirect_uris))
 
     def program(self, client_id: str) -> Program | None:
-        """Return the program for an id sealed by this database."""
+        """Return the program described in a client id; `None` if its signature is not from this database."""
         found = self.unseal("program", client_id)
         return Program(client_id, found["n"], tuple(found["r"])) if found else None
 
     def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
-        """Sign a value: only this database can create the signature, but everyone can read the value."""
+        """Encode a value with this database's signature. Anyone can read it, nobody else can sign."""
         body = _base64(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9))
         return f"{body}.{self._signature(purpose, body)}"
 
     def unseal(self, purpose: str, sealed: str) -> dict[str, Any] | None:
-        """Return a sealed value, or `None` without our seal."""
+        """Decode a value from `seal`; `None` if the signature is wrong or for another purpose."""
         body, _, signature = sealed.partition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._signature(purpose, body).encode()):
             return None
@@ -164,7 +165,7 @@ class ConnectedApps:
         code_challenge: str,
         resource: str = "",
     ) -> str:
-        """Connect a program to this person and return a code, which it must exchange within a minute.
+        """Connect a program to this person, and return a code for the program to exchange within a minute.
 
         Raises `NotAllowed`, and `InvalidInput` for unknown scopes.
         """
@@ -193,7 +194,7 @@ class ConnectedApps:
         return code
 
     def grant(self, token: str) -> Grant | None:
-        """Return the grant for a code or token, even an expired one."""
+        """Return the grant for a code or token, expired or not; `None` if it is unknown."""
         if not SECRET.fullmatch(token):
             return None
         hashed = token_hash(token)
@@ -204,7 +205,7 @@ class ConnectedApps:
             return cursor.execute(queries["app_of_token"], {"token_hash": hashed}).fetchone()
 
     def issue(self, grant: Grant, token: str) -> tuple[str, str] | None:
-        """Exchange a code or refresh token for an access and a refresh token; `None` if it was used or has expired."""
+        """Exchange a code or refresh token for a new access and refresh token; `None` if it was used or has expired."""
         access, refresh = (PREFIX + secrets.token_urlsafe(32) for _ in range(2))
         issued = self._database.fetch_value(
             grant.tenant_id,
@@ -218,7 +219,7 @@ class ConnectedApps:
         return (access, refresh) if issued else None
 
     def drop_if_used(self, token: str) -> None:
-        """Disconnect the program if its code or refresh token was used before, because a holder must have stolen it."""
+        """Disconnect the program if this code or refresh token was used before: a second use means theft."""
         if not SECRET.fullmatch(token):
             return
         hashed = token_hash(token)
@@ -228,9 +229,10 @@ class ConnectedApps:
             self._database.execute(row[1], "disconnect_app", id=row[0], account_id=None)
 
     def find(self, secret: str, path: str) -> KeyUse:
-        """Look up an access token and count this request, if the token is for this path.
+        """Look up an access token for a request to `path` and count the request.
 
-        Raises `KeyRejected`, `TooManyRequests`.
+        Raises `KeyRejected` for an unknown token or a path outside the token's resource, `ScopeMissing` if the person
+        may no longer connect programs, `TooManyRequests`.
         """
         grant = self.grant(secret)
         if grant is None or grant.kind != "access":
@@ -271,7 +273,7 @@ class ConnectedApps:
 
 
 def check_address(address: str) -> None:
-    """Raise `InvalidInput` for an address which must not receive a code."""
+    """Raise `InvalidInput` unless a redirect address may receive codes: https, loopback http or an app's scheme."""
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname or "", parts.port
@@ -296,7 +298,7 @@ def check_address(address: str) -> None:
 
 
 def shown_address(address: str) -> str:
-    """Return the part by which a person can judge an address: its host, or its scheme."""
+    """Return the host or the scheme from a redirect address, to show people where the code goes."""
     parts = urlsplit(address)
     return parts.hostname or f"{parts.scheme}:"
 

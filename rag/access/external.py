@@ -1,7 +1,7 @@
-"""Link people who sign in through another service to accounts, and keep the data their sessions need from it.
+"""Sign in people through another service: link them to accounts and store the service's data for their sessions.
 
-After the first sign-in a person is identified by the service and its id for them, never by the address alone: addresses
-get reassigned to new people.
+After the first sign-in a person is identified by the service and the service's id for them, never by the e-mail address
+alone: addresses get reassigned to new people.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalPerson:
-    """A person vouched for by another service, mapped to a tenant and role."""
+    """A person another service has identified, with the tenant and role we derive from its data."""
 
     issuer: str
     subject: str
@@ -50,7 +50,7 @@ class ExternalPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """A session's data about the sign-in at another service."""
+    """The sign-in at another service behind a session: who, and when to check it again."""
 
     issuer: str
     subject_hash: str
@@ -73,19 +73,22 @@ class AccountFromElsewhere(Account):
 
 
 class SignInElsewhere(Protocol):
-    """A service we ask whether a person is still signed in, and notify when they sign out."""
+    """An external sign-in service: asked whether a person is still signed in, and notified when they sign out."""
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
-        """Return the account with the next secret. Raises `AccessError` when the sign-in there has ended."""
+        """Exchange a session's secret at the service; return the account with the next secret in its origin.
+
+        Raises `AccessError` when the sign-in at the service has ended.
+        """
         ...
 
     def sign_out(self, secret: bytes) -> None:
-        """End the session there. Raises nothing."""
+        """End the session at the service. Raises nothing."""
         ...
 
 
 def origin_hash(issuer: str, name: str) -> str:
-    """Hash a service and its name for a person or session: SHA-256 as hex."""
+    """Hash a service's address and its id for a person or session with SHA-256, as hex."""
     return hashlib.sha256(f"{issuer}\x00{name}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -96,9 +99,10 @@ class ExternalAccounts:
         self._database = database
 
     def admit(self, person: ExternalPerson) -> Account:
-        """Return this person's active account, created at their first sign-in, with the service's role and name.
+        """Return the person's active account, updated with the service's role and name; create it at the first sign-in.
 
-        Raises `AccessError` if it is disabled, belongs to another tenant, or its address was bound to another person.
+        Raises `AccessError` if the account is disabled or in another tenant, or if the address belongs to another
+        person.
         """
         address = normal_email(person.email)
         known = self._known(person) or self._by_email(person.tenant_id, address)
@@ -143,12 +147,12 @@ class ExternalAccounts:
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:
-    """Attach an account's sign-in origin."""
+    """Extend an account with the origin behind its sign-in."""
     return AccountFromElsewhere(**{f.name: getattr(account, f.name) for f in fields(Account)}, origin=origin)
 
 
 def note_origin(connection: Connection, session_id: str, origin: Origin) -> None:
-    """Store the sign-in a new session depends on, in the transaction which starts the session."""
+    """Store a new session's origin, in the transaction which starts the session."""
     connection.execute(
         queries["add_session_origin"],
         {
@@ -165,7 +169,7 @@ def note_origin(connection: Connection, session_id: str, origin: Origin) -> None
 
 
 def renew_origin(connection: Connection, session_id: str, origin: Origin) -> None:
-    """Store the other service's data for the next check."""
+    """Store a session's next secret and the time for its next check."""
     parameters = {"secret": origin.secret, "check_after_seconds": origin.check_after_seconds}
     connection.execute(queries["renew_session_origin"], {"session_id": session_id, **parameters})
 

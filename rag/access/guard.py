@@ -1,7 +1,7 @@
 """Guard every request to the server: pages, websocket, uploads, media files, documents, API.
 
-Pure ASGI, because Starlette's middleware classes do not see websockets. Without a session it shows only the sign-in
-page. Everything opened by a session closes when the session ends.
+Pure ASGI, because Starlette's middleware classes do not see websockets. A browser without a session reaches only the
+sign-in page and open routes. When a session ends, its websockets are closed.
 """
 
 from __future__ import annotations
@@ -70,14 +70,17 @@ FRAMED = "default-src 'none'; script-src 'self'; "
 
 
 def content_security_policy(hosts: Iterable[str] = (), *, is_https: bool = False) -> str:
-    """Return the policy, allowing websockets to our hosts: some browsers do not count them as the same origin."""
+    """Return the Content-Security-Policy header, allowing websockets to `hosts`.
+
+    They are named because some browsers do not count a websocket to the same host as the same origin.
+    """
     scheme = "wss" if is_https else "ws"
     sockets = "".join(f" {scheme}://{host.lower()}" for host in dict.fromkeys(hosts) if HOST.fullmatch(host))
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self'{sockets}")
 
 
 def security_headers(hosts: Iterable[str] = (), *, is_https: bool) -> dict[str, str]:
-    """Return the headers for every response."""
+    """Return the security headers for a response, by name."""
     transport = {"Strict-Transport-Security": "max-age=31536000"} if is_https else {}
     return {
         **SECURITY_HEADERS,
@@ -87,7 +90,7 @@ def security_headers(hosts: Iterable[str] = (), *, is_https: bool) -> dict[str, 
 
 
 def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bool) -> Send:
-    """Wrap `send` to add the security headers; a stricter policy on an original stays."""
+    """Wrap `send` to add the security headers; an original document or embedded page keeps its stricter policy."""
     added = security_headers(hosts, is_https=is_https)
 
     async def guarded(message: Message) -> None:
@@ -106,7 +109,7 @@ def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bo
 
 
 def with_headers(send: Send, added: Mapping[str, str]) -> Send:
-    """Wrap `send` to add these headers to an answer."""
+    """Wrap `send` to set these headers on the response."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -168,7 +171,7 @@ RECOGNISED_AT_ONCE = 100
 
 
 class AuthGuard:
-    """Lets a request pass with `scope["identity"]` and the guard's `x-hr-*` headers, or answers directly."""
+    """Pass a request on with `scope["identity"]` and `x-hr-*` headers, or respond to it directly."""
 
     def __init__(
         self,
@@ -348,7 +351,7 @@ class AuthGuard:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
     def _noting_acts(self, identity: Identity, sessions: Sessions, receive: Receive) -> Receive:
-        """Wrap `receive` to note a person's acts on the page, and to end it when their rights change."""
+        """Wrap a page's `receive`: note when a person acts, and disconnect the page when their rights have changed."""
         session_id = identity.session_id
 
         async def noting() -> Message:
@@ -408,7 +411,7 @@ class AuthGuard:
 
 
 def is_act(message: Message) -> bool:
-    """Whether a page's message reports a person's act instead of a scheduled redraw."""
+    """Whether a websocket message from a page comes from a person's action, not from a scheduled refresh."""
     content = message.get("bytes")
     if message["type"] != "websocket.receive" or not content:
         return False
@@ -420,7 +423,7 @@ def is_act(message: Message) -> bool:
 
 
 def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:
-    """Count a request's declared size, if larger than a form or a question. Raises `TooManyRequests`."""
+    """Count a request's declared size towards the upload limit, if larger than a form. Raises `TooManyRequests`."""
     size = Headers(scope=scope).get("content-length", "")
     is_number = size.isascii() and size.isdigit() and len(size) < 16
     if scope["method"] not in SAFE_METHODS and is_number and int(size) >= LEAST_UPLOAD_BYTES:
@@ -428,30 +431,30 @@ def _count_upload(scope: Scope, identity: Identity, services: AccessServices) ->
 
 
 def _is_page(scope: Scope, path: str) -> bool:
-    """Return whether this opens a page, which then holds a websocket."""
+    """Whether a request opens a page, which then holds a websocket."""
     return _wants_page(scope) and not path.startswith("/_") and "." not in path
 
 
 def route_path(scope: Scope) -> str:
-    """Return the path for matching routes: without the prefix announced by a proxy."""
+    """Return the request's path for matching routes, without the prefix a proxy has set (`root_path`)."""
     path, prefix = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
     return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
 
 
 def is_for_programs(path: str) -> bool:
-    """Return whether programs call this path, with a key."""
+    """Whether a path belongs to the API or a protocol for programs, which authenticate with a key."""
     return path.startswith((API, *PROTOCOLS)) or path == MCP_PATH
 
 
 def is_https(scope: Scope, settings: Settings) -> bool:
-    """Return whether the browser uses https, directly or, according to the settings, through a proxy."""
+    """Whether the browser uses https, directly or through a proxy trusted by the settings."""
     return settings.public_url.lower().startswith("https://") or scope.get("scheme") in ("https", "wss")
 
 
 def is_own_host(scope: Scope, settings: Settings) -> bool:
-    """Whether the requested host belongs to `RAG_PUBLIC_URL` or this machine; without this setting, every host does.
+    """Whether a request's Host header names `RAG_PUBLIC_URL` or this machine. True if `RAG_PUBLIC_URL` is not set.
 
-    Otherwise a site whose domain resolves to this machine would count as our origin.
+    This protects against DNS rebinding, in which an attacker's domain resolves to this machine.
     """
     ours = urlsplit(settings.public_url).hostname
     if not ours:
@@ -464,9 +467,9 @@ def is_own_host(scope: Scope, settings: Settings) -> bool:
 
 
 def is_named_host(scope: Scope, settings: Settings) -> bool:
-    """Whether the requested host is named in the settings or belongs to this machine.
+    """Like `is_own_host`, but without `RAG_PUBLIC_URL` only this machine's addresses are accepted.
 
-    The server names its address to programs it connects, and must not take this address from a request.
+    For OAuth, where the server sends its address to programs and must not copy it from a forged Host header.
     """
     if settings.public_url:
         return is_own_host(scope, settings)
@@ -478,17 +481,20 @@ def is_named_host(scope: Scope, settings: Settings) -> bool:
 
 
 def is_connected_by(path: str) -> bool:
-    """Whether programs are connected through this path."""
+    """Whether a path belongs to OAuth, by which programs connect to people's accounts."""
     return path in (OAUTH_SERVER, PROTECTED_RESOURCE, CONSENT) or path.startswith(OAUTH)
 
 
 def _hosts(scope: Scope, settings: Settings) -> list[str]:
-    """Return the hosts this page can be reached at."""
+    """Return the hosts under which this page is reached."""
     return [host for host in (Headers(scope=scope).get("host", ""), urlsplit(settings.public_url).netloc) if host]
 
 
 def cookie_name(scope: Scope, settings: Settings, name: str) -> str:
-    """Return a cookie's name here. Behind https, no other host and no page without https can set it."""
+    """Return a cookie's name for this request, with the prefix `__Host-` behind https.
+
+    Browsers accept the prefix only from this host over https.
+    """
     return f"__Host-{name}" if is_https(scope, settings) else name
 
 
@@ -498,7 +504,7 @@ def read_cookie(scope: Scope, settings: Settings, name: str) -> str:
 
 
 def is_same_origin(scope: Scope, settings: Settings) -> bool:
-    """Return False if a browser says another site sent this request. Other programs send no origin."""
+    """Return False if the browser's `Origin` or `Sec-Fetch-Site` header names another site. Programs send neither."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     if origin is None:
@@ -512,10 +518,10 @@ def is_same_origin(scope: Scope, settings: Settings) -> bool:
 
 
 def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) -> str:
-    """Return a program's secret from `Authorization: Bearer` or `x-api-key`; "" without a secret.
+    """Return the secret from a request's `Authorization: Bearer` or `x-api-key` header; "" without any.
 
-    On open routes only strings shaped like our keys count, because a webhook brings a different secret. The same
-    applies beside a session, because a proxy may add a token meant for itself.
+    On open routes and beside a session cookie, only secrets in our keys' format count: a webhook sends a different
+    secret, and a proxy may add a token for its own use.
     """
     headers = Headers(scope=scope)
     kind, _, token = headers.get("authorization", "").partition(" ")
@@ -525,7 +531,7 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
 
 
 def _as(scope: Scope, identity: Identity) -> Scope:
-    """Add the identity to the scope: as a value for our routes, as headers for Streamlit's `trustedUserHeaders`."""
+    """Return the scope with the identity, for our routes, and as headers, for Streamlit's `trustedUserHeaders`."""
     headers = {
         b"x-hr-sid": identity.session_id,
         b"x-hr-user": identity.email,
@@ -554,7 +560,7 @@ def _wants_page(scope: Scope) -> bool:
 
 
 def _is_form(scope: Scope) -> bool:
-    """Whether a form was sent after its session ended, such as sign-out from a second tab."""
+    """Whether a request is an HTML form from a browser. Its session may have ended, for example in a second tab."""
     headers = Headers(scope=scope)
     kind = headers.get("content-type", "")
     return scope["method"] == "POST" and "text/html" in headers.get("accept", "") and kind.startswith(FORM_TYPE)
@@ -569,7 +575,7 @@ def _refusal(scope: Scope, exc: RagError) -> Response:
 
 
 def _challenge(scope: Scope) -> str:
-    """Return the authentication challenge; for assistants including the metadata address for requesting access."""
+    """Return the `WWW-Authenticate` header. On the MCP path it includes the OAuth metadata address."""
     if route_path(scope) != MCP_PATH:
         return "Bearer"
     metadata = f"{_requested_base(scope)}{PROTECTED_RESOURCE}"
@@ -577,7 +583,7 @@ def _challenge(scope: Scope) -> str:
 
 
 def base_of(scope: Scope, settings: Settings) -> str:
-    """Return the base address without a path: the public address if set, else the requested address."""
+    """Return the server's base address without a path: `RAG_PUBLIC_URL` if set, else the requested scheme and host."""
     return settings.public_url.rstrip("/") or _requested_base(scope)
 
 
@@ -591,5 +597,5 @@ def _too_many_pages(settings: Settings) -> TooManyRequests:
 
 
 async def _deny(scope: Scope, receive: Receive, send: Send, exc: RagError) -> None:
-    """Refuse a websocket with a status and a sentence; a websocket closed before it opens would be a bare 403."""
+    """Refuse a websocket with an HTTP response that states the reason; closing it would send a bare 403."""
     await WebSocket(scope, receive, send).send_denial_response(refusal(scope, exc))

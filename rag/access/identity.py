@@ -1,7 +1,4 @@
-"""The interface for sign-in methods: a new method is a new class.
-
-Every method results in an `Account` and then in the same server-side session.
-"""
+"""The interfaces of sign-in methods. Every method returns an `Account` and leads to the same server-side session."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from rag.types import Account
 
 @dataclass(frozen=True, kw_only=True)
 class SignInAttempt:
-    """The values a browser was redirected with and has to return with."""
+    """A pending sign-in at a provider: the values its redirect must match when the browser returns."""
 
     state: str
     nonce: str
@@ -32,38 +29,41 @@ class SignInAttempt:
 
 
 class SingleSignOn(Protocol):
-    """A provider, at which people sign in with the browser."""
+    """A provider where people sign in through their browser, such as OpenID Connect."""
 
     #: The provider's name in tokens.
     issuer: str
 
     def address_for(self, attempt: SignInAttempt) -> str:
-        """Return the address for the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
+        """Return the provider's address for the redirect. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
         ...
 
     def finish(self, attempt: SignInAttempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
-        """Return the account after signing in. Raises `AccessError`, `ProviderError`."""
+        """Check the provider's response to an attempt and return the account. Raises `AccessError`, `ProviderError`."""
         ...
 
     def signed_out(self, logout_token: str) -> list[str]:
-        """Return the hashes for people and sessions in a logout message. Raises `AccessError`."""
+        """Read a provider's logout token and return `origin_hash` for each person or session it ends.
+
+        Raises `AccessError` for an invalid token.
+        """
         ...
 
 
 class IdentityProvider(Protocol):
-    """Identifies a person who signs in."""
+    """A way to sign in with a form or at a provider."""
 
     def begin(self, return_to: str) -> str | None:
-        """Return the address for signing in, or `None` for our form with e-mail and password."""
+        """Return the provider's address for the redirect, or `None` to show our form with e-mail and password."""
         ...
 
     def sign_in(self, answers: Mapping[str, str], browser: Browser) -> Account:
-        """Return the account for the form's fields or the provider's answer. Raises `AccessError`."""
+        """Check the form's fields or the provider's response, and return the account. Raises `AccessError`."""
         ...
 
 
 class BuiltInAccounts:
-    """Check an e-mail address and a password against our table."""
+    """Sign in with e-mail and password through `Accounts`."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -76,7 +76,7 @@ class BuiltInAccounts:
 
 
 class AccessServices(Protocol):
-    """The services for the guard and the sign-in pages."""
+    """The services used by the guard and the sign-in pages."""
 
     @property
     def settings(self) -> Settings: ...

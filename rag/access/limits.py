@@ -1,12 +1,12 @@
 """Limit requests per person and network address, and delay sign-ins after wrong passwords.
 
-Requests, questions and uploads are counted in each process's memory: with several processes behind a proxy, each limits
-its load. Wrong passwords and requests with API keys are counted in the database, across processes.
+Requests, questions and uploads are counted in memory, so each process applies the limits to its share. Wrong passwords
+and requests with API keys are counted in the database, for all processes together.
 
 The first five wrong passwords cause no delay. Then the delay doubles up to five minutes, long enough to make guessing
 hopeless. A day without a wrong password resets the count. A browser in which the account has signed in before has a
-separate count. Unknown browsers share a count, and each may try once before earlier browsers have had their
-turn: a stranger guessing all night delays the owner but does not lock them out.
+separate count. All other browsers share a count and wait in a queue, in which each has a turn: a stranger guessing all
+night delays the owner but does not lock them out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WRONG = "Too many wrong passwords came from your network. Wait {wait} and try ag
 
 
 class Window:
-    """A sliding window: counts each caller's actions within the last seconds."""
+    """A rate limit with a sliding window: at most `most` units per caller within `within_seconds`."""
 
     def __init__(self, most: int, within_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         #: 0: no limit.
@@ -47,12 +47,12 @@ class Window:
         self._done: OrderedDict[str, deque[tuple[float, int]]] = OrderedDict()
 
     def wait_seconds(self, who: str, amount: int = 1) -> float:
-        """Return the seconds until this amount is allowed; 0 if allowed now. Counts nothing."""
+        """Return the seconds until the caller may use this amount, 0 if now, without counting it."""
         with self._lock:
             return self._wait(who, amount)
 
     def take(self, who: str, amount: int = 1) -> float:
-        """Count the amount if it is allowed now and return 0; else return the seconds to wait."""
+        """Count the amount and return 0 if the limit allows it; otherwise return the seconds to wait."""
         with self._lock:
             wait = self._wait(who, amount)
             if not wait:
@@ -60,12 +60,12 @@ class Window:
             return wait
 
     def note(self, who: str, amount: int = 1) -> None:
-        """Count the amount, allowed or not."""
+        """Count the amount, even above the limit."""
         with self._lock:
             self._note(who, amount)
 
     def give_back(self, who: str, amount: int = 1) -> None:
-        """Forget the latest entry with this amount, which had no effect."""
+        """Remove the caller's latest entry with this amount, for a use that had no effect."""
         with self._lock:
             done = self._done.get(who, deque())
             for at, part in reversed(done):
@@ -109,7 +109,7 @@ class Limits:
         self._wrong = Window(settings.wrong_sign_ins_per_address, WRONG_WITHIN_SECONDS, clock)
 
     def count_question(self, identity: Identity) -> None:
-        """Count a person's question or search, whatever program they use; an API key has a separate limit.
+        """Count a person's question or search from any program. API keys have limits in their rows instead.
 
         Raises `TooManyRequests`.
         """
@@ -118,9 +118,9 @@ class Limits:
 
     @contextmanager
     def question(self, identity: Identity) -> Iterator[None]:
-        """Count a question like `count_question`, unless it is refused inside.
+        """Count a question like `count_question`, and uncount it if the body raises an error below status 500.
 
-        After a refusal, for example for its length, a corrected question can follow.
+        So a question refused for its length, for example, can be corrected and sent again.
         """
         self.count_question(identity)
         try:
@@ -135,11 +135,14 @@ class Limits:
         _require(self._requests, REQUESTS, str(identity.account_id))
 
     def count_upload(self, identity: Identity, size: int) -> None:
-        """Count a person's upload, in bytes. Raises `TooManyRequests`."""
+        """Count a person's upload; `size` is in bytes. Raises `TooManyRequests`."""
         _require(self._uploads, UPLOADS, str(identity.account_id), math.ceil(size / (1024 * 1024)))
 
     def require_few_wrong(self, address: str) -> None:
-        """Raise `TooManyAttempts` when a network address recently sent too many wrong passwords, for any accounts."""
+        """Raise `TooManyAttempts` if a network address sent too many wrong passwords within ten minutes.
+
+        They count for all accounts together.
+        """
         if wait := self._wrong.wait_seconds(address):
             seconds = math.ceil(wait)
             raise TooManyAttempts(WRONG.format(wait=_shown(seconds)), wait_seconds=seconds)
@@ -180,7 +183,7 @@ RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 
 @dataclass(frozen=True, kw_only=True)
 class Browser:
-    """Where an attempt comes from."""
+    """The browser a sign-in attempt comes from."""
 
     #: The token stored at a person's sign-in in this browser; "" without a token.
     known_token: str = ""
@@ -191,7 +194,7 @@ class Browser:
 
 
 class Waiting(NamedTuple):
-    """A browser which asked too early."""
+    """A browser in the queue of an account."""
 
     browser: str
     address: str
@@ -200,7 +203,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """Wrong passwords from unknown browsers for an account, and the waiting browsers, in the order they asked."""
+    """Wrong passwords for an account from unknown browsers, and the queue with the browsers waiting to try again."""
 
     failed: int = 0
     #: Seconds of the clock.
@@ -208,9 +211,10 @@ class Attempts:
     waiting: tuple[Waiting, ...] = ()
 
     def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
-        """Return the state after an attempt and the seconds to wait: 0 counts it now, otherwise it is queued.
+        """Return the state after an attempt, and the seconds to wait.
 
-        The attempt counts as wrong until the password turns out to be right.
+        0 means the password may be checked now; the attempt already counts as wrong. Otherwise the browser is in the
+        queue.
         """
         me = Waiting(_hashed(browser.address, browser.mark), _hashed(browser.address), now)
         failed = 0 if now - self.last_at >= FORGOTTEN_AFTER_SECONDS else self.failed
@@ -231,14 +235,17 @@ class Attempts:
 
 
 def wait_seconds_after(failed_attempts: int) -> float:
-    """Return the seconds before the next password check, after this many wrong passwords."""
+    """Return the delay before the next password check after this many wrong passwords, in seconds."""
     if failed_attempts < FREE_ATTEMPTS:
         return 0.0
     return min(FIRST_WAIT_SECONDS * 2.0 ** min(failed_attempts - FREE_ATTEMPTS, 10), LONGEST_WAIT_SECONDS)
 
 
 def next_attempt(failed_attempts: int, seconds_since: float) -> int:
-    """Return the count including this attempt. Raises `TooManyAttempts` with the seconds to wait if it is too early."""
+    """Return the number of failed attempts including the present attempt, which counts as wrong until checked.
+
+    `failed_attempts` came before, the last `seconds_since` ago. Raises `TooManyAttempts` if it is too early.
+    """
     if seconds_since >= FORGOTTEN_AFTER_SECONDS:
         return 1
     wait_seconds = wait_seconds_after(failed_attempts) - seconds_since
@@ -248,14 +255,17 @@ def next_attempt(failed_attempts: int, seconds_since: float) -> int:
 
 
 def too_early(wait_seconds: float) -> TooManyAttempts:
-    """Build the error for an attempt which has to wait."""
+    """Build the error for an attempt which comes too early."""
     seconds = math.ceil(wait_seconds)
     shown = f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
     return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)
 
 
 class UnknownSignIns:
-    """Counts attempts for addresses without an account, so waiting times do not reveal accounts. In memory, bounded."""
+    """Count attempts for addresses without an account, so delays do not reveal which accounts exist.
+
+    In memory, bounded.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -263,7 +273,7 @@ class UnknownSignIns:
         self._attempts: OrderedDict[str, Attempts] = OrderedDict()
 
     def count(self, email: str, browser: Browser | None = None) -> None:
-        """Count an attempt. Raises `TooManyAttempts`, like for an account."""
+        """Count an attempt. Raises `TooManyAttempts` by the same rules as for an account."""
         with self._lock:
             known = self._attempts.get(email, Attempts())
             self._attempts[email], wait_seconds = known.asked(browser or Browser(), self._clock())
@@ -275,7 +285,7 @@ class UnknownSignIns:
 
 
 class ResetRequests:
-    """Counts reset requests, alike for addresses with and without an account. In memory, bounded."""
+    """Limit password reset requests per address, whether or not it has an account. In memory, bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -300,5 +310,5 @@ class ResetRequests:
 
 
 def _hashed(*parts: str) -> str:
-    """Hash enough to tell browsers apart; their addresses are not stored."""
+    """Return a short hash to tell browsers apart, so their network addresses are not stored."""
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

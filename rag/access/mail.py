@@ -23,14 +23,14 @@ SMTP_SECONDS = 20
 
 
 def can_send(settings: Settings) -> bool:
-    """Return whether a mail server and a sender are set."""
+    """Whether the settings have a mail server and a sender."""
     return bool(settings.smtp_url and settings.mail_from)
 
 
 def make_letter(
     settings: Settings, address: str, subject: str, text: str, *, sender_name: str, html: str = ""
 ) -> EmailMessage:
-    """Return a message to a single address. Raises `ValueError` for an invalid address."""
+    """Build an e-mail to a single address. Raises `ValueError` for an invalid address."""
     letter = EmailMessage()
     letter["Subject"] = " ".join(subject.split())
     letter["From"] = Address(display_name=sender_name, addr_spec=settings.mail_from)
@@ -42,7 +42,7 @@ def make_letter(
 
 
 def send_letters(settings: Settings, letters: Iterable[EmailMessage]) -> dict[str, str]:
-    """Send messages over a single connection. Return the refused addresses with the reasons."""
+    """Send e-mails over a single connection. Return the reason by address for those not sent."""
     waiting = {str(letter["To"]): letter for letter in letters}
     failed: dict[str, str] = {}
     try:
@@ -104,7 +104,7 @@ class Invitee:
 
 
 def list_text(content: bytes) -> str:
-    """Decode an uploaded list: UTF-8, UTF-16 with a byte order mark, else Windows-1252."""
+    """Decode an uploaded address list: UTF-8, UTF-16 with a byte order mark, else Windows-1252."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace")
     try:
@@ -114,9 +114,10 @@ def list_text(content: bytes) -> str:
 
 
 def people_from(text: str) -> list[Invitee]:
-    """Read people from a CSV list with a header, or from addresses by line, comma or semicolon: `Name <address>`.
+    """Read people to invite from a CSV list with a header, or from addresses like `Name <address>`.
 
-    Each address counts once. Raises `InvalidInput` naming the unreadable line.
+    Addresses are separated by line, comma or semicolon; duplicates are dropped. Raises `InvalidInput` naming the line
+    it cannot read.
     """
     lines = [line for line in text.replace("\ufeff", "").splitlines() if line.strip()]
     if not lines:
@@ -170,7 +171,10 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
 
 
 def send_invitations(settings: Settings, letters: Mapping[str, str], *, sender_name: str) -> dict[str, str]:
-    """Send each address its link. Return the refused addresses with the reasons."""
+    """E-mail each address its invitation; `letters` has the link by address.
+
+    Return the reason by address for those not sent.
+    """
     made, failed = [], {}
     for address, link in letters.items():
         text = (

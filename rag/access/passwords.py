@@ -34,10 +34,10 @@ SEALED = "sealed:"
 
 
 class Passwords:
-    """Hashes and checks passwords. A check takes the same time whether or not an account exists."""
+    """Hash and check passwords. A check takes the same time whether or not an account exists."""
 
     def __init__(self, hasher: PasswordHasher | None = None, *, key: bytes) -> None:
-        """`key` is the database's; its owner gives it to the application."""
+        """`key` is the database's secret key; hashes are encrypted with a key derived from it."""
         self._hasher = hasher or PasswordHasher()
         self._decoy = decoy(self._hasher)
         self._locker = Fernet(base64.urlsafe_b64encode(hashlib.sha256(b"passwords\x00" + key).digest()))
@@ -46,7 +46,7 @@ class Passwords:
         return SEALED + self._locker.encrypt(self._hasher.hash(_normal(password)).encode()).decode()
 
     def matches(self, password: str, stored: str | None) -> bool:
-        """Whether this password matches `stored`; `None` means the account does not exist."""
+        """Whether a password matches the value from `hash`; `None` stands for an account that does not exist."""
         has_password = stored is not None and stored != NOT_CHOSEN
         too_long = len(password) > MAXIMUM_CHARACTERS
         try:
@@ -56,11 +56,11 @@ class Passwords:
         return has_password and not too_long
 
     def is_outdated(self, stored: str) -> bool:
-        """Whether `stored` was made with outdated parameters, or is not encrypted."""
+        """Whether to hash a password again, because `stored` is unencrypted or its parameters are outdated."""
         return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._opened(stored))
 
     def _opened(self, stored: str | None) -> str:
-        """Return the decrypted hash; "" if another key encrypted it."""
+        """Decrypt a stored hash; "" if it was encrypted with another key."""
         if not stored or not stored.startswith(SEALED):
             return stored or ""
         try:
@@ -70,9 +70,9 @@ class Passwords:
 
 
 def decoy(hasher: PasswordHasher) -> str:
-    """Return a hash no password matches; checking against it takes as long as any check.
+    """Return a hash which no password matches, for checks without an account: verifying it takes the usual time.
 
-    It is random instead of computed, which saves 0.2 s processor time at the start.
+    Its bytes are random, which saves computing a real hash (0.2 s processor time) at the start.
     """
     salt, digest = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")
@@ -101,7 +101,7 @@ def require_good_password(password: str, *, email: str) -> None:
 
 
 def _normal(password: str) -> bytes:
-    """Return the same bytes however a keyboard composes letters (NIST SP 800-63B, 5.1.1.2)."""
+    """Return a password's UTF-8 bytes in Unicode form NFKC, the same for every keyboard (NIST SP 800-63B, 5.1.1.2)."""
     return unicodedata.normalize("NFKC", password[: MAXIMUM_CHARACTERS + 1]).encode("utf-8", "surrogatepass")
 
 
@@ -115,7 +115,7 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class _Place:
-    """A waiting person, from a browser."""
+    """A place in the password queue."""
 
     turn: asyncio.Future[None]
     source: str
@@ -123,10 +123,10 @@ class _Place:
 
 
 class PasswordQueue:
-    """Run work in a few threads: known browsers first, then browsers with the fewest requests, latest first.
+    """Run password checks in a few threads, and choose who waits longer when there are many.
 
-    In a flood the latest callers are still there, while the first have given up or belong to the flood: in order of
-    arrival, everyone would wait for the whole flood.
+    First come browsers an account has signed in from, then browsers with the fewest requests, then the latest requests.
+    In a flood, serving in order of arrival would let everyone wait for the whole flood.
     """
 
     def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
@@ -139,9 +139,10 @@ class PasswordQueue:
     async def run(
         self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
     ) -> Result:
-        """Run `work` in a thread when its turn comes; `source` tells browsers apart.
+        """Run `work` in a thread when its turn comes, and return its result.
 
-        Raises `TooManyAttempts` when the turn would come too late.
+        `source` identifies the browser; `is_known` means an account has signed in there before. Raises
+        `TooManyAttempts` when the queue is full or the wait too long.
         """
         if self._threads is None:
             self._threads = CapacityLimiter(self._free)
@@ -183,7 +184,7 @@ class PasswordQueue:
             chosen.turn.set_result(None)
 
     def _order(self, place: _Place) -> tuple[bool, int, int]:
-        """Return a waiting place's sort key; the lowest is next."""
+        """Return the sort key for a waiting request; the lowest is next."""
         number = self._waiting.index(place)
         if place.is_known:
             return False, 0, number
@@ -191,5 +192,5 @@ class PasswordQueue:
 
 
 def crowded() -> TooManyAttempts:
-    """Build the error for a person whose turn is too far off."""
+    """Build the error for a request which the queue cannot serve in time."""
     return TooManyAttempts(CROWDED, wait_seconds=RETRY_SECONDS)

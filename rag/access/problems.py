@@ -1,6 +1,6 @@
-"""Answer every error of the API as `application/problem+json` (RFC 9457) with a sentence, a code and an id.
+"""Convert every API error to `application/problem+json` (RFC 9457).
 
-The sentence is for a person, the code for a program, the id finds the request in the log. A traceback never leaves.
+It has a sentence for people, a code for programs, and a request id to find in the log. Tracebacks are never sent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FieldProblem(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error for a person and for a program (RFC 9457)."""
+    """An API error in the format of RFC 9457."""
 
     model_config = ConfigDict(title="Problem")
 
@@ -66,7 +66,7 @@ def problem(
     is_reference: bool = False,
     status: HTTPStatus | None = None,
 ) -> Response:
-    """Turn an error into a response; `is_reference` uses source 002's format."""
+    """Convert an error to a response; `is_reference` uses the format described in source 002."""
     details = dict(error.details)
     status = status or HTTPStatus(_reference_status(error) if is_reference else error.status)
     found = Problem(
@@ -88,9 +88,9 @@ def problem(
 
 
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Turn an error into a problem response, or into the format of the path's protocol.
+    """Convert an error to the response format of the requested path: a protocol's, source 002's, or a problem.
 
-    Routes for reference documents and opinions add the fields and statuses from their description (002).
+    Paths for reference documents and opinions use source 002's extra fields and statuses.
     """
     path = _path(scope)
     for prefix, write in FORMS.items():
@@ -103,7 +103,7 @@ def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None 
 
 
 def _reference_status(error: RagError) -> int:
-    """Return 400 for an unreadable or unrecognisable file, 500 if a model failed; else the error's status."""
+    """Return 400 for a file that cannot be read or recognised, 500 for a failed model, else the error's status."""
     is_file = isinstance(error, DocumentError) and error.status != HTTPStatus.CONFLICT
     is_recognition = isinstance(error, ProviderError) and error.details.get("provider") in RECOGNISERS
     if is_file or is_recognition:
@@ -112,7 +112,7 @@ def _reference_status(error: RagError) -> int:
 
 
 def unexpected(scope: Scope, error: BaseException) -> Response:
-    """Turn an unexpected error into a response: the traceback goes to the log only."""
+    """Log an unexpected error's traceback, and convert the error to a response without it."""
     log.error("request %s to %s failed", request_id(), scope.get("path", ""), exc_info=error)
     return refusal(scope, RagError())
 
@@ -123,7 +123,7 @@ def request_id() -> str:
 
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:
-    """Turn the errors of pydantic into ours, with the fields by name and a sentence about the first."""
+    """Convert pydantic errors to `RequestInvalid`: a message per field, and the first in the sentence."""
     fields = [
         FieldProblem(field=".".join(map(str, item["loc"])) or "body", message=_sentence(item["msg"])) for item in errors
     ][:MAXIMUM_FIELDS]
@@ -132,13 +132,13 @@ def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe refusals with these statuses, for a route's `responses`."""
+    """Describe error responses for OpenAPI: a route's `responses`, by status."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
 
 
 def reference_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe refusals with these statuses in source 002's format, for a route's `responses`."""
+    """Describe error responses in source 002's format for OpenAPI, by status. 500 is always included."""
     more = {"success": {"const": False}, "error": {"type": "string", "description": "The same as detail."}}
     schema = {
         "allOf": [

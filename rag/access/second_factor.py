@@ -58,14 +58,14 @@ class FactorState:
 
 @dataclass(frozen=True, kw_only=True)
 class NewSecret:
-    """The secret a person types or scans into an authenticator app."""
+    """A new secret for an authenticator app, to type or to scan as an address."""
 
     secret: str = field(repr=False)
     address: str = field(repr=False)
 
 
 class SecondFactors:
-    """Sets up, asks for and removes second factors. Thread-safe."""
+    """Set up, check and remove second factors. Thread-safe."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -79,23 +79,26 @@ class SecondFactors:
     # Between the password and the session
 
     def begin(self, account: Account) -> str:
-        """Make a token for a correct password until the second factor is given, valid for an hour."""
+        """Return a token proving a correct password, valid for an hour, until the second factor is checked."""
         with self._database.transaction(account.tenant_id) as connection:
             return add_link(connection, "second_factor", account.id)
 
     def account_of(self, token: str) -> Account:
-        """Return the account whose password was correct. The token stays valid. Raises `LinkExpired`."""
+        """Return the account for a token from `begin`, without using up the token. Raises `LinkExpired`."""
         return account_of_link(self._database, token, "second_factor")
 
     def finish(self, account: Account, token: str) -> None:
-        """Use up the token. Raises `LinkExpired` if another request has used it."""
+        """Use up a token from `begin`. Raises `LinkExpired` if another request has used it."""
         with self._database.transaction(account.tenant_id) as connection:
             use_link(connection, token, "second_factor")
 
     # Codes
 
     def new_secret(self, identity: Identity) -> NewSecret:
-        """Return the secret to set up, the same until a code was correct. Raises `NotAllowed` when one is in use."""
+        """Return a secret to set up; until it is confirmed, the same secret.
+
+        Raises `NotAllowed` if a second factor is active.
+        """
         made = {"account_id": identity.account_id, "secret": self._locker.encrypt(pyotp.random_base32().encode())}
         with self._database.transaction(identity) as connection:
             connection.execute(queries["begin_second_factor"], made)
@@ -129,11 +132,11 @@ class SecondFactors:
     def check(
         self, tenant_id: str, account_id: UUID, code: str, browser: Browser | None = None, *, is_first: bool = False
     ) -> None:
-        """Check an app code or, unless `is_first`, a recovery code.
+        """Check a code from the app or a recovery code; with `is_first`, only an app code, to confirm a new secret.
 
-        Wrong codes from a browser in which the account has signed in are counted separately, so a stranger who knows
-        the password locks nobody out. Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, growing
-        like for passwords.
+        Wrong codes delay further attempts like wrong passwords. Browsers in which the account has signed in before have
+        a separate count, so a stranger who knows the password locks nobody out. Raises `WrongPassword`, or
+        `TooManyAttempts` with the seconds to wait.
         """
         typed = "".join(code.split()).replace("-", "").lower()
         now = self._clock()
@@ -172,19 +175,19 @@ class SecondFactors:
     # What administrators do
 
     def enrolled(self, identity: Identity) -> frozenset[UUID]:
-        """Return the accounts with a second factor. Raises `NotAllowed`."""
+        """Return the ids of the tenant's accounts with a second factor. Raises `NotAllowed`."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             return frozenset(row[0] for row in connection.execute(queries["second_factors"]))
 
     def required_roles(self, identity: Identity) -> frozenset[Role]:
-        """Return the roles which need a second factor. Raises `NotAllowed`."""
+        """Return the roles for which a second factor is mandatory. Raises `NotAllowed`."""
         require_admin(identity)
         found = self._database.fetch_value(identity, "second_factor_roles") or []
         return frozenset(Role(role) for role in found)
 
     def require_for(self, identity: Identity, roles: Iterable[Role]) -> None:
-        """Require a second factor for these roles from the next sign-in.
+        """Make a second factor mandatory for these roles, from each person's next sign-in.
 
         Raises `NotAllowed`, `SignInAgain`.
         """
@@ -194,9 +197,9 @@ class SecondFactors:
         self._database.execute(identity, "require_second_factor", roles=wanted)
 
     def remove(self, identity: Identity, account_id: UUID) -> None:
-        """Remove the second factor for a person who lost it.
+        """Remove another person's second factor, for an administrator.
 
-        Raises `NotAllowed`, also for oneself, and `SignInAgain`.
+        Raises `SignInAgain`, `NotAllowed` (also for the administrator's account).
         """
         require_admin(identity)
         if account_id == identity.account_id:
@@ -215,7 +218,7 @@ class SecondFactors:
         return hmac.new(self._database.key, b"recovery code\x00" + code.encode("utf-8", "replace"), "sha256").digest()
 
     def _step_of(self, secret: str, code: str, now: float) -> int | None:
-        """Return the code's time step: the present step, or a neighbour to allow for clock differences."""
+        """Return the time step whose code matches, within one step of the present; `None` if no code matches."""
         app, present = pyotp.TOTP(secret), int(now // STEP_SECONDS)
         for step in (present, present - 1, present + 1):
             if hmac.compare_digest(app.at(step * STEP_SECONDS).encode(), code.encode("utf-8", "replace")):
@@ -236,10 +239,10 @@ class SecondFactors:
 
 
 def _count(connection: Connection, account: dict[str, Any], row: Any, browser: Browser, now: float) -> float:
-    """Count a code as wrong, and return the seconds before a code is checked; 0 allows it now.
+    """Count an attempt as wrong before its code is checked, and return the seconds to wait; 0 means check it now.
 
-    `account["browser"]` is emptied unless the account has signed in there. Raises `TooManyAttempts` for a known
-    browser.
+    Empties `account["browser"]` if the account has never signed in from that browser. Raises `TooManyAttempts` if a
+    known browser must wait.
     """
     known = connection.execute(queries["codes_in_browser"], account).fetchone() if account["browser"] else None
     if known is not None:

@@ -3,9 +3,8 @@
 Sessions are cached for three seconds, because a page checks often while it loads. Ending a session in this process
 removes it from the cache at once and notifies its open connections.
 
-Sensitive acts need a recent sign-in: at an unattended browser, nobody creates keys, exports or deletes data. The act
-itself makes the check. It applies to browsers: API keys, commands and background work have no session, and a key is
-sufficient proof.
+Sensitive actions, such as creating keys and exporting or deleting data, need a recent sign-in, in case a browser was
+left unattended; they call `require_recent`. API keys, commands and background jobs have no session and are exempt.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ CONFIRM = "/account/confirm"
 
 
 def is_recent(database: Database, who: Who) -> bool:
-    """Return whether this person signed in within `RAG_RECENT_SIGN_IN_MINUTES`, or needs no recent sign-in."""
+    """Whether a person signed in within `RAG_RECENT_SIGN_IN_MINUTES`. True without a session, as for API keys."""
     minutes = database.recent_sign_in_minutes
     if not isinstance(who, Identity) or not who.session_id or not minutes:
         return True
@@ -48,19 +47,19 @@ def is_recent(database: Database, who: Who) -> bool:
 
 
 def require_admin(who: Who) -> None:
-    """Raise `NotAllowed` for a person who is not an administrator; the product itself may do anything."""
+    """Raise `NotAllowed` unless a person is an administrator. Background jobs pass."""
     if isinstance(who, Identity) and not who.may(Role.ADMIN):
         raise NotAllowed
 
 
 def require_recent(database: Database, who: Who) -> None:
-    """Raise `SignInAgain` unless this session's sign-in is recent enough for a sensitive act."""
+    """Raise `SignInAgain` unless the session's sign-in is recent enough for a sensitive action."""
     if not is_recent(database, who):
         raise SignInAgain(link=CONFIRM)
 
 
 def confirm_address(back_to: str) -> str:
-    """Return the address for confirming the password and returning to this path."""
+    """Return the address of the page which asks for the password again and then returns to `back_to`."""
     return f"{CONFIRM}?next={quote(back_to, safe='/')}"
 
 
@@ -74,7 +73,7 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSession:
-    """A place where a person is signed in."""
+    """A session in the list where a person sees their sign-ins."""
 
     session_id: str
     user_agent: str
@@ -84,17 +83,17 @@ class OpenSession:
 
 
 def token_hash(token: str) -> str:
-    """Hash a token with SHA-256, as hex: the hash is stored, and names a session without giving access."""
+    """Hash a token with SHA-256, as hex. The hash is stored and serves as session id, but gives no access."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def shown_browser(user_agent: str) -> str:
-    """Shorten a browser's user agent for storage."""
+    """Shorten a browser's user agent to 300 characters for storage."""
     return user_agent.replace("\x00", "")[:300]
 
 
 class Sessions:
-    """Starts, finds and ends sessions. Thread-safe."""
+    """Start, find and end sessions. Thread-safe."""
 
     def __init__(
         self, database: Database, settings: Settings | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -113,7 +112,7 @@ class Sessions:
         self._generation = 0
 
     def start(self, account: Account, user_agent: str = "") -> str:
-        """Start a session and return its token, which is not stored. Counts as a sign-in."""
+        """Start a session and return its token; only the hash is stored. Counts as a recent sign-in."""
         token = secrets.token_urlsafe(32)
         with self._database.transaction(account.tenant_id) as connection:
             connection.execute(queries["drop_expired_sessions"], {"account_id": account.id})
@@ -135,7 +134,7 @@ class Sessions:
         return token
 
     def find(self, token: str) -> Identity | None:
-        """Return the token's identity; `None` if it is unknown, ended or expired, or the account is disabled."""
+        """Return the identity for a session token; `None` if the session is over, or the account is disabled."""
         return self.find_by_id(token_hash(token)) if TOKEN.fullmatch(token) else None
 
     def ended_idle(self, token: str) -> bool:
@@ -149,16 +148,19 @@ class Sessions:
         return is_known and self._tenant_of(session_id) is None
 
     def kept(self, session_id: str) -> Identity | None:
-        """Return the session if it was found within the last three seconds. Never blocks on the database."""
+        """Return the identity from the cache; `None` if it was not read within three seconds.
+
+        Never blocks on the database.
+        """
         with self._lock:
             identity, until = self._kept.get(session_id, (None, 0.0))
             return identity if self._clock() < until else None
 
     def find_by_id(self, session_id: str, *, is_act: bool = True, is_fresh: bool = False) -> Identity | None:
-        """Return the identity for a session id, like `find`; for callers who have the id from the guard.
+        """Return the identity for a session id, like `find`.
 
-        Without `is_act` there is no person's act: a page only checks its session. `is_fresh` bypasses the cache,
-        because another process may have changed the person's rights.
+        `is_act=False` reads the session without prolonging it, for a page's regular checks. `is_fresh` bypasses the
+        cache, because another process may have changed the person's rights.
         """
         if not is_fresh and (identity := self.kept(session_id)):
             return identity
@@ -175,9 +177,9 @@ class Sessions:
         return identity
 
     def has_rights_still(self, identity: Identity) -> bool:
-        """Whether a session still has the rights it was read with; if not, close its connections.
+        """Whether a session is still open with the same role; if not, close its connections.
 
-        True if the database does not answer: the next query reports it.
+        Also True if the database does not answer: the next query reports the failure.
         """
         try:
             found = self.find_by_id(identity.session_id, is_fresh=True)
@@ -189,7 +191,10 @@ class Sessions:
         return True
 
     def is_act_to_note(self, session_id: str) -> bool:
-        """Return whether to write down an act in this session: at most once a minute. Never blocks."""
+        """Whether to store the time of an act in this session now: at most once a minute.
+
+        Never blocks on the database.
+        """
         now = self._clock()
         with self._lock:
             if now < self._acts.get(session_id, -NOTED_SECONDS) + NOTED_SECONDS:
@@ -201,14 +206,14 @@ class Sessions:
             return True
 
     def note_act(self, session_id: str) -> None:
-        """Note a person's act in an active session. Raises nothing."""
+        """Store that a person acted in a session, which prolongs it. Raises nothing."""
         with suppress(DatabaseUnavailable):
             if tenant_id := self._tenant_of(session_id):
                 where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
                 self._database.execute(tenant_id, "note_act", **where)
 
     def prove(self, identity: Identity) -> None:
-        """Record a fresh sign-in by the session's person, for acts which need a recent sign-in."""
+        """Record that the person has just confirmed their sign-in, for actions which need a recent sign-in."""
         with self._database.transaction(identity) as connection:
             where = {"session_id": identity.session_id, "account_id": identity.account_id}
             if connection.execute(queries["prove_session"], where).rowcount:
@@ -216,18 +221,18 @@ class Sessions:
                 connection.execute(queries["note_sign_in"], noted)
 
     def set_language(self, tenant_id: str, account_id: UUID, language: str) -> None:
-        """Keep the language in which a person reads the interface."""
+        """Store the language in which a person reads the interface."""
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["set_language"], {"account_id": account_id, "language": language})
             found = connection.execute(queries["session_ids_of_account"], {"account_id": account_id}).fetchall()
         self.refresh(session_id for (session_id,) in found)
 
     def is_recent(self, identity: Identity) -> bool:
-        """Whether this session's sign-in is recent enough for sensitive acts."""
+        """Whether this session's sign-in is recent enough for sensitive actions."""
         return is_recent(self._database, identity)
 
     def began_at(self, identity: Identity, issuer: str) -> bool:
-        """Whether this session began with a sign-in at this service."""
+        """Whether this session began with a sign-in at the service `issuer`."""
         found = self._database.fetch_value(identity, "issuer_of_session", session_id=identity.session_id)
         return bool(issuer) and found == issuer
 
@@ -263,7 +268,7 @@ class Sessions:
         return len(ended)
 
     def end_of_origin(self, origin_hash: str) -> int:
-        """End the sessions begun by this person or session at another service, and return their number."""
+        """End all sessions with this `origin_hash`, in all tenants, and return their number."""
         with self._database.transaction(None, token_hash=origin_hash) as connection:
             rows = connection.execute(queries["tenants_of_origin"], {"origin_hash": origin_hash}).fetchall()
         ended = []
@@ -275,11 +280,11 @@ class Sessions:
         return len(ended)
 
     def ask_elsewhere(self, service: SignInElsewhere) -> None:
-        """Ask `service` regularly whether its people are still signed in, and notify it when they sign out."""
+        """Set the service asked regularly whether people are still signed in, and notified when they sign out."""
         self._elsewhere = service
 
     def list(self, identity: Identity, account_id: UUID | None = None) -> list[OpenSession]:
-        """List where this person is signed in, latest first; an administrator may list another person's sessions.
+        """List a person's open sessions, latest first; an administrator may list another person's.
 
         Raises `NotAllowed`.
         """
@@ -294,14 +299,14 @@ class Sessions:
         )
 
     def refresh(self, session_ids: Iterable[str]) -> None:
-        """Reload sessions after an account change. Call it after the commit."""
+        """Remove sessions from the cache after an account change. Call it after the commit."""
         with self._lock:
             self._generation += 1
             for session_id in session_ids:
                 self._kept.pop(session_id, None)
 
     def forget(self, session_ids: Iterable[str]) -> None:
-        """Drop sessions which ended or lost rights, and close their open connections."""
+        """Remove sessions which have ended or lost rights from the cache, and close their open connections."""
         session_ids = tuple(session_ids)
         self.refresh(session_ids)
         with self._lock:
@@ -311,7 +316,10 @@ class Sessions:
                 listener(session_id)
 
     def on_end(self, listener: Callable[[str], None]) -> None:
-        """Call `listener` with the id of every session ended in this process, from the thread ending it."""
+        """Register a listener for the id of each session ended in this process.
+
+        It runs in the thread ending the session.
+        """
         with self._lock:
             self._listeners.append(listener)
 
@@ -328,7 +336,10 @@ class Sessions:
             ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
-        """Ask the session's sign-in service, if a check is due; a failed check ends nothing."""
+        """Ask the external service about a session, if a check is due, and end the session if the service has ended it.
+
+        True if no check is due or the service does not answer.
+        """
         if self._elsewhere is None:
             return True
         secret = self._database.fetch_value(tenant_id, "claim_session_check", session_id=session_id)
@@ -364,7 +375,7 @@ HOURS: dict[Purpose, int] = {"first_admin": 24, "set_password": 72, "second_fact
 
 
 def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None = None) -> str:
-    """Create a link and return its token; earlier unused links for the same purpose stop working."""
+    """Create a single-use link and return its token; earlier unused links for the same purpose become invalid."""
     token = secrets.token_urlsafe(32)
     parameters = {
         "purpose": purpose,
@@ -378,7 +389,7 @@ def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None =
 
 
 def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UUID | None]:
-    """Return tenant and account for a valid link. The link stays valid. Raises `LinkExpired`."""
+    """Return tenant and account id for a valid link, without using up the link. Raises `LinkExpired`."""
     parameters = {"token_hash": token_hash(token), "purpose": purpose}
     with database.transaction(None, token_hash=parameters["token_hash"]) as connection:
         found = connection.execute(queries["open_link"], parameters).fetchone()
@@ -388,7 +399,7 @@ def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UU
 
 
 def account_of_link(database: Database, token: str, purpose: Purpose) -> Account:
-    """Return the active account for a valid link. The link stays valid. Raises `LinkExpired`."""
+    """Return the active account for a valid link, without using up the link. Raises `LinkExpired`."""
     tenant_id, account_id = open_link(database, token, purpose)
     with database.transaction(tenant_id) as connection:
         account = read_account(connection, "account", account_id=account_id)
@@ -398,6 +409,6 @@ def account_of_link(database: Database, token: str, purpose: Purpose) -> Account
 
 
 def use_link(connection: Connection, token: str, purpose: Purpose) -> None:
-    """Mark a link as used, in the permitted action's transaction. Raises `LinkExpired` if it was used already."""
+    """Mark a link as used, in the transaction of the action it permits. Raises `LinkExpired` if it was used before."""
     if not connection.execute(queries["use_link"], {"token_hash": token_hash(token), "purpose": purpose}).fetchone():
         raise LinkExpired

@@ -1,7 +1,7 @@
 """Manage accounts with passwords at Supabase Auth; its token has tenant and role in `app_metadata`.
 
-A sign-in there starts a session here, which we can end at once. We ask Supabase again each time its token would expire:
-a person banned, deleted or signed out there is signed out here as well.
+A sign-in at Supabase starts a session here, which we can end at once. Each time its Supabase token would expire, we ask
+Supabase again: a person banned, deleted or signed out there is signed out here as well.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MOST_PAGES = 500
 
 
 class SupabaseAccounts(Accounts):
-    """`Accounts` with passwords at Supabase. Our table keeps the person, role and group."""
+    """`Accounts` with passwords at Supabase. The `accounts` table keeps name, role and group."""
 
     sends_mail = True
     hashes_passwords = False
@@ -132,10 +132,7 @@ class SupabaseAccounts(Accounts):
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
-        """Check the password at Supabase, in a session which ends at once.
-
-        Otherwise like `Accounts.require_password`.
-        """
+        """Check the password with a short sign-in at Supabase; otherwise like `Accounts.require_password`."""
         browser = browser or Browser(mark=identity.session_id)
         _, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         with self._project.visitor() as client:
@@ -149,9 +146,9 @@ class SupabaseAccounts(Accounts):
     # Lost passwords
 
     def ask_for_password(self, email: str) -> None:
-        """Ask Supabase to send its e-mail with a link to our page, if it has an account with this address.
+        """Ask Supabase to e-mail a link for a new password to this address.
 
-        Supabase's response is only logged: it refuses some requests for addresses with an account.
+        Supabase's errors are only logged, because they would reveal whether the address has an account.
         """
         try:
             with self._project.visitor() as client:
@@ -162,8 +159,8 @@ class SupabaseAccounts(Accounts):
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
         """Set the password of the person who opened the link in Supabase's e-mail, and end all their sessions.
 
-        Raises `LinkExpired`, `WeakPassword`, `InvalidInput`, `ProviderError`, and `AccessError` for somebody who has no
-        place here.
+        Raises `LinkExpired`, `WeakPassword`, `InvalidInput`, `ProviderError`, and `AccessError` if the person has no
+        account here.
         """
         if access_token.count(".") != 2 or not refresh_token:
             raise LinkExpired
@@ -209,7 +206,10 @@ class SupabaseAccounts(Accounts):
     # What sessions ask
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
-        """Refresh the person's session at Supabase. Raises `AccessError` if it is over, `ProviderError`."""
+        """Refresh a session at Supabase with its encrypted refresh token, and return the account with the next token.
+
+        Raises `AccessError` if the session is over, `ProviderError`.
+        """
         try:
             refresh_token = self._locker.decrypt(secret).decode()
         except InvalidToken as exc:
@@ -222,7 +222,7 @@ class SupabaseAccounts(Accounts):
             return self._admit(client, _given(answer.session))
 
     def sign_out(self, secret: bytes) -> None:
-        """End the person's session at Supabase; our session is over in any case."""
+        """End a session at Supabase; errors are only logged, because our session has ended already."""
         try:
             with self._project.visitor() as client:
                 call(client.auth.refresh_session, self._locker.decrypt(secret).decode())
@@ -236,7 +236,10 @@ class SupabaseAccounts(Accounts):
         self._database.fetch_value(tenant_id, "record_sign_in", account_id=account_id, browser=browser)
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Store an invited person's password at Supabase; our link counts as confirmation of their address."""
+        """Create or update the person at Supabase with this password, and return `NOT_CHOSEN` for the `accounts` table.
+
+        The address counts as confirmed, because the person has followed our link.
+        """
         attributes: AdminUserAttributes = {
             "password": password,
             "email_confirm": True,
@@ -255,7 +258,7 @@ class SupabaseAccounts(Accounts):
         return NOT_CHOSEN
 
     def _subject_at_supabase(self, email: str) -> tuple[str | None, str | None]:
-        """Return Supabase's id for the person with this address and the tenant stored there, each `None` if missing."""
+        """Return the id and the tenant of Supabase's user with this address; `None` for whatever is missing."""
         for number in range(1, MOST_PAGES + 1):
             users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
             for user in users:
@@ -291,7 +294,11 @@ class SupabaseAccounts(Accounts):
 
 
 def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
-    """Return the person a verified Supabase token names. Raises `ProviderAnswerInvalid` for other tokens."""
+    """Read a person from a Supabase token's verified claims.
+
+    Raises `ProviderAnswerInvalid` for a token from another project, `AccessError` without a tenant, an address or a
+    known role.
+    """
     audience = claims.get("aud")
     if claims.get("iss") != issuer or "authenticated" not in (audience if isinstance(audience, list) else [audience]):
         raise ProviderAnswerInvalid("Supabase sent a token that was not made for this project.")

@@ -1,7 +1,7 @@
 """Create, suspend, export and delete tenants; keep each company's name and logo.
 
-These are operators' commands, except for a few actions by a tenant's administrators. Everything except the list runs in
-the tenant's transaction, so row-level security limits an export and a deletion like a search.
+Most functions serve operators' commands, a few a tenant's administrators. All except `all_tenants` run in the tenant's
+transaction, so row-level security restricts an export or a deletion to the tenant's rows.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Tenant:
 
 @dataclass(frozen=True, kw_only=True)
 class SetupProgress:
-    """A new company's progress through the administrators' checklist."""
+    """The items done in the administrators' checklist for a new company."""
 
     name: str
     is_named: bool
@@ -84,7 +84,7 @@ class SetupProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion:
-    """Counts before and after deleting a tenant: rows by table, and stored files."""
+    """The receipt for a deleted tenant: rows by table and stored files, before and after."""
 
     tenant_id: str
     rows_before: dict[str, int]
@@ -98,10 +98,10 @@ class Deletion:
 
 
 class Tenants:
-    """Makes, suspends, exports and deletes tenants."""
+    """Create, suspend, export and delete tenants."""
 
     def __init__(self, database: Database, files: Originals, owner_conninfo: str = "") -> None:
-        """`owner_conninfo` connects as the tables' owner, who alone may delete a tenant's row."""
+        """`owner_conninfo` connects as the owner of the tables, the only role allowed to delete a tenant's row."""
         self._database = database
         self._files = files
         self._owner_conninfo = owner_conninfo
@@ -109,7 +109,7 @@ class Tenants:
     # For administrators of a tenant
 
     def progress(self, identity: Identity) -> SetupProgress:
-        """Return how far the identity's company has come."""
+        """Return the company's progress in the administrators' checklist. Raises `NotAllowed`."""
         require_admin(identity)
         found = self._database.fetch_one(identity, "setup_progress", SetupProgress)
         if found is None:
@@ -117,7 +117,7 @@ class Tenants:
         return found
 
     def rename(self, identity: Identity, name: str) -> None:
-        """Set the name of the identity's company. Raises `InvalidInput`."""
+        """Rename the administrator's company. Raises `InvalidInput`."""
         require_admin(identity)
         name = " ".join(name.split())
         if not 1 <= len(name) <= LONGEST_NAME:
@@ -145,7 +145,7 @@ class Tenants:
             connection.execute(queries["add_audit_entry"], act)
 
     def finish_setup(self, identity: Identity) -> None:
-        """Finish the checklist for the identity's company."""
+        """Mark the company's checklist as finished, so it is no longer shown."""
         require_admin(identity)
         self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"is_set_up": True}))
 
@@ -176,9 +176,9 @@ class Tenants:
         return found
 
     def set_domains(self, tenant_id: str, domains: Sequence[str]) -> list[str]:
-        """Allow invitations only to e-mail addresses in these domains; an empty list allows any address.
+        """Allow invitations only to addresses in these e-mail domains; an empty list allows any address.
 
-        Existing accounts stay. Raises `InvalidInput`, `NotFound`.
+        Existing accounts stay. Returns the normalised domains. Raises `InvalidInput`, `NotFound`.
         """
         self.get(tenant_id)
         normal = sorted({normal_domain(domain) for domain in domains})
@@ -188,14 +188,14 @@ class Tenants:
         return normal
 
     def suspend(self, tenant_id: str) -> None:
-        """Stop sign-ins and processing until `resume`, and end open sessions. No data is lost."""
+        """Stop sign-ins and jobs until `resume`, and end open sessions. No data is deleted."""
         self.get(tenant_id)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["suspend_tenant"])
             _note(connection, "company suspended")
 
     def resume(self, tenant_id: str) -> None:
-        """Allow sign-ins again and continue waiting jobs."""
+        """Allow sign-ins again and continue the waiting jobs."""
         self.get(tenant_id)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["resume_tenant"])
@@ -238,9 +238,9 @@ class Tenants:
         return rows
 
     def delete(self, tenant_id: str) -> Deletion:
-        """Delete a tenant with all its rows and files, and keep the counts as proof.
+        """Delete a suspended tenant with all rows and files, and store the counts as a receipt.
 
-        Suspend it first, so nothing is written meanwhile: raises `InvalidInput` otherwise, `NotFound`.
+        Raises `InvalidInput` unless the tenant is suspended, because nothing may be written meanwhile; `NotFound`.
         """
         if self.get(tenant_id).suspended_at is None:
             raise InvalidInput(f"Suspend the tenant first: python -m rag tenant suspend {tenant_id}")
@@ -273,7 +273,10 @@ class Tenants:
 
 
 def all_tenants(owner_conninfo: str) -> list[Tenant]:
-    """List all tenants by id. Needs a connection as the tables' owner: the application sees a single tenant."""
+    """List all tenants by id.
+
+    Needs a connection as the owner of the tables: the application's role sees a single tenant.
+    """
     with (
         psycopg.connect(owner_conninfo, prepare_threshold=None) as connection,
         connection.cursor(row_factory=class_row(Tenant)) as cursor,
@@ -283,7 +286,7 @@ def all_tenants(owner_conninfo: str) -> list[Tenant]:
 
 
 def tenant_tables(connection: Connection) -> list[str]:
-    """List the tables with tenant rows by name, without the counts of deleted tenants."""
+    """List the names of tables with rows per tenant, except the table with deletion receipts."""
     return [row[0] for row in connection.execute(queries["tenant_tables"])]
 
 
@@ -298,9 +301,9 @@ def count_rows(connection: Connection) -> dict[str, int]:
 
 
 def mark_from(picture: bytes) -> bytes:
-    """Redraw an uploaded picture as a PNG with at most 480 x 96 pixels. Raises `InvalidInput`.
+    """Convert an uploaded logo to a PNG with at most 480 x 96 pixels. Raises `InvalidInput`.
 
-    Only its colours are kept: no scripts, places or camera names. SVG is refused, because it may hold scripts.
+    Only the pixels are kept, without location and other metadata. SVG is refused, because it may contain scripts.
     """
     if len(picture) > MAXIMUM_MARK_BYTES:
         raise InvalidInput(TOO_LARGE)
@@ -335,12 +338,12 @@ def _png(image: Image.Image) -> bytes:
 
 
 def _note(connection: Connection, action: str) -> None:
-    """Note an operator's act in the tenant's audit log, for the tenant's administrators."""
+    """Record an operator's action in the tenant's audit log, for the tenant's administrators."""
     connection.execute(queries["note_operator_act"], {"action": action})
 
 
 def _write_table(archive: zipfile.ZipFile, connection: Connection, table: str) -> int:
-    """Write a table's rows as JSON lines, a thousand at a time, and return their number."""
+    """Write a table's rows as JSON lines, in batches of a thousand, and return the number of rows."""
     columns = [row[0] for row in connection.execute(queries["columns_of_table"], {"table": table})]
     kept = sql.SQL(", ").join(sql.Identifier(c) for c in columns if c not in NOT_EXPORTED)
     statement = sql.SQL("SELECT {} FROM {}").format(kept, sql.Identifier(table))

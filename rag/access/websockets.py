@@ -1,8 +1,8 @@
 """Track open websockets by session, to close them when it ends, and the files shown on their pages.
 
 Streamlit serves the files in its memory (page pictures, exports, recordings) to anyone who knows their content hash. We
-serve them only to the session whose page showed them, even if the address was passed on. Only fields which Streamlit
-fills with file addresses count: text echoed to a browser, such as an unknown page's name, may contain any address.
+serve them only to a session whose page has shown them, so a copied address is useless to others. Addresses are read
+only from fields which Streamlit fills itself: other fields may repeat text from a browser.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedSession:
-    """A session with an open websocket, checked again and again."""
+    """A session with an open websocket, and how to check whether it is still valid."""
 
     id: str
     account_id: UUID
@@ -37,7 +37,7 @@ class WatchedSession:
 
 
 class Sockets:
-    """Serve websockets and close a session's websockets when it ends."""
+    """Serve websockets, and close a session's websockets when it ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,10 @@ class Sockets:
         send: Send,
         session: WatchedSession,
     ) -> None:
-        """Run `app` on this websocket until it returns, or until the session ends or is no longer alive."""
+        """Run `app` on a websocket until it returns or the session ends.
+
+        `session.is_alive` is checked at the start and every `recheck_seconds`.
+        """
         socket = _Socket(receive, send)
         session_id, account_id = session.id, session.account_id
         with self._lock:
@@ -113,7 +116,7 @@ class _Socket:
     async def wait(
         self, serving: asyncio.Future[None], is_alive: Callable[[], Awaitable[bool]], recheck_seconds: float
     ) -> None:
-        """Return when the app is done or the session has ended."""
+        """Wait until the app returns or the session ends."""
         ended = asyncio.ensure_future(self.ended.wait())
         both: set[asyncio.Future[Any]] = {serving, ended}
         try:
@@ -148,7 +151,7 @@ class _Socket:
             incoming.cancel()
 
     async def send(self, message: Message) -> None:
-        """Send the app's message, unless the session has ended."""
+        """Pass the app's message on to the browser, unless the session has ended."""
         if self._is_closed or self.ended.is_set():
             return
         if message["type"] == "websocket.close":
@@ -184,19 +187,19 @@ MOST_SESSIONS = 10_000
 
 
 class ShownMedia:
-    """Remember the files drawn on each session's pages. Thread-safe."""
+    """Remember which files each session's pages have shown. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shown: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def may(self, session_id: str, path: str) -> bool:
-        """Return whether the file at this path was shown to the session."""
+        """Whether a page in this session has shown the file at this path."""
         with self._lock:
             return path.removeprefix(PATH) in self._shown.get(session_id, ())
 
     def noting(self, session_id: str, send: Send) -> Send:
-        """Wrap a websocket's `send` to remember the files its pages show."""
+        """Wrap a websocket's `send` to remember the files in the messages it sends."""
 
         async def noted(message: Message) -> None:
             frame = message.get("bytes") or b""
@@ -225,7 +228,7 @@ class ShownMedia:
 
 
 def files_in(frame: bytes) -> list[str]:
-    """Return the names of files this Streamlit message shows or offers for download."""
+    """Return the names of the files in a Streamlit message, shown or offered for download."""
     try:
         sent = ForwardMsg.FromString(frame)
     except DecodeError:

@@ -1,9 +1,10 @@
-"""Metrics for the analytics page, each computed in SQL, within a tenant, by days in its time zone.
+"""Metrics for the analytics page, computed in SQL within a tenant, by day in the tenant's time zone.
 
 Costs come from the ledger, counts and times from the question log. A call without a known price counts as unpriced,
-never as zero. Finished days are summed once (`AddedDays`). The view `question_outcomes` defines which
-questions count as answered, and their base. Percentiles are computed from the questions. From `EXACT_BELOW` questions
-on, they come from daily sums, accurate within 1 %, and are marked (`is_about`).
+never as zero. The view `question_outcomes` defines which questions count as answered, and the base for rates.
+
+Sums for finished days are stored (`AddedDays`). Percentiles are computed from the questions; from `EXACT_BELOW`
+questions on, they come from daily sums, are accurate within 1 %, and are marked with `is_about`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ PartsBy = Literal["language", "group", "collection"]
 
 @dataclass(frozen=True)
 class Period:
-    """Whole days, both ends included. Raises `InvalidInput` if it ends before it begins."""
+    """A range from `first` to `last`, both included. Raises `InvalidInput` if `last` is before `first`."""
 
     first: date
     last: date
@@ -69,7 +70,7 @@ class Period:
 
     @classmethod
     def of_days(cls, days: int, *, until: date) -> Period:
-        """Build a period with `days` days ending on `until`."""
+        """Build the period with this number of days ending on `until`."""
         return cls(until - timedelta(days=days - 1), until)
 
     @property
@@ -78,16 +79,16 @@ class Period:
 
     @property
     def previous(self) -> Period:
-        """Return the preceding period with the same length."""
+        """Return the period with the same length that ends the day before."""
         return Period.of_days(self.days, until=self.first - timedelta(days=1))
 
     @property
     def unit(self) -> Unit:
-        """Return the unit for charts: a quarter by days, two years by weeks."""
+        """Return the time unit for charts: days up to 92 days, weeks up to two years, else months."""
         return "day" if self.days <= 92 else "week" if self.days <= 730 else "month"
 
     def parameters(self, zone: tzinfo) -> Mapping[str, Any]:
-        """Return parameters for statements, including when the period starts and ends in a time zone."""
+        """Return parameters for SQL: first and last day, and the start and end as times in `zone`."""
         return {
             "first": self.first,
             "last": self.last,
@@ -98,7 +99,7 @@ class Period:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Conditions for every figure. `None` means no condition."""
+    """Filters for all metrics. `None` means no filter."""
 
     document_id: UUID | None = None
     user_group: str | None = None
@@ -116,7 +117,7 @@ class Filters:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionFilters:
-    """Further conditions for the list of questions. `text` is searched in question and answer, ignoring case."""
+    """Further filters for the list of questions. `text` is searched in questions and answers, ignoring case."""
 
     text: str = ""
     outcome: str | None = None
@@ -132,13 +133,13 @@ class QuestionFilters:
 
 
 def share_of(part: int, whole: int) -> float | None:
-    """Return a share, 0 … 1; `None` if `whole` is 0."""
+    """Divide `part` by `whole`; `None` if `whole` is 0."""
     return part / whole if whole else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
-    """Outcomes of questions. Rates are 0 … 1, `None` without a base."""
+    """Numbers of questions by outcome. Rates are between 0 and 1, or `None` if no question counts for the rate."""
 
     questions: int
     #: Finished questions, without small talk and questions asked back.
@@ -165,7 +166,7 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True)
 class Day(Outcomes):
-    """Figures for a day, or for the week or month beginning then."""
+    """Metrics for a day, or for the week or month beginning on `day`."""
 
     day: date
     cost: Decimal
@@ -173,7 +174,7 @@ class Day(Outcomes):
 
 @dataclass(frozen=True, kw_only=True)
 class Totals(Outcomes):
-    """Figures of one period."""
+    """Metrics for a whole period."""
 
     #: Number of people who asked; programs are not counted.
     people: int
@@ -186,19 +187,19 @@ class Totals(Outcomes):
 
     @property
     def known_cost(self) -> Decimal | None:
-        """Return the cost; `None` if there were calls but all lack a known price."""
+        """Return the cost; `None` if calls were made but no price is known for any."""
         return None if self.calls and self.calls == self.unpriced_calls else self.cost
 
     @property
     def cost_per_answer(self) -> Decimal | None:
-        """Return the cost per answer, including questions without an answer; `None` without answers."""
+        """Divide the cost of all questions by the number of answers; `None` without answers."""
         answers = self.answered + self.perhaps
         return self.questions_cost / answers if answers and self.known_cost is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageTimes:
-    """A stage's duration over the questions in which it ran; `day` is `None` for a whole period."""
+    """A stage's median and 95th percentile over the questions in which it ran. `day` is `None` for a whole period."""
 
     day: date | None
     stage: str
@@ -211,7 +212,7 @@ class StageTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A period, the period before, and the days."""
+    """Metrics for a period, for the previous period, and by day."""
 
     current: Totals
     previous: Totals
@@ -226,7 +227,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class DailyCost:
-    """The cost per day for an operation or model; `cost` is `None` without a call at a known price."""
+    """The cost per day for an operation, model or other group; `None` if no call had a known price."""
 
     day: date
     name: str
@@ -254,7 +255,7 @@ class ModelCost:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeBucket:
-    """A histogram bucket: a number of questions with about this duration."""
+    """A histogram bucket: a duration and how many questions took about this long."""
 
     ms: float
     questions: int
@@ -262,7 +263,7 @@ class TimeBucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Breakdown:
-    """Questions in a language, from a group or about a collection."""
+    """Outcomes of the questions in a language, from a user group or about a collection."""
 
     name: str
     questions: int
@@ -281,7 +282,7 @@ class Breakdown:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentUse:
-    """A document and the questions answered from it."""
+    """A document, and how many questions were answered from it."""
 
     document_id: UUID
     title: str
@@ -293,7 +294,7 @@ class DocumentUse:
 
 @dataclass(frozen=True, kw_only=True)
 class UnusedDocument:
-    """A document no answer is based on."""
+    """A document no answer has used."""
 
     document_id: UUID
     title: str
@@ -302,7 +303,7 @@ class UnusedDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedSearch:
-    """A question's search results."""
+    """Search scores and filters for a question."""
 
     is_answered: bool
     language: str
@@ -319,7 +320,7 @@ class LoggedSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundDocument:
-    """For how many questions a document was found."""
+    """A document, and for how many questions search found it."""
 
     document_id: UUID
     questions: int
@@ -327,7 +328,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class PassageUse:
-    """A passage with the answers citing it."""
+    """A chunk, and in how many answers it is cited."""
 
     document_id: UUID
     title: str
@@ -342,7 +343,7 @@ class PassageUse:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedError:
-    """Why questions did not come to an answer."""
+    """An error sentence, and how often and when it ended a question without an answer."""
 
     error: str
     outcome: str
@@ -353,7 +354,7 @@ class LoggedError:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedNotice:
-    """A feature answers lacked, or a reason they were held back, as shown to readers."""
+    """A notice shown under answers, for example about a missing feature, and how often readers saw it."""
 
     notice: str
     times: int
@@ -363,7 +364,7 @@ class LoggedNotice:
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedCalls:
-    """Calls to a model without a reported end."""
+    """Model calls that never reported an end, counted by model and operation."""
 
     provider: str
     model: str
@@ -390,7 +391,7 @@ class _Count:
 
 
 class AddedDays:
-    """Sum a tenant's finished days; after a late change in a day, the database drops its sums."""
+    """Store sums for a tenant's finished days and weeks. The database deletes a day's sums when a question changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -398,7 +399,7 @@ class AddedDays:
         self._going_on: set[str] = set()
 
     def add_up(self, tenant_id: str, *, seconds: float = LONGEST_SECONDS) -> int:
-        """Sum missing days, newest first, for about this long. Return their number."""
+        """Sum the days without stored sums, newest first, for about this many seconds. Return how many were summed."""
         added, until = 0, clock.monotonic() + seconds
         while True:
             days, is_more = self._add_some(tenant_id)
@@ -407,7 +408,7 @@ class AddedDays:
                 return added
 
     def add_up_soon(self, tenant_id: str) -> None:
-        """Add up days for half a second, and continue with a longer history in the background."""
+        """Sum days for half a second, and any remaining days in a background thread."""
         until = clock.monotonic() + ADDING_SECONDS
         while self._add_some(tenant_id)[1]:
             if clock.monotonic() >= until:
@@ -415,7 +416,10 @@ class AddedDays:
                 return
 
     def _add_some(self, tenant_id: str) -> tuple[int, bool]:
-        """Add up some days, and completed weeks. Return the number of days, and whether more may be left."""
+        """Sum up to `DAYS_AT_ONCE` days and `WEEKS_AT_ONCE` weeks.
+
+        Returns the number of days, and whether more may remain.
+        """
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["lock_days"]).fetchone()
             if row is None or not row[0]:
@@ -455,7 +459,7 @@ class AddedDays:
 
 
 class Analytics:
-    """Compute metrics for managers. Each method runs a few statements; the process caches nothing."""
+    """Compute metrics for managers with a few SQL statements per method. Nothing is cached in the process."""
 
     def __init__(self, database: Database, *, exact_below: int = EXACT_BELOW) -> None:
         self._database = database
@@ -466,7 +470,7 @@ class Analytics:
     def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
         """Return totals for the period and the previous period, and daily metrics for the sparklines.
 
-        Finished days not summed yet are summed for half a second now and the rest in the background.
+        Missing sums for finished days are computed first, for half a second; the rest follow in the background.
         """
         self.days.add_up_soon(who.tenant_id if isinstance(who, Identity) else who)
         waited = [FIRST, WHOLE]
@@ -482,7 +486,7 @@ class Analytics:
         )
 
     def by_day(self, who: Who, period: Period, filters: Filters, unit: Unit | None = None) -> list[Day]:
-        """Return figures by day, week or month; without `unit`, by the period's best unit."""
+        """Return metrics by day, week or month; by default in the period's `unit`."""
         unit = unit or period.unit
         return self._all(
             who, "analytics_by_day", Day, period, filters, unit=unit, step=f"1 {unit}", in_weeks=unit == "week"
@@ -491,22 +495,22 @@ class Analytics:
     def cost_by_day(
         self, who: Who, period: Period, filters: Filters, by: CostsBy, unit: Unit | None = None
     ) -> list[DailyCost]:
-        """Return costs by operation, model, collection, group or purpose, for each day, week or month."""
+        """Return costs by operation, model, collection, group or purpose for each day, week or month."""
         unit = unit or period.unit
         return self._all(
             who, "analytics_cost_by_day", DailyCost, period, filters, by=by, unit=unit, in_weeks=unit == "week"
         )
 
     def cost_by_model(self, who: Who, period: Period, filters: Filters) -> list[ModelCost]:
-        """Return a row per provider, model and operation, most expensive first, unpriced last."""
+        """Return cost and usage per provider, model and operation, most expensive first, unpriced last."""
         return self._all(who, "analytics_cost_by_model", ModelCost, period, filters)
 
     def times(
         self, who: Who, period: Period, filters: Filters, *, unit: Unit | None = None, stages: list[str] | None = None
     ) -> list[StageTimes]:
-        """Return each stage's median and 95th percentile: for the whole period, or by day, week or month.
+        """Return each stage's median and 95th percentile, for the whole period or by `unit`.
 
-        Days on which a stage did not run are left out. Exact with fewer than `exact_below` questions in the period.
+        Days on which a stage did not run are left out. From `exact_below` questions on, values are accurate within 1 %.
         """
         wanted = [FIRST, WHOLE, *STAGES] if stages is None else stages
         if self.count_questions(who, period, filters, QuestionFilters()) >= self._exact_below:
@@ -522,66 +526,70 @@ class Analytics:
         )
 
     def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
-        """Return durations for each of `STAGES`, by the period's best unit."""
+        """Return percentiles for each stage in `STAGES`, in the period's `unit`."""
         return self.times(who, period, filters, unit=period.unit, stages=list(STAGES))
 
     def time_histogram(self, who: Who, period: Period, filters: Filters, stage: str) -> list[TimeBucket]:
-        """Return a histogram of a stage's durations; `WHOLE` and `FIRST` count as stages."""
+        """Return a histogram of a stage's durations. The stage may also be `FIRST` or `WHOLE`."""
         return self._all(who, "analytics_time_histogram", TimeBucket, period, filters, stage=stage)
 
     def by_part(self, who: Who, period: Period, filters: Filters, by: PartsBy) -> list[Breakdown]:
-        """Return questions and outcomes by language, group or collection, most asked first."""
+        """Return outcomes by language, group or collection, most asked first."""
         return self._all(who, "analytics_by_part", Breakdown, period, filters, by=by)
 
     def top_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 10) -> list[DocumentUse]:
         return self._all(who, "analytics_top_documents", DocumentUse, period, filters, limit=limit)
 
     def unused_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnusedDocument]:
-        """Return documents searchable during the whole period, but never used in an answer."""
+        """Return documents that were searchable during the whole period and used in no answer."""
         return self._all(who, "analytics_unused_documents", UnusedDocument, period, filters, limit=limit)
 
     def has_settled_documents(self, who: Who, period: Period, filters: Filters) -> bool:
-        """Return whether any document could be found all through the period."""
+        """Whether any document was searchable during the whole period."""
         start, collection_id = midnight(period.first, self.zones.of(who)), filters.collection_id
         return bool(
             self._database.fetch_value(who, "analytics_has_settled_documents", start=start, collection_id=collection_id)
         )
 
     def searches(self, who: Who, period: Period, filters: Filters) -> list[LoggedSearch]:
-        """Return search results for the latest questions, at most `LATEST`."""
+        """Return search scores for the latest questions, at most `LATEST`."""
         return self._all(who, "analytics_searches", LoggedSearch, period, filters, limit=LATEST)
 
     def found_documents(self, who: Who, period: Period, filters: Filters) -> Mapping[UUID, int]:
-        """Count, for each document, the latest questions whose search found it, whether used or not."""
+        """Count how often search found each document, over the latest questions, whether or not the answer used it."""
         rows = self._all(who, "analytics_found_documents", FoundDocument, period, filters, limit=LATEST)
         return {row.document_id: row.questions for row in rows}
 
     def top_passages(self, who: Who, period: Period, filters: Filters, *, limit: int = 20) -> list[PassageUse]:
-        """Return the passages cited by most of the latest answers."""
+        """Return the chunks cited in most of the latest answers."""
         return self._all(who, "analytics_top_passages", PassageUse, period, filters, latest=LATEST, limit=limit)
 
     def errors(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedError]:
-        """Return why the latest unanswered questions failed or were refused, at most `LATEST`."""
+        """Return the errors among the latest questions (`LATEST`), with their frequency."""
         return self._all(who, "analytics_errors", LoggedError, period, filters, latest=LATEST, limit=limit)
 
     def notices(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedNotice]:
-        """Return parts missing in the latest answers, such as a reranker which did not answer."""
+        """Return the notices shown under the latest answers, with their frequency.
+
+        For example, the reranker did not respond.
+        """
         return self._all(who, "analytics_notices", LoggedNotice, period, filters, latest=LATEST, limit=limit)
 
     def repeated_calls(self, who: Who, period: Period, *, limit: int = 50) -> list[RepeatedCalls]:
-        """Return cut-off or repeated calls, among all paid calls in the period."""
+        """Count the period's model calls that were cut off or repeated."""
         return self._all(who, "analytics_repeated_calls", RepeatedCalls, period, Filters(), limit=limit)
 
     def unanswered(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnansweredQuestion]:
-        """Return questions with the outcome no_context, most asked first."""
+        """Return the questions with outcome `no_context`, most asked first."""
         return self._all(who, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
 
     def count_questions(
         self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters, *, most: int | None = None
     ) -> int:
-        """Count the questions on all pages: from daily sums, unless single questions must be checked.
+        """Count the matching questions on all pages in the list.
 
-        These are counted up to `most`, which is for text searches: reading all answers in a year takes seconds.
+        Stored daily sums give the number, unless a text, a rating or a kind must be checked. Then questions are counted
+        individually, up to `most`, because searching a year's answers takes seconds.
         """
         if wanted.kind == "question" and not wanted.text.strip() and wanted.rating is None:
             (found,) = self._all(who, "analytics_count_by_days", _Count, period, filters, outcome=wanted.outcome)
@@ -617,9 +625,9 @@ class Analytics:
         )
 
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
-        """Return a question with everything in its log. Raises `NotFound`.
+        """Return a question with log, hits, charges and prompt. Raises `NotFound`.
 
-        Reading another person's question is noted in the audit log.
+        Reading someone else's question adds an entry to the audit log.
         """
         read = self._database
         shows_names = self.shows_names(who)
@@ -638,18 +646,18 @@ class Analytics:
         return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges), prompt=prompt)
 
     def found_passages(self, who: Who, chat_log_id: UUID) -> list[FoundPassage]:
-        """Return the passages found for a question, in the order found."""
+        """Return a question's hits in the order found."""
         return self._database.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
 
     def names_for(self, tenant_id: str) -> Role | None:
-        """Return the lowest role allowed to see who asked a question; `None` means nobody."""
+        """Return the lowest role that sees who asked a question; `None` if no role does."""
         found = self._database.fetch_value(tenant_id, "names_for")
         return None if found == "nobody" else Role(found)
 
     def set_names_for(self, identity: Identity, role: Role | None) -> None:
-        """Set from which role on people see who asked a question.
+        """Set the lowest role that sees who asked a question; `None` hides the names from everyone.
 
-        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`.
+        Raises `NotAllowed`, `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -657,16 +665,17 @@ class Analytics:
         self._database.execute(identity, "change_tenant_settings", settings=settings)
 
     def shows_names(self, who: Who) -> bool:
-        """Return whether a person may see who asked a question; programs may not."""
+        """Whether this caller may see who asked a question. Always False for programs."""
         if not isinstance(who, Identity):
             return False
         role = self.names_for(who.tenant_id)
         return role is not None and who.may(role)
 
     def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
-        """Export the filtered questions as CSV, at most `EXPORT_LIMIT`, newest first. The export is in the audit log.
+        """Export matching questions as CSV, newest first, at most `EXPORT_LIMIT`, and record the export in the audit
+        log.
 
-        UTF-8 with a byte order mark, without which Excel misreads Korean. Raises `SignInAgain`.
+        The text is UTF-8 with a byte order mark, because Excel misreads Korean without it. Raises `SignInAgain`.
         """
         require_recent(self._database, who)
         rows = self.questions(who, period, filters, wanted, limit=EXPORT_LIMIT)
@@ -682,12 +691,12 @@ class Analytics:
         return [row.name for row in rows]
 
     def languages(self, who: Who, period: Period) -> list[str]:
-        """Return the languages of the questions."""
+        """Return the languages in which questions were asked in a period."""
         rows = self._database.fetch_all(who, "analytics_languages", _Name, **self._of_period(who, period))
         return [row.name for row in rows]
 
     def totals(self, who: Who, period: Period, filters: Filters) -> Totals:
-        """Sum up a period."""
+        """Return the metrics for a whole period."""
         (totals,) = self._all(who, "analytics_totals", Totals, period, filters)
         return totals
 

@@ -1,7 +1,7 @@
 """The audit log: who changed what, and when. Append-only.
 
-The database writes most entries, in the transaction with the change; `note` adds acts which change no row, such as an
-export.
+Database triggers write most entries, in the transaction with the change. `note` adds actions without a changed row, for
+example an export.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAXIMUM_NAMES = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """A row in `audit_log`. `changes` maps field → [before, after]; for a secret only "changed"."""
+    """A row in `audit_log`. `changes` maps a field to [before, after], for a secret only to "changed"."""
 
     id: int
     #: `None` for an operator, from the command line.
@@ -66,7 +66,7 @@ class AuditEntry:
 
 
 class AuditFilters(TypedDict, total=False):
-    """Conditions for a search: an act matches if a row does."""
+    """Search filters. An action, which may have several rows, matches if any row does."""
 
     since: datetime | None
     actor: str | None
@@ -76,17 +76,17 @@ class AuditFilters(TypedDict, total=False):
 
 
 class AuditLog:
-    """Read `audit_log`, and add acts the database cannot see."""
+    """Read `audit_log`, and add actions the database cannot see."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def note(self, identity: Identity, action: str, target: str = "", details: Mapping[str, Any] | None = None) -> None:
-        """Add an act which changes no row."""
+        """Add an entry for an action that changes no row."""
         self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
 
     def export_csv(self, identity: Identity, header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-        """Export lines worded like on a page, as CSV with a byte order mark, and note the export.
+        """Export rows in the words shown on the page as CSV with a byte order mark, and record the export.
 
         Raises `NotAllowed`, `SignInAgain`.
         """
@@ -94,7 +94,7 @@ class AuditLog:
         return to_csv(header, rows).encode("utf-8-sig")
 
     def export_json(self, identity: Identity, rows: Iterable[AuditEntry]) -> bytes:
-        """Export rows as JSON lines, and note the export. Raises `NotAllowed`, `SignInAgain`."""
+        """Export entries as JSON lines, and record the export. Raises `NotAllowed`, `SignInAgain`."""
         self._note_export(identity)
         return "".join(f"{row.to_json(identity.tenant_id)}\n" for row in rows).encode()
 
@@ -104,27 +104,30 @@ class AuditLog:
         self.note(identity, "export made", "audit log")
 
     def last(self, tenant_id: str) -> int:
-        """Return the number of the tenant's latest entry; for operators."""
+        """Return the number of the tenant's latest entry. For operators' commands."""
         return int(self._database.fetch_value(tenant_id, "last_audit_entry"))
 
     def after(self, tenant_id: str, number: int) -> list[AuditEntry]:
-        """Return a tenant's next entries after this number, oldest first; for operators."""
+        """Return a tenant's entries after this number, oldest first, at most `MAXIMUM_ENTRIES`.
+
+        For operators' commands.
+        """
         return self._database.fetch_all(tenant_id, "audit_after", AuditEntry, after=number, limit=MAXIMUM_ENTRIES)
 
     def entries(self, identity: Identity, *, limit: int = 200, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
-        """Return the acts matching the filters, latest first. For administrators: raises `NotAllowed`."""
+        """Return an entry per matching action, latest first. Raises `NotAllowed`."""
         require_admin(identity)
         wanted = _parameters(filters) | {"limit": min(limit, MAXIMUM_ENTRIES), "names": MAXIMUM_NAMES}
         return self._database.fetch_all(identity, "audit_entries", AuditEntry, **wanted)
 
     def rows(self, identity: Identity, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
-        """Return all rows for the acts matching the filters, latest first. For administrators: raises `NotAllowed`."""
+        """Return every row for the matching actions, latest first, at most `MAXIMUM_ROWS`. Raises `NotAllowed`."""
         require_admin(identity)
         wanted = _parameters(filters) | {"limit": MAXIMUM_ROWS}
         return self._database.fetch_all(identity, "audit_rows", AuditEntry, **wanted)
 
     def actors(self, identity: Identity) -> list[str]:
-        """List everybody who ever changed something, by name. For administrators: raises `NotAllowed`."""
+        """List the names of everyone with an entry in the log, sorted. Raises `NotAllowed`."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             return [row[0] for row in connection.execute(queries["audit_actors"])]

@@ -1,6 +1,6 @@
-"""Log every question in a row, opened before any work and closed with its outcome.
+"""Log every question in a row, inserted before any work and completed with the outcome.
 
-The row's cost is the sum of its ledger rows, so they always agree.
+The row's cost is summed from the ledger, so both always agree.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ KEPT = N_("What had been written is kept.")
 
 @dataclass(frozen=True, kw_only=True)
 class PassagePlace:
-    """A passage's span in its document's joined text, in characters, and the document's headings."""
+    """A chunk's span in the document's joined text, in characters, and all headings in the document."""
 
     start: int
     end: int
@@ -67,7 +67,7 @@ class PassagePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetPage:
-    """A page from a spreadsheet, with rows by line from `rag.ingestion.loaders.sheets.pages.Book`."""
+    """A spreadsheet page; `places` is the row map from `rag.ingestion.loaders.sheets.pages.Book`."""
 
     text: str
     places: tuple[tuple[int, int, str, str], ...]
@@ -75,7 +75,7 @@ class SheetPage:
 
 @dataclass(frozen=True, kw_only=True)
 class SentPassage:
-    """A numbered passage in a question's context at the time."""
+    """A numbered chunk in the prompt for a question, as stored then."""
 
     number: int
     chunk_id: UUID
@@ -95,7 +95,7 @@ class SentPassage:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """The messages sent to the answering model, and the passages among them."""
+    """The messages sent to the chat model, as (role, content), and the chunks in them."""
 
     messages: tuple[tuple[str, str], ...]
     passages: tuple[SentPassage, ...]
@@ -103,7 +103,7 @@ class Prompt:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionEnd:
-    """How a question ended, for its row in the log."""
+    """A question's result, to complete its row in the log."""
 
     outcome: Outcome
     details: RAGDetails
@@ -121,7 +121,7 @@ class QuestionEnd:
 
 
 class ChatLogs:
-    """Writes `chat_logs`."""
+    """Write and read question logs (`chat_logs`)."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -132,11 +132,11 @@ class ChatLogs:
 
     @property
     def has_postponed(self) -> bool:
-        """Return whether `close_postponed` has something to do."""
+        """Whether rows are waiting for `close_postponed`."""
         return bool(self._postponed)
 
     def close_postponed(self) -> None:
-        """Close the rows postponed while the database did not answer."""
+        """Complete the rows that could not be written while the database was unavailable."""
         for _ in range(len(self._postponed)):
             self._postponed.popleft()()
 
@@ -148,11 +148,11 @@ class ChatLogs:
         kind: Literal["question", "search", "evaluation"] = "question",
         within: Pipeline | None = None,
     ) -> UUID:
-        """Log a new question; with `within`, in the caller's transaction.
+        """Insert a row for a new question and return its id; with `within`, in the caller's transaction.
 
-        A `search` shows passages without an answer: it is logged for its cost and does not count as a person's
-        question. The same applies to an `evaluation`. Only people who may read all restricted collections in
-        `question.limited_to` can read the log.
+        A `search` returns hits without an answer, and an `evaluation` is a test: both are logged for their cost and do
+        not count as people's questions. Only people who may read all restricted collections in `question.limited_to`
+        can read the log.
         """
         chat_log_id = uuid4()
         parameters = {
@@ -172,9 +172,9 @@ class ChatLogs:
         return chat_log_id
 
     def close(self, tenant_id: str, chat_log_id: UUID, end: QuestionEnd) -> Decimal | None:
-        """Log how a question ended, and return its cost in US dollars, `None` if a call had no known price.
+        """Store a question's result, and return its cost in US dollars; `None` if a call had no known price.
 
-        Call it after the last ledger row. Closing again replaces the earlier values.
+        Call it after the last ledger row. A further call replaces the earlier values.
         """
         with self.database.writing(tenant_id) as pipeline:
             row = pipeline.run(
@@ -206,10 +206,10 @@ class ChatLogs:
         return row[0] if row and row[1] else None
 
     def close_billed(self, bill: QuestionBill, end: QuestionEnd) -> Decimal | None:
-        """Write the remaining charges and close the question's row; return the cost like `close`.
+        """Write the remaining charges, complete the question's row, and return the cost like `close`.
 
-        Without a database, the result is `None` and the row is closed when the database answers again. If the process
-        ends first, the row is closed as failed when somebody next looks at it.
+        If the database is unavailable, returns `None` and leaves the row to `close_postponed`. If the process ends
+        before that, `close_abandoned` marks the row as failed.
         """
         try:
             bill.settle()
@@ -220,30 +220,31 @@ class ChatLogs:
             return None
 
     def bill(self, tenant_id: str, chat_log_id: UUID, *, is_awaited: bool = False) -> QuestionBill:
-        """Return a new bill for a logged question; `is_awaited` as in `QuestionBill`."""
+        """Create a bill for a logged question; `is_awaited` as in `QuestionBill`."""
         return self.bill_of(tenant_id, lambda: chat_log_id, is_awaited=is_awaited)
 
     def bill_of(self, tenant_id: str, open_log: Callable[[], UUID], *, is_awaited: bool = False) -> QuestionBill:
-        """Return a new bill for a question; `open_log` opens its row with the first paid call."""
+        """Create a bill for a question without a row: `open_log` inserts the row at the first paid call."""
         prices = partial(self.tenant_prices, tenant_id)
         return QuestionBill(tenant_id, open_log, ledger=self._ledger, prices=prices, is_awaited=is_awaited)
 
     def bill_for(self, collection: Collection) -> TenantBill:
-        """Return a new bill for a collection's calls without a question."""
+        """Create a bill for calls on behalf of a collection, without a question."""
         prices = partial(self.tenant_prices, collection.tenant_id)
         return TenantBill(collection.tenant_id, ledger=self._ledger, prices=prices, collection_id=collection.id)
 
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
-        """Delete a free search."""
+        """Delete a free search from the log."""
         self.database.execute(tenant_id, "discard_search", chat_log_id=chat_log_id)
 
     def close_abandoned(
         self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float | None = None
     ) -> int:
-        """Close the answers a dead process left unfinished: logs as failed, messages as cut with a notice.
+        """Complete the answers left unfinished by dead processes: mark logs as failed, messages as cut off. Return
+        their number.
 
-        After `quiet_seconds` without a heartbeat a process counts as dead; 0 at the start of the only process. By
-        default, the value is long enough for any process which may be alive. Returns the number of closed answers.
+        A process counts as dead after `quiet_seconds` without a heartbeat. Use 0 if no other process can be running;
+        the default is long enough for every living process.
         """
         closing = {
             "conversation_id": conversation_id,
@@ -271,11 +272,11 @@ class ChatLogs:
         return len(ids)
 
     def count_costs(self, tenant_id: str, chat_log_id: UUID) -> None:
-        """Update the cost of a question with charges after its end, from the ledger."""
+        """Update the cost of a finished question from the ledger, after further charges."""
         self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
-        """Return the text on a passage's pages, to check claims.
+        """Return the text on a chunk's pages, to check claims against.
 
         Returns "" for deleted pages, and while the database is unavailable.
         """
@@ -286,9 +287,9 @@ class ChatLogs:
         return "\n".join(row[0] for row in rows)
 
     def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
-        """Return spans for the passages in which a section begins; other passages only need their section.
+        """Return positions and headings by chunk id, for chunks in which a section begins.
 
-        Empty while the database is unavailable.
+        The others have a single section, so they need no positions. Empty while the database is unavailable.
         """
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
@@ -299,7 +300,7 @@ class ChatLogs:
         }
 
     def sheet_pages(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, list[SheetPage]]:
-        """Return the pages for passages from spreadsheets; empty while the database is unavailable."""
+        """Return the pages of spreadsheet chunks by chunk id; empty while the database is unavailable."""
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["sheet_pages"], {"chunk_ids": list(chunk_ids)}).fetchall()
@@ -310,9 +311,10 @@ class ChatLogs:
         return found
 
     def days_of_invalid(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, tuple[bool, date]]:
-        """Return the documents that are not valid today: whether they were before, and their last or first day.
+        """Return the documents that are not valid today, by id.
 
-        Empty while the database is unavailable.
+        The value is (True, last day) for expired documents, (False, first day) for documents not valid yet. Empty while
+        the database is unavailable.
         """
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
@@ -320,7 +322,7 @@ class ChatLogs:
         return {document_id: (is_over, day) for document_id, is_over, day in rows}
 
     def document_metadata(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
-        """Return the metadata of documents, including their dates; empty while the database is unavailable."""
+        """Return metadata by document id, including dates; empty while the database is unavailable."""
         parameters = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
@@ -328,7 +330,7 @@ class ChatLogs:
         return {document_id: metadata for document_id, metadata, _ in rows}
 
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
-        """Return the query used instead of the person's question; "" if the question was unchanged."""
+        """Return the rewritten query used for a person's question; "" if the question was searched unchanged."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
         found = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
         return QueryDetails(
@@ -338,13 +340,17 @@ class ChatLogs:
         ).searched_as
 
     def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
-        """Return the tenant's negotiated prices, by model and unit; empty without any."""
+        """Return the tenant's negotiated prices by model and unit; empty if there are none."""
         with self.database.transaction(tenant_id) as connection:
             return read_prices(connection)
 
 
 def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]) -> Prompt:
-    """Read the messages sent, without passages from deleted documents."""
+    """Build a prompt from stored JSON.
+
+    If a document has been deleted since, chunks from it lose their text, and the last message, which quoted them,
+    becomes "…".
+    """
     there = set(kept_documents)
     found = tuple(
         SentPassage(
@@ -375,7 +381,7 @@ def _dumps(value: Any) -> str:
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:
-    """Convert the details for storage, as the HR document's interface `RAGDetails`, camelCase.
+    """Convert details to camelCase JSON for storage, in the format of the HR document's interface `RAGDetails`.
 
     `translatedFrom` and `translatedQuery` are left out if the question was not translated.
     """
@@ -420,7 +426,7 @@ EXPORT_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedQuestion:
-    """A row in the table of questions. `outcome` is `None` before the end."""
+    """A row in the list of questions. `outcome` is `None` until the question has ended."""
 
     id: UUID
     created_at: datetime
@@ -454,7 +460,7 @@ class LoggedQuestionDetails(LoggedQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class FoundPassage:
-    """A passage found for a question. Places count from 1; places after reranking are `None` for omitted passages."""
+    """A hit for a question. Ranks count from 1; `new_rank` is `None` for hits dropped by the reranker."""
 
     position: int
     chunk_id: str | None
@@ -472,7 +478,7 @@ class FoundPassage:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionCharge:
-    """A paid call for a question; its cost is `None` if no price is known."""
+    """A paid call for a question. `cost` is `None` if no price is known."""
 
     operation: str
     provider: str
@@ -488,7 +494,7 @@ class QuestionCharge:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatLogEntry:
-    """A question with everything in its log."""
+    """A logged question with hits, charges and prompt."""
 
     question: LoggedQuestionDetails
     passages: tuple[FoundPassage, ...]
@@ -498,7 +504,7 @@ class ChatLogEntry:
 
     @property
     def rag_details(self) -> dict[str, Any]:
-        """Return the logged JSON without previews of passages from deleted documents."""
+        """Return the logged details as JSON, without text from deleted documents."""
         kept = {p.chunk_id for p in self.passages if p.title is not None}
         details = self.question.rag_details
         search = details.get("search")
@@ -510,7 +516,7 @@ class ChatLogEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class UnansweredQuestion:
-    """A question the documents could not answer, with how often it was asked in the same words."""
+    """A question the documents could not answer, and how often it was asked in these words."""
 
     question: str
     latest_id: UUID
@@ -520,7 +526,7 @@ class UnansweredQuestion:
 
 
 def questions_to_csv(questions: Iterable[LoggedQuestion], *, with_names: bool = False) -> str:
-    """Write the questions as CSV with a header line. Cells a spreadsheet would run get a leading apostrophe."""
+    """Write questions as CSV with a header line. Cells spreadsheets would run as formulas begin with an apostrophe."""
     if not with_names:
         return to_csv(EXPORT_COLUMNS, map(_cells, questions))
     named = ((*_cells(question), question.asker) for question in questions)

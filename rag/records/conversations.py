@@ -1,6 +1,6 @@
-"""Keep conversations, their messages, and feedback on answers.
+"""Store conversations, their messages, and feedback on answers.
 
-People see only their own; other people's conversations do not exist for them.
+People see only their own: someone else's conversation raises `NotFound`, like a missing conversation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REASONS = ("wrong", "incomplete", "outdated", "wrong_source")
 
 @dataclass(frozen=True, kw_only=True)
 class SharedConversation:
-    """A colleague's conversation at the time it was shared."""
+    """A colleague's conversation with the content it had when shared."""
 
     conversation: Conversation
     #: The owner's name or e-mail address.
@@ -41,7 +41,7 @@ class SharedConversation:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationPage:
-    """A person's conversations for the chat page."""
+    """Data for the chat page: the opened conversation with messages, and the list of recent conversations."""
 
     #: The open conversation, if the person's.
     opened: Conversation | None
@@ -57,13 +57,13 @@ class _SharedRow(Conversation):
 
 
 class Conversations:
-    """Reads and writes `conversations`, reads `messages`."""
+    """Read and write `conversations`, and read `messages`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def list(self, identity: Identity) -> list[Conversation]:
-        """List this person's conversations, the last used first."""
+        """List this person's conversations, last used first."""
         where = {"account_id": identity.account_id, "limit": MAXIMUM_LISTED}
 
         def read(pipeline: Pipeline) -> builtins.list[Conversation]:
@@ -72,9 +72,9 @@ class Conversations:
         return self._database.read(identity, read, owner_id=identity.account_id)
 
     def find(self, identity: Identity, text: str, *, limit: int) -> builtins.list[Conversation]:
-        """List this person's conversations with every word of `text` in their title or messages, the last used first.
+        """List this person's conversations that contain every word in `text`, in title or messages, last used first.
 
-        Capital and small letters are the same, and a word is also found within a longer one.
+        Case is ignored, and a word also matches within a longer word.
         """
         return self._database.fetch_all(
             identity,
@@ -113,7 +113,7 @@ class Conversations:
         return _found(found)
 
     def page(self, identity: Identity, conversation_id: UUID | None, *, last: int) -> ConversationPage:
-        """Read the list, and a conversation with this many of its newest messages, in a single round trip."""
+        """Read the list, and an opened conversation with its `last` newest messages, in a single round trip."""
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
 
         def read(pipeline: Pipeline) -> ConversationPage:
@@ -158,9 +158,7 @@ class Conversations:
         return _found(pinned)
 
     def share(self, identity: Identity, conversation_id: UUID, *, is_shared: bool) -> Conversation:
-        """Share a conversation's present content, or stop sharing.
-
-        It is shared with everyone in the tenant who may read its collection.
+        """Share a conversation's present content with all colleagues who may read its collection, or stop sharing.
 
         Raises `NotFound`.
         """
@@ -177,7 +175,7 @@ class Conversations:
     def shared(self, identity: Identity, conversation_id: UUID) -> SharedConversation:
         """Return a conversation shared by a colleague.
 
-        Raises `NotFound` if it does not exist, is no longer shared, or its collection is closed to this person.
+        Raises `NotFound` if it does not exist, is no longer shared, or belongs to a collection closed to this person.
         """
         where = {"conversation_id": conversation_id}
         with self._database.transaction(identity) as connection:
@@ -191,7 +189,7 @@ class Conversations:
         return SharedConversation(conversation=found, shared_by=found.shared_by, messages=messages)
 
     def delete(self, identity: Identity, conversation_id: UUID) -> str:
-        """Delete a conversation and its messages from the database, and return a text for restoring it.
+        """Delete a conversation with all messages, and return the text from which `put_back` can restore them.
 
         Stops an unfinished answer in the conversation. Raises `NotFound`.
         """
@@ -203,7 +201,10 @@ class Conversations:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a deletion. Raises `PlaceTaken` if its collection or owner is gone."""
+        """Restore a conversation from the text `delete` returned.
+
+        Raises `PlaceTaken` if its collection or owner is gone.
+        """
         self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=kept)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
@@ -226,7 +227,7 @@ class Conversations:
 
 
 def _within(word: str) -> str:
-    """Return a LIKE pattern for texts with the word."""
+    """Return a LIKE pattern that matches texts containing the word."""
     return "%" + re.sub(r"[%_\\]", r"\\\g<0>", word) + "%"
 
 
@@ -235,7 +236,7 @@ def _with_states(row: Message) -> Message:
 
 
 def title_from_question(question: str) -> str:
-    """Shorten the question to a single line, cut at a word near 60 characters."""
+    """Shorten a question to a line with about 60 characters, cut between words."""
     line = " ".join(question.split())
     if len(line) <= TITLE_CHARACTERS:
         return line
@@ -260,19 +261,20 @@ def _found(conversation: Conversation | None) -> Conversation:
 
 
 class Feedback:
-    """Write `feedback`: a changeable rating per person and answer."""
+    """Write ratings to `feedback`: a single changeable rating per person and answer."""
 
     def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
-        """`on_gap` is called with the tenant after a rating as not helpful."""
+        """`on_gap` is called with the tenant id when an answer is rated as not helpful."""
         self._database = database
         self._on_gap = on_gap
 
     def rate(
         self, identity: Identity, message_id: UUID, rating: Literal[0, 1], comment: str = "", reason: str = ""
     ) -> None:
-        """Rate an answer: 1 helpful, 0 not, and why not. Rating again replaces the rating, the comment and the reason.
+        """Rate an answer, 1 for helpful, 0 for not helpful, with comment and reason. Replaces an earlier rating.
 
-        Raises `NotFound` when the message is not an answer to this person, `InvalidInput` for another rating or reason.
+        Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown rating or
+        reason.
         """
         if rating not in (0, 1):
             raise InvalidInput(f"A rating is 0 or 1, not {rating!r}.")

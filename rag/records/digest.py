@@ -1,6 +1,6 @@
-"""Write a period's digest for people who do not open the page: as text, and as HTML for mail programs.
+"""Summarise a period in a digest for e-mail and other programs, as text and as HTML.
 
-It uses the reader's language, which the caller sets with `rag.language.speaking`.
+Texts are in the current language, which the caller sets with `rag.language.speaking`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_GAPS, MOST_DOCUMENTS = 5, 5
 
 @dataclass(frozen=True)
 class Digest:
-    """Lines under headings; each line has a label and a text."""
+    """Sections with a heading and lines; each line is (label, text)."""
 
     title: str
     sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]
@@ -32,7 +32,7 @@ class Digest:
     is_about: bool = False
 
     def as_text(self) -> str:
-        """Return plain text in two columns."""
+        """Return the digest as plain text in two columns."""
         lines = [self.title, "=" * len(self.title)]
         for heading, rows in self.sections:
             lines += ["", heading, "-" * len(heading)]
@@ -40,7 +40,7 @@ class Digest:
         return "\n".join(lines) + "\n"
 
     def as_event(self, period: Period) -> dict[str, Any]:
-        """Return the digest for other programs: lines by heading, and a text to show."""
+        """Return the digest as JSON for other programs: sections, and the plain text."""
         return {
             "first": period.first.isoformat(),
             "last": period.last.isoformat(),
@@ -54,7 +54,7 @@ class Digest:
         }
 
     def as_html(self) -> str:
-        """Return a complete page which loads nothing from elsewhere."""
+        """Return the digest as a complete HTML page without external resources."""
         parts = []
         for heading, rows in self.sections:
             cells = "".join(
@@ -75,7 +75,7 @@ class Digest:
 
 
 def digest_title(company: str, period: Period, filters: Filters, chosen: Sequence[str] = ()) -> str:
-    """Return the title: the company, the period, and the filters' names in `chosen`."""
+    """Return the title: company and period, and the names of the active filters given in `chosen`."""
     title = _("{name}: {first} to {last}", name=company, first=day(period.first), last=day(period.last))
     if filters == Filters():
         return title
@@ -83,7 +83,7 @@ def digest_title(company: str, period: Period, filters: Filters, chosen: Sequenc
 
 
 def make_digest(analytics: Analytics, gaps: Gaps, who: Who, period: Period, filters: Filters, *, title: str) -> Digest:
-    """Read the figures for a period and the previous period, the most used documents and the unanswered questions."""
+    """Build a period's digest: metrics for it and the previous period, unanswered questions, most used documents."""
     gaps.group(tenant_of(who))
     summary = analytics.summary(who, period, filters)
     used = analytics.top_documents(who, period, filters, limit=MOST_DOCUMENTS)

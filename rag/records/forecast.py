@@ -26,7 +26,7 @@ CHAT_OPERATIONS = ("chat", "translation", "tagging")
 
 @dataclass(frozen=True, kw_only=True)
 class MonthForecast:
-    """A month's cost so far, and its expected total if days continue like the last four weeks."""
+    """A month's cost to date, and the expected total if days cost the same as in the past four weeks."""
 
     spent: Decimal
     #: `None` with too few days for a forecast.
@@ -35,7 +35,7 @@ class MonthForecast:
 
 
 def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> MonthForecast:
-    """Project this month's cost: the amount spent so far, and each coming day at its weekday's mean."""
+    """Forecast this month's cost: the cost to date, and for each remaining day the mean on the same weekday."""
     last_day = today.replace(day=calendar.monthrange(today.year, today.month)[1])
     back = Period.of_days(LOOKED_BACK, until=today - timedelta(days=1))
     month = analytics.by_day(who, Period(today.replace(day=1), today), filters, "day")
@@ -60,7 +60,7 @@ def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> M
 
 @dataclass(frozen=True, kw_only=True)
 class OtherModel:
-    """The cost of the chat models' calls, and their cost with another model; `None` without a known price."""
+    """The cost of all chat calls, and their estimated cost with another model; `None` without a known price."""
 
     calls: int
     paid: Decimal
@@ -72,7 +72,10 @@ class OtherModel:
 def with_other_model(
     used: Sequence[ModelCost], provider: str, model: str, own_prices: Mapping[str, Any] | None = None
 ) -> OtherModel:
-    """Price the tokens of all chat calls with this model. Other models count tokens slightly differently."""
+    """Estimate the cost of all chat calls with a different model, from their token counts.
+
+    Token counts differ slightly between models.
+    """
     calls = [row for row in used if row.operation in CHAT_OPERATIONS]
     # Price calls at their average size: some models cost more for long calls.
     count = sum(row.calls for row in calls) or 1
@@ -107,7 +110,7 @@ def with_other_model(
 
 
 def priced_chat_models() -> list[tuple[str, str]]:
-    """Return provider and name for chat models with known list prices."""
+    """Return (provider, model) for the chat models with known list prices."""
     from genai_prices import data_snapshot  # Imported with the page for comparing models.
 
     ours = {spec.price_id or spec.name: spec.name for spec in PROVIDERS if "chat" in spec.capabilities}

@@ -1,7 +1,7 @@
-"""Group unanswered questions by meaning, across wordings and languages.
+"""Group unanswered questions with the same meaning, across wordings and languages. A group is a gap.
 
-A question joins the gap with the highest average similarity, or opens a new gap if none is near enough. Grouping runs
-in the background as soon as a question is answered, rated or passed on, with a bounded number of questions at a time.
+A question joins the gap with the highest average similarity, or opens a new gap if none is similar enough. Grouping
+runs in the background, in batches, as soon as a question is answered, rated or passed on.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MEANS = Path(__file__).with_name("question_means.npz")
 
 @dataclass(frozen=True)
 class QuestionEmbedder:
-    """Embeds questions to compare them; `least` is the mean likeness from which two ask the same."""
+    """Embeds questions for comparison. Questions with a mean similarity from `least` on count as the same."""
 
     name: str
     least: float
@@ -65,14 +65,14 @@ class QuestionEmbedder:
 
 @cache
 def question_means() -> Mapping[str, Any]:
-    """Return each language's mean question vector, for the built-in meaning model."""
+    """Return each language's mean question vector in the built-in embedding model."""
     with np.load(MEANS) as found:
         return {language: found[language].astype(np.float64) for language in found.files}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """A question in all wordings, with the outcome. Counts are for the requested period."""
+    """Questions with the same meaning, and how the gap was handled. Counts cover the requested period."""
 
     id: UUID
     collection_id: UUID
@@ -113,7 +113,7 @@ class Assignee:
 
 @dataclass(frozen=True, kw_only=True)
 class _Uploaded:
-    """An open gap whose uploaded document is searchable, and its uploader."""
+    """An open gap whose uploaded document has become searchable, and the uploader."""
 
     id: UUID
     document_id: UUID
@@ -126,12 +126,12 @@ class _Uploaded:
 
 
 class Gaps:
-    """Groups unanswered questions, lists the groups, and records how each was handled."""
+    """Group unanswered questions into gaps, list gaps, and record how each was handled."""
 
     def __init__(
         self, database: Database, embedder_for: Callable[[str], QuestionEmbedder], help_requests: HelpRequests
     ) -> None:
-        """`embedder_for` returns the embedder for comparing questions in a collection with this embedding model."""
+        """`embedder_for` takes a collection's embedding model and returns the embedder for its questions."""
         self._database = database
         self._help_requests = help_requests
         self._zones = TimeZones(database)
@@ -142,9 +142,9 @@ class Gaps:
         self._is_closing = threading.Event()
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
-        """Assign ungrouped questions to gaps: questions with a waiting asker first, then the latest.
+        """Assign up to `limit` ungrouped questions to gaps and return their number.
 
-        Returns their number.
+        Questions whose asker waits for a reply come first, then the latest.
         """
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_gaps"])
@@ -163,7 +163,7 @@ class Gaps:
         return len(found)
 
     def group_soon(self, tenant_id: str) -> None:
-        """Group all ungrouped questions, in the background."""
+        """Start grouping all ungrouped questions in a background thread."""
         with self._lock:
             self._wanted.add(tenant_id)
             if tenant_id in self._grouping or self._is_closing.is_set():
@@ -189,17 +189,16 @@ class Gaps:
                 log.warning("questions of %s wait for the next one to be grouped: %s", tenant_id, known, exc_info=trace)
 
     def close(self) -> None:
-        """Start no further grouping; at the end of the process."""
+        """Stop grouping; called when the process ends."""
         self._is_closing.set()
 
     def list(
         self, who: Who, period: Period, filters: Filters, *, status: State = "open", limit: int = 200
     ) -> builtins.list[Gap]:
-        """Return the gaps asked in a period: first those with waiting people, then by frequency.
+        """Return gaps asked in a period, and any gap with people waiting for a reply, which come first; then by
+        frequency.
 
-        Gaps with waiting people are listed whatever their date.
-
-        A gap is off topic if no passage came near, nobody rated an answer and nobody asked for a reply.
+        A gap is off topic if no chunk was similar, no answer was rated and no reply was asked for.
         """
         return self._database.fetch_planned(
             who,
@@ -218,7 +217,7 @@ class Gaps:
     def wordings(
         self, who: Who, gap_id: UUID, period: Period, filters: Filters, *, limit: int = 20
     ) -> builtins.list[str]:
-        """Return how a gap was asked in a period, the latest wording first."""
+        """Return a gap's wordings in a period, latest first."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(
                 queries["gap_wordings"],
@@ -241,9 +240,9 @@ class Gaps:
         }
 
     def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
-        """Note the document which answers a gap, and send `reply` to the conversations of people waiting for a reply.
+        """Mark a gap solved by a document, and send `reply` to the people waiting. Return how many got a reply.
 
-        Returns the number of replies. Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else was first.
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else was first.
         """
         self._change(identity, gap_id, "solved", solved_by_id=document_id)
         waiting = self.waiting(identity, gap_id)
@@ -252,7 +251,7 @@ class Gaps:
         return len(waiting)
 
     def await_document(self, identity: Identity, gap_id: UUID, document_id: UUID) -> None:
-        """Note a document uploaded to answer a gap: when it is searchable, `solve_awaiting` solves the gap.
+        """Link a gap to an uploaded document. When the document is searchable, `solve_awaiting` solves the gap.
 
         Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else was first.
         """
@@ -262,9 +261,9 @@ class Gaps:
             self.check_open(identity, gap_id)
 
     def solve_awaiting(self, tenant_id: str) -> dict[UUID, int]:
-        """Solve the gaps whose uploaded documents are now searchable; return the number of replies by gap.
+        """Solve the gaps whose uploaded documents are searchable now, and return the number of replies by gap id.
 
-        People waiting for a reply get it from the document's uploader, in the uploader's language.
+        People waiting get the reply in the uploader's name and language.
         """
         solved = {}
         for one in self._database.fetch_all(tenant_id, "answered_gaps", _Uploaded):
@@ -276,7 +275,7 @@ class Gaps:
         return solved
 
     def check_open(self, identity: Identity, gap_id: UUID) -> None:
-        """Raise `InvalidInput` if someone else has dealt with a gap meanwhile, `NotFound` for an unknown gap."""
+        """Raise `InvalidInput` if someone else has handled the gap meanwhile, `NotFound` for an unknown gap."""
         status = self._database.fetch_value(identity, "gap_status", gap_id=gap_id)
         if status is None:
             raise NotFound
@@ -313,14 +312,14 @@ class Gaps:
             raise NotFound
 
     def people(self, identity: Identity) -> builtins.list[Assignee]:
-        """Return who can be given a gap: managers and administrators."""
+        """Return the people a gap can be assigned to: managers and administrators."""
         _check_manager(identity)
         return self._database.fetch_all(identity, "people_to_assign", Assignee)
 
     def note_answer(
         self, identity: Identity, document_id: UUID, *, title: str, owner: str, review_on: date | None
     ) -> None:
-        """Note the owner and review date of a document written as an answer."""
+        """Store title, owner and review date in the metadata for a document written from an answer."""
         _check_manager(identity)
         kept = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
         self._database.execute(
@@ -344,14 +343,15 @@ class Gaps:
 
 
 def answered_by(title: str) -> str:
-    """Return the reply to people whose question a document answers now, in the current language."""
+    """Return the reply for people waiting: this document answers your question. In the current language."""
     return _("The documents answer this now: see “{title}”. Ask again.", title=title)
 
 
 def written_answer(question: str, answer: str, *, owner: str, review_on: date | None) -> tuple[str, bytes]:
-    """Turn an answer into a document's name and content. Raises `InvalidInput` for an empty or long answer.
+    """Convert an answer to a Markdown document; return file name and content.
 
-    The question becomes the heading, by which searches find it; owner and date follow for readers.
+    The question becomes the heading, which helps search find it; owner and review date follow the text. Raises
+    `InvalidInput` for an empty or too long answer.
     """
     title, text = " ".join(_cleaned(question).split()).strip("# "), _cleaned(answer)
     if not title or not text:
@@ -377,7 +377,7 @@ def _opened(connection: Connection, collection_id: UUID) -> UUID:
 def _nearest(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
-    """Return the gap most similar to a question; `None` if it is not similar enough."""
+    """Return the id of the gap with the highest mean similarity to a question; `None` below `embedder.least`."""
     means = embedder.means
     mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)
     meaning = vector - means.get(language, mean)
@@ -394,7 +394,7 @@ def _nearest(
 
 
 def _embedded(embedder: QuestionEmbedder, question: str) -> Any:
-    """Embed a question as a vector of length 1; an unreadable question gets a zero vector, similar to no other."""
+    """Embed a question to a vector with length 1. If the embedder rejects the question, return a zero vector."""
     try:
         vector = np.asarray(embedder.embed([question])[0], dtype=np.float64)
     except InvalidInput:

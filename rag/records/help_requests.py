@@ -1,8 +1,8 @@
-"""Pass badly answered questions on to the people in charge, and keep their replies.
+"""Pass badly answered questions on to managers, and store their replies.
 
-An employee asks for help under an answer (`open`). Managers and administrators see the requests for collections they
-may read (`list`), and answer or dismiss them. The asker finds the reply in the conversation (`of_conversation`), marked
-as a person's.
+An employee asks for help under an answer (`open`). Managers and administrators list the requests for collections they
+may read (`list`), and answer or dismiss them. The employee finds the reply in the conversation (`of_conversation`),
+marked as written by a person.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANY_REQUEST: Mapping[str, Any] = dict.fromkeys(
 
 @dataclass(frozen=True, kw_only=True)
 class HelpRequest:
-    """A question waiting for a person, or the person's answer."""
+    """A question passed on to managers, with their reply once answered."""
 
     id: UUID
     collection_id: UUID
@@ -60,15 +60,15 @@ class HelpRequest:
 
 
 class HelpRequests:
-    """Reads and writes `help_requests`."""
+    """Read and write `help_requests`."""
 
     def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
-        """`on_gap` is called with the tenant after a question was passed on."""
+        """`on_gap` is called with the tenant id after a question was passed on."""
         self._database = database
         self._on_gap = on_gap
 
     def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
-        """Pass on the question behind an answer to this person, once per answer.
+        """Pass the question behind an answer on to managers, once per answer.
 
         Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason.
         """
@@ -95,7 +95,7 @@ class HelpRequests:
         collection_id: UUID | None = None,
         limit: int = MAXIMUM_LISTED,
     ) -> builtins.list[HelpRequest]:
-        """List the requests for a manager: open requests first, longest waiting first.
+        """List help requests for a manager: open requests first, by waiting time, longest first.
 
         Raises `NotAllowed`.
         """
@@ -116,7 +116,7 @@ class HelpRequests:
         return int(self._database.fetch_value(identity, "count_open_help_requests"))
 
     def answer(self, identity: Identity, request_id: UUID, text: str) -> HelpRequest:
-        """Answer a request as a manager; answering again replaces the answer.
+        """Answer a request as a manager; a further call replaces the answer.
 
         Raises `NotAllowed`, `NotFound`, or `InvalidInput` for an empty or too long answer.
         """
@@ -131,24 +131,24 @@ class HelpRequests:
         return self._end(identity, request_id, "answered", text)
 
     def dismiss(self, identity: Identity, request_id: UUID, why: str = "") -> HelpRequest:
-        """Close a request as a manager without an answer; `why` is shown to the asker.
+        """Close a request as a manager without answering; `why` is shown to the person who asked.
 
         Raises `NotAllowed`, `NotFound`.
         """
         return self._end(identity, request_id, "dismissed", _cleaned(why)[:MAXIMUM_ANSWER_CHARACTERS])
 
     def of_conversation(self, identity: Identity, conversation_id: UUID) -> builtins.list[HelpRequest]:
-        """List the questions passed on from one of the person's conversations."""
+        """List the help requests from a conversation that belongs to this person."""
         return self._find(identity, {"conversation_id": conversation_id, "account_id": identity.account_id})
 
     def mark_seen(self, identity: Identity, conversation_id: UUID) -> None:
-        """Note that the asker is viewing a conversation's replies."""
+        """Record that the person has seen the replies in their conversation."""
         self._database.execute(
             identity, "see_help_answers", account_id=identity.account_id, conversation_id=conversation_id
         )
 
     def unseen(self, identity: Identity) -> set[UUID]:
-        """Return the conversations in which a person's answer waits for this asker."""
+        """Return the ids of this person's conversations with an unseen reply."""
         parameters = {"account_id": identity.account_id}
         with self._database.transaction(identity) as connection:
             return {row[0] for row in connection.execute(queries["conversations_with_unseen_help"], parameters)}
@@ -180,5 +180,5 @@ def _check_manager(identity: Identity) -> None:
 
 
 def _cleaned(text: str) -> str:
-    """Return a text without control characters but line breaks and tabs."""
+    """Remove control characters except line breaks and tabs, and surrounding whitespace."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", storable(text.replace("\r\n", "\n"))).strip()

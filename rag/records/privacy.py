@@ -1,7 +1,7 @@
-"""Forget texts after a time, and export and erase a person's data.
+"""Delete texts after the retention period, and export and erase a person's data.
 
-Costs, times and outcomes stay: they are the company's books, and name nobody. Erasing needs the tables' owner, because
-the audit log is otherwise append-only.
+Costs, times and outcomes stay: the company's books need them, and they name nobody. Erasing connects as the owner of
+the tables, because the audit log is append-only for the application.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEAST_DAYS = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """A receipt for erased data: rows by kind, without any content."""
+    """A receipt for erased data: the number of rows by kind, without content."""
 
     id: UUID
     #: The account's former id.
@@ -56,29 +56,32 @@ class _Person:
 
 
 class Privacy:
-    """Keep the retention period for texts, and handle people's requests."""
+    """Apply the retention period, and fulfil people's requests for export and erasure."""
 
     def __init__(
         self, database: Database, owner_conninfo: str = "", *, register: Callable[[Erasure], object] = lambda _: None
     ) -> None:
-        """`register` records an erasure outside the database, for restoring an earlier backup."""
+        """`register` stores an erasure outside the database, to repeat it after an older backup is restored."""
         self._database = database
         self._owner_conninfo = owner_conninfo
         self._register = register
 
     def retention_days(self, tenant_id: str) -> int | None:
-        """Return the number of days texts are kept; `None` means forever."""
+        """Return the days after which texts are deleted; `None` means never."""
         found = self._database.fetch_value(tenant_id, "retention_days")
         return None if found is None else int(found)
 
     def set_retention_days(self, tenant_id: str, days: int | None) -> None:
-        """Set the number of days texts are kept; `None` means forever. Raises `InvalidInput` for less than a week."""
+        """Set the days after which texts are deleted; `None` means never.
+
+        Raises `InvalidInput` for less than a week.
+        """
         if days is not None and days < LEAST_DAYS:
             raise InvalidInput(f"Texts are kept for at least {LEAST_DAYS} days, so that an answer can be read again.")
         self._database.execute(tenant_id, "set_retention_days", days=days)
 
     def forget_old(self, tenant_id: str) -> dict[str, int]:
-        """Forget texts older than the tenant's retention period. Return rows by kind."""
+        """Delete texts past the tenant's retention period, and return the number of rows by kind."""
         days = self.retention_days(tenant_id)
         if days is None:
             return {}
@@ -93,7 +96,7 @@ class Privacy:
         return json.dumps(found, ensure_ascii=False, indent=2).encode()
 
     def export_for(self, identity: Identity, email: str) -> bytes:
-        """Export like `export`, for a recently signed-in administrator; the audit log notes the export."""
+        """Export like `export`, for a recently signed-in administrator, and record the export in the audit log."""
         require_admin(identity)
         require_recent(self._database, identity)
         found = self.export(identity.tenant_id, email)
@@ -103,7 +106,7 @@ class Privacy:
         return found
 
     def erase_for(self, identity: Identity, email: str) -> Receipt:
-        """Erase like `erase`, for a recently signed-in administrator; nobody erases themselves."""
+        """Erase like `erase`, for a recently signed-in administrator, who cannot erase their own account."""
         require_admin(identity)
         require_recent(self._database, identity)
         if self._person(identity.tenant_id, email).id == identity.account_id:
@@ -111,15 +114,15 @@ class Privacy:
         return self.erase(identity.tenant_id, email)
 
     def set_retention_for(self, identity: Identity, days: int | None) -> None:
-        """Set like `set_retention_days`, for a recently signed-in administrator."""
+        """Like `set_retention_days`, for a recently signed-in administrator."""
         require_admin(identity)
         require_recent(self._database, identity)
         self.set_retention_days(identity.tenant_id, days)
 
     def erase(self, tenant_id: str, email: str) -> Receipt:
-        """Erase a person with all their texts, and keep a receipt. Raises `NotFound`.
+        """Erase a person's account and texts, and return a receipt. Raises `NotFound`.
 
-        Earlier backups still hold the person until they are deleted. Restoring a backup erases the person again.
+        Older backups still hold the data. Restoring a backup repeats the erasure.
         """
         person = self._person(tenant_id, email)
         with psycopg.connect(self._owner_conninfo, prepare_threshold=None) as owner:
@@ -144,9 +147,9 @@ class Privacy:
 
 
 def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
-    """Erase people a restored older database state has again; return their number.
+    """Repeat erasures missing from a restored older database, and return their number.
 
-    Forgotten receipts are restored with their ids and times. Erasures for missing tenants are left out.
+    The receipts are restored with their ids and times. Erasures in unknown tenants are skipped.
     """
     again, by_tenant = 0, defaultdict[str, list[Erasure]](list)
     for one in erasures:
@@ -175,12 +178,12 @@ def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
 
 
 def _enter(owner: psycopg.Connection, tenant_id: str) -> None:
-    """Bind the rest of the owner's transaction to a tenant."""
+    """Set the tenant for the rest of the owner's transaction."""
     owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
     owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
 
 
 def _erased_rows(owner: psycopg.Connection, person: _Person) -> dict[str, int]:
-    """Erase a person within a transaction as the owner, and return row counts by kind."""
+    """Erase a person in the owner's transaction, and return the number of rows by kind."""
     values = {"account_id": person.id, "email": person.email, "name": person.name}
     return {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}

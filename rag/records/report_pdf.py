@@ -1,6 +1,6 @@
-"""Write a digest as PDF: figures, tables and bars on A4, in any script for which the machine has a font.
+"""Write a digest as an A4 PDF with figures, tables and bars, in any script for which a font is installed.
 
-It is laid out for the reader's language: in Arabic from the right.
+The layout follows the reader's language: right to left in Arabic.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ BOLD = {"wght": 650.0, "wdth": 100.0}
 
 
 class ReportPdf(FPDF):
-    """A document with the line `foot` at the bottom of each page.
+    """A PDF document with the line `foot` and the page number at the bottom of each page.
 
-    `text` is all the document's text: fonts take seconds to read, and only the needed parts are read.
+    `text` has to hold all text in the document: only fonts for its scripts are loaded, because loading takes seconds.
     """
 
     def __init__(self, foot: str, text: str) -> None:
@@ -65,7 +65,7 @@ class ReportPdf(FPDF):
         self.add_page()
 
     def written(self) -> bytes:
-        """Return the finished document: its fonts are read a last time, then dropped."""
+        """Return the finished PDF and delete the temporary fonts; afterwards the object is unusable."""
         with self._fonts:
             return bytes(self.output())
 
@@ -77,7 +77,10 @@ class ReportPdf(FPDF):
 
 
 def bold_font(text: str, folder: Path) -> Path:
-    """Write a bold font with a text's letters to a folder: a font with all letters takes eight seconds."""
+    """Write a bold font with only the characters in `text` to a folder, and return its path.
+
+    A font with all characters would take eight seconds.
+    """
     path = folder / "bold.ttf"
     subsetter = subset.Subsetter(subset.Options(layout_features=[]))
     subsetter.populate(unicodes=[*LATIN, *map(ord, text)])
@@ -89,7 +92,7 @@ def bold_font(text: str, folder: Path) -> Path:
 
 
 def digest_pdf(digest: Digest) -> bytes:
-    """Return the digest as PDF."""
+    """Write a digest as PDF."""
     text = digest.as_text()
     page = ReportPdf(digest.title, text)
     page.set_title(digest.title)
@@ -124,7 +127,7 @@ def digest_pdf(digest: Digest) -> bytes:
 
 
 def _draw_days(page: ReportPdf, digest: Digest) -> None:
-    """Draw each day's questions as bars."""
+    """Draw a bar for each day's number of questions."""
     most = max((questions for _, questions in digest.days), default=0)
     if not most:
         return
@@ -145,6 +148,6 @@ def _draw_days(page: ReportPdf, digest: Digest) -> None:
 
 
 def is_right_to_left(text: str) -> bool:
-    """Whether a text's first letter belongs to a right-to-left script."""
+    """Whether the first letter in a text belongs to a right-to-left script."""
     first = next((kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")), "L")
     return first != "L"

@@ -11,7 +11,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", 
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write rows as CSV under a header line. Cells a spreadsheet would run get a leading apostrophe."""
+    """Write rows as CSV under a header line. Cells spreadsheets would run as formulas begin with an apostrophe."""
     written = StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
     writer.writerow([_safe_cell(cell) for cell in header])

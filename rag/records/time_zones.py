@@ -1,6 +1,6 @@
-"""Keep a company's time zone: its days, weeks and months begin at midnight there.
+"""Store each company's time zone, in which its days, weeks and months begin at midnight.
 
-Figures, budgets and nightly tasks follow it. Times shown to people are in their browser's zone.
+Metrics, budgets and nightly tasks use it. Times shown to people are in their browser's zone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_REMEMBERED = 10_000
 
 
 class TimeZones:
-    """Read and set time zones. Changes in another process apply here within seconds. Thread-safe."""
+    """Read and set companies' time zones. Changes in another process are seen within seconds. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,7 +32,7 @@ class TimeZones:
         self._lock = threading.Lock()
 
     def name(self, who: Who) -> str:
-        """Return the company's time zone, such as `Asia/Seoul`."""
+        """Return the name of the company's time zone, for example `Asia/Seoul`."""
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         with self._lock:
             read_at, name = self._known.get(tenant_id, (0.0, ""))
@@ -46,17 +46,17 @@ class TimeZones:
         return name
 
     def of(self, who: Who) -> tzinfo:
-        """Return the company's zone."""
+        """Return the company's time zone."""
         return ZoneInfo(self.name(who))
 
     def today(self, who: Who) -> date:
-        """Return the company's present day."""
+        """Return today's date in the company's time zone."""
         return datetime.now(UTC).astimezone(self.of(who)).date()
 
     def set(self, identity: Identity, name: str) -> None:
-        """Set the zone of the identity's company. For administrators; raises `InvalidInput` for an unknown name.
+        """Set the company's time zone, for an administrator. Raises `InvalidInput` for an unknown name.
 
-        All figures are summed again; budgets count this month from its new beginning.
+        All daily sums are computed again, and budgets count from the month's new beginning.
         """
         require_admin(identity)
         if name not in zone_names():
@@ -67,11 +67,11 @@ class TimeZones:
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """Return the moment at which a day begins in a time zone."""
+    """Return the time at which a day begins in a time zone."""
     return datetime.combine(day, time(), zone)
 
 
 def zone_names() -> list[str]:
-    """Return the names to choose from: UTC, and each zone by continent and city."""
+    """Return the time zones to choose from: UTC, and zones named by continent and city."""
     cities = (name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "SystemV/")))
     return [UTC_NAME, *sorted(cities)]

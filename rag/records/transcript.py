@@ -1,4 +1,4 @@
-"""Write a conversation to a file for keeping or sending: Markdown, Word or PDF, with links to the pages."""
+"""Write a conversation to a Markdown, Word or PDF file, with links to the cited pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ AFTER_BIDI = ("w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind", "w:conte
 
 
 def to_markdown(conversation: Conversation, messages: Sequence[Message], *, address: str) -> str:
-    """Return questions, answers and sources; `address` is the product's address, without a trailing slash."""
+    """Write questions, answers and sources as Markdown.
+
+    `address` is the product's address, without a trailing slash.
+    """
     lines = [f"# {_escaped(conversation.title)}", ""]
     for message in messages:
         if message.role == "user":
@@ -57,7 +60,7 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
 
 
 def to_docx(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
-    """Return the same as a Word document."""
+    """Write the conversation to a Word document; see `to_markdown`."""
     document = new_document()
     document.core_properties.title = _storable(conversation.title)[:255]
     document.add_heading(_storable(conversation.title), 1)
@@ -85,7 +88,7 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
 
 
 def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
-    """Return the same as PDF."""
+    """Write the conversation to a PDF; see `to_markdown`."""
     said = "".join(f"{m.content}{translated(m.notice)}{m.help_by}{m.help_answer}{m.citations}" for m in messages)
     page = ReportPdf(_printable(conversation.title)[:FOOT_CHARACTERS], conversation.title + said)
     page.set_title(_printable(conversation.title))
@@ -156,7 +159,7 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """A piece of a line in the PDF."""
+    """A part of a PDF line in a single style."""
 
     text: str
     is_bold: bool = False
@@ -218,7 +221,7 @@ def _text_of(cell: SyntaxTreeNode) -> str:
 def _write(
     page: ReportPdf, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
 ) -> None:
-    """Write a paragraph, from the right if its first letter is right-to-left."""
+    """Write a paragraph to the PDF. Text containing Arabic goes to `_write_turned`."""
     text = "".join(run.text for run in runs)
     if IN_ARABIC.search(text):
         _write_turned(page, runs, text, size=size, color=color)
@@ -236,7 +239,7 @@ def _write(
 def _write_turned(
     page: ReportPdf, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]
 ) -> None:
-    """Write a paragraph containing Arabic in a single style: letters are joined and parts ordered as a whole."""
+    """Write a paragraph containing Arabic, in a single style: shaping and ordering need the whole text."""
     link = next((run.link for run in runs if run.link), "")
     page.set_font("Sans", "B" if runs[0].is_bold else "", size)
     page.set_text_color(*(ACCENT if link else color))
@@ -248,12 +251,12 @@ def _write_turned(
 
 
 def _printable(text: str) -> str:
-    """Remove unprintable characters, and characters turning the direction of the following text."""
+    """Remove unprintable characters and direction overrides."""
     return TURNING.sub("", UNSTORABLE.sub("", text)).replace("\t", " ")
 
 
 def _title(source: dict[str, Any]) -> str:
-    """Return the text of a source link: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
+    """Return a source's link text: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
     first, last = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
     title, file_name = (str(source.get(name) or "") for name in ("title", "file_name"))
     said = f"{title} ({file_name})" if title and file_name and title != file_name else title or file_name
@@ -269,13 +272,13 @@ def _escaped(text: str) -> str:
 
 
 def _inert(answer: str) -> str:
-    """Return an answer's Markdown without parts other programs would turn into a link, an image or HTML."""
+    """Escape the parts in an answer's Markdown which other programs would render as links, images or HTML."""
     # As entities: a backslash would undo a backslash in the text.
     return ACTING.sub(lambda found: f"&#{ord(found[0])};", answer)
 
 
 def _storable(text: str) -> str:
-    """Remove characters XML cannot hold."""
+    """Remove characters that XML cannot hold."""
     return UNSTORABLE.sub("", text)
 
 
