@@ -1,1 +1,1 @@
-"""Ask a collection questions with known answers, and measure search results and answers."""
+"""Evaluate a collection: ask questions with known answers, and measure retrieval and answers."""

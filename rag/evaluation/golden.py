@@ -1,4 +1,4 @@
-"""Read golden questions: each question, and where the documents answer it."""
+"""Read golden questions: questions with the documents, pages and words that answer them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO = ("no", "false", "0", "n")
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenQuestion:
-    """A question with its expected answer."""
+    """A question and its expected answer."""
 
     question: str
     #: Title or file name of the answering document; "" if only the answer counts.
@@ -46,7 +46,7 @@ class GoldenQuestion:
 
 
 def read_golden(path: Path) -> list[GoldenQuestion]:
-    """Read a CSV or JSONL file. Raises `InvalidInput` with the unreadable line."""
+    """Read golden questions from a CSV or JSONL file. Raises `InvalidInput` naming the line that cannot be read."""
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError as exc:
@@ -55,7 +55,7 @@ def read_golden(path: Path) -> list[GoldenQuestion]:
 
 
 def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
-    """Read golden questions from CSV with a header line, or from a JSON object per line."""
+    """Read golden questions from CSV with a header line, or from a JSON object per line. Raises `InvalidInput`."""
     rows: list[Mapping[str, Any]] = []
     try:
         rows += csv.DictReader(io.StringIO(text, newline="")) if is_csv else _json_rows(text)
@@ -71,7 +71,7 @@ def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
 
 
 def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
-    """Read a question. Raises `InvalidInput` with the place in the file."""
+    """Build a golden question from a row. Raises `InvalidInput` with `place`, its number in the file."""
     question = str(row.get("question") or "").strip()
     if not question or len(question) > MAXIMUM_CHARACTERS:
         raise InvalidInput(f"Question {place} is empty or longer than {MAXIMUM_CHARACTERS:,} characters.")
@@ -94,7 +94,7 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
 
 
 def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
-    """Build a golden question from a logged question, with the first source supporting the answer."""
+    """Build a golden question from a logged question. The expected document is the first whose citation holds."""
     question = entry.question
     held = [passage for passage in (entry.prompt.passages if entry.prompt else ()) if passage.state == "held"]
     of_first = [passage for passage in held if passage.document_id == held[0].document_id]
@@ -112,7 +112,7 @@ def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
 
 
 def golden_to_jsonl(questions: Iterable[GoldenQuestion]) -> bytes:
-    """Write questions as JSON lines, for `parse_golden`."""
+    """Write questions as JSON lines, which `parse_golden` can read."""
     rows = [{name: value for name, value in one.to_json().items() if value not in ("", ())} for one in questions]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
@@ -135,7 +135,7 @@ def _json_rows(text: str) -> list[Mapping[str, Any]]:
 
 
 def _several(value: Any) -> Sequence[str]:
-    """Return the values of a list, or of a cell separated by semicolons."""
+    """Return the values in a list, or in a cell separated by semicolons."""
     if value is None:
         return ()
     parts = value if isinstance(value, list) else str(value).split(SEPARATOR)

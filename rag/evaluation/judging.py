@@ -1,7 +1,7 @@
-"""Have a model check whether answers follow from their sources, beside comparing words and figures.
+"""Let a model judge whether the sentences in an answer follow from their sources.
 
-Each answer is a small call and a ledger row for the answer's question. If a budget is spent, or the model does not
-answer, the figure is left out and the run continues.
+Each judgement is a small call, charged to the answer's question. If a budget is spent or the model fails, the metric is
+left out and the run continues.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ REQUEST_TOKENS, REPLY_TOKENS = 1800, 250
 
 
 class Judge:
-    """Check answers with the cheaper model, used for translating and tagging. Thread-safe."""
+    """Judge answers with the cheaper model, which also translates and tags. Thread-safe."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class Judge:
         *,
         stop_spending: Callable[[Identity], str] = lambda identity: "",
     ) -> None:
-        """`stop_spending` says why no paid model may be called for a person; "" if allowed."""
+        """`stop_spending` returns the reason why a person may not cause paid calls; "" if they may."""
         self._providers = providers
         self._chat_logs = chat_logs
         self._stop_spending = stop_spending
 
     def model(self, profile: Profile) -> str:
-        """Return the checking model's name; "" without a provider."""
+        """Return the name of the judging model; "" if no provider is configured."""
         model = self._providers.translation_model_for(profile)
         return model.model if model is not None else ""
 
     def estimate(self, tenant_id: str, profile: Profile, answers: int) -> Decimal | None:
-        """Estimate the cost of checking this many answers; `None` without a price."""
+        """Estimate the cost of judging this many answers in US dollars; `None` if no price is known."""
         model = self._providers.translation_model_for(profile)
         if model is None:
             return Decimal(0)
@@ -84,7 +84,7 @@ class Judge:
     def share_supported(
         self, asker: Identity, profile: Profile, chat_log_id: UUID, answer: str, cited: Sequence[Citation]
     ) -> float | None:
-        """Return the share of sentences which follow from the sources; `None` if unknown."""
+        """Return the share of sentences supported by the sources, 0 to 1; `None` if they were not judged."""
         model = self._providers.translation_model_for(profile)
         if model is None or not cited or self._stop_spending(asker):
             return None
@@ -102,14 +102,14 @@ class Judge:
 
 
 def messages_for(answer: str, cited: Sequence[Citation]) -> list[ChatMessage]:
-    """Build the prompt for checking an answer."""
+    """Build the prompt for judging an answer."""
     passages = [as_data("passage", one.passage[:PASSAGE_CHARACTERS], title=one.title) for one in cited]
     shown = "\n\n".join([*passages, as_data("answer", without_markers(answer)[:ANSWER_CHARACTERS])])
     return [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)]
 
 
 def share_of(reply: str) -> float | None:
-    """Return the share of supported sentences; `None` if the reply judges no sentence."""
+    """Read the share of supported sentences from the model's JSON reply; `None` without verdicts."""
     try:
         verdicts = [bool(row["supported"]) for row in json.loads(reply)["sentences"]]
     except (ValueError, RecursionError, KeyError, TypeError):

@@ -1,6 +1,6 @@
-"""Measure an answer against its golden question, summarize a run, and compare two runs.
+"""Measure answers against golden questions, average a run's metrics, and compare two runs.
 
-Ranks refer to the passages given to the answer, in order. A page counts once, at its first place.
+Ranks refer to the chunks given to the answer, in order. A page counts only at the first rank.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedAnswer:
-    """The result for a question: the ranked passages, the answer and its sources."""
+    """An answer to measure: the ranked chunks, the text and its sources."""
 
     ranked: Sequence[Citation]
     answer: str
@@ -76,7 +76,7 @@ class EvaluatedAnswer:
 
 
 def figures_of(golden: GoldenQuestion, reply: EvaluatedAnswer) -> dict[str, float]:
-    """Measure an answer. Figures without meaning for the question are left out and do not count in means."""
+    """Measure an answer. Metrics which do not apply to the question are left out."""
     found: dict[str, float] = {"total_ms": float(reply.total_ms)}
     if reply.cost is not None:
         found["cost"] = reply.cost
@@ -131,7 +131,7 @@ def _folded(text: str) -> str:
 
 
 def means(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return each figure's mean over the questions which have it; for times the median."""
+    """Average each metric over the questions with this metric; for the time, take the median."""
     summed = {}
     for name in FIGURES:
         values = [result[name] for result in results if name in result]
@@ -142,7 +142,7 @@ def means(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A figure in two runs over the same questions; `low` and `high` bound 95 % of the difference."""
+    """A metric in two runs over the same questions. `low` and `high` are the difference's 95 % confidence interval."""
 
     figure: str
     questions: int
@@ -154,7 +154,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Return `better`, `worse` or `no difference` for the second run against the first, or `too few questions`."""
+        """Return how the second run compares: `better`, `worse`, `no difference` or `too few questions`."""
         if self.questions < LEAST_PAIRS:
             return "too few questions"
         if self.low <= 0 <= self.high:
@@ -163,9 +163,10 @@ class Comparison:
 
 
 def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[Comparison]:
-    """Compare two runs question by question with the paired bootstrap: resample questions, keep their pairs.
+    """Compare two runs with the paired bootstrap, which resamples questions together with both results.
 
-    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13: percentile intervals of 10,000 resamples.
+    The intervals are percentiles of 10,000 resamples (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+    chapter 13).
     """
     chance = np.random.default_rng(SEED)
     found = []

@@ -1,7 +1,7 @@
-"""Compare search results under a collection's current and changed settings, before they are saved.
+"""Compare search results under a collection's current and changed settings, before saving the changes.
 
-Only the search runs, twice per question, like in answering; nothing is written. Paid search models are used only if the
-administrator asks for it, and each such call is in the ledger.
+Only retrieval runs, twice per question, and nothing is written. Paid search models are used only if the administrator
+asks for them; their calls are in the ledger.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Verdict = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOutcome:
-    """A question's results with a set of settings."""
+    """The hits for a question under a set of settings."""
 
     verdict: Verdict
     passages: tuple[Citation, ...]
@@ -40,14 +40,14 @@ class SearchOutcome:
     problem: str = ""
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
-        """Return the passages missing in `other`."""
+        """Return the hits that `other` does not have."""
         known = {passage.chunk_id for passage in other.passages}
         return tuple(passage for passage in self.passages if passage.chunk_id not in known)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """A question's results with the current and the changed settings."""
+    """The hits for a question under the current and the changed settings."""
 
     question: str
     before: SearchOutcome
@@ -57,13 +57,13 @@ class Preview:
 
     @property
     def is_same(self) -> bool:
-        """Return whether the same passages lead to the same verdict, in the same order."""
+        """Whether both settings give the same hits in the same order, and the same verdict."""
         order = [[passage.chunk_id for passage in found.passages] for found in (self.before, self.after)]
         return order[0] == order[1] and self.before.verdict == self.after.verdict
 
 
 class Previews:
-    """Compares settings over questions. Thread-safe."""
+    """Compare settings over several questions. Thread-safe."""
 
     def __init__(self, database: Database, searches: Searches, providers: Providers) -> None:
         self._database = database
@@ -71,7 +71,7 @@ class Previews:
         self._providers = providers
 
     def recent_questions(self, identity: Identity, collection_id: UUID) -> list[str]:
-        """Return people's latest questions to a collection, without duplicates. For administrators."""
+        """Return the latest distinct questions that people asked a collection. For administrators."""
         require_admin(identity)
         found = self._database.fetch_value(
             identity,
@@ -83,14 +83,14 @@ class Previews:
         return [str(question) for question in found or []]
 
     def needs_paid_calls(self, collection: Collection) -> bool:
-        """Whether every search in this collection needs a paid call."""
+        """Whether every search in this collection calls a paid embedder."""
         try:
             return self._providers.embedder_for(collection.embedding_model).is_paid
         except RagError:
             return False
 
     def estimate(self, collection: Collection, *profiles: Profile, questions: int) -> Decimal | None:
-        """Return the maximum cost of a comparison with the search's models; `None` if a price is unknown."""
+        """Return the maximum cost of a comparison with paid models, in US dollars; `None` if a price is unknown."""
         usages: list[tuple[Operation, Usage]] = []
         for profile in profiles:
             if self.needs_paid_calls(collection):
@@ -123,9 +123,9 @@ class Previews:
         *,
         with_paid_models: bool = False,
     ) -> list[Preview]:
-        """Search for each question with both profiles. For administrators; raises `DatabaseUnavailable`.
+        """Search for each question with both profiles. For administrators. Raises `DatabaseUnavailable`.
 
-        Without the paid models, questions are searched like after a spent budget: no provider translates or reranks.
+        Without paid models, nothing is translated or reranked, the same as when a budget is spent.
         """
         require_admin(identity)
         profiles = [profile.model_copy(update={"spends": with_paid_models}) for profile in (before, after)]

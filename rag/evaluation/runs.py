@@ -1,9 +1,10 @@
 """Run golden questions through the product, store each result, and compare runs.
 
-Every question takes the same path as a person's, and is logged as part of an evaluation. Its result is stored before
-the next question: an interrupted run continues where it ended, and nothing is paid twice. A single process at a time
-works on a run: it renews its claim on the run's row, and a killed process's claim expires within a minute. No
-connection is held meanwhile. If every call fails, such as with a rejected key, the run is interrupted too, because the
+Every question takes the same path as a person's, and is logged for the evaluation. A result is stored before the next
+question starts: an interrupted run continues at the next question, and pays for no answer twice.
+
+A single process at a time works on a run. It renews a claim in the run's row; a killed process's claim expires within a
+minute. If answers fail in a row, for example because a key is rejected, the run is interrupted too, because these
 failures say nothing about the documents.
 """
 
@@ -54,7 +55,7 @@ Source = Literal["feedback", "gaps", "documents"]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run: its settings, number of questions, progress, and mean figures."""
+    """An evaluation run: its settings, progress, and mean metrics."""
 
     id: UUID
     collection_id: UUID
@@ -77,7 +78,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The measurements of one question."""
+    """The metrics for one question in a run."""
 
     place: int
     figures: dict[str, float]
@@ -105,7 +106,7 @@ class _Golden:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question in a run, with the result."""
+    """A question asked in a run, and the answer."""
 
     place: int
     chat_log_id: UUID
@@ -114,7 +115,7 @@ class _Asked:
 
 
 class Evaluations:
-    """Keeps golden questions, runs them, and compares runs."""
+    """Store golden questions, run them, and compare runs."""
 
     def __init__(self, database: Database, answerer: Answerer, judge: Judge, by_words: Retriever) -> None:
         """`by_words` is a retriever without paid calls, for checking proposals from documents."""
@@ -136,12 +137,12 @@ class Evaluations:
     # Golden questions
 
     def golden(self, who: Who, collection_id: UUID) -> dict[UUID, GoldenQuestion]:
-        """Return the golden questions of a collection by their ids, in the order in which they were added."""
+        """Return a collection's golden questions by id, in the order they were added."""
         rows = self._database.fetch_all(who, "list_golden_questions", _Golden, collection_id=collection_id)
         return {row.id: golden_from_json(row.golden) for row in rows}
 
     def add_golden(self, who: Who, collection: Collection, questions: Sequence[GoldenQuestion]) -> None:
-        """Add golden questions; a question with the same words replaces the earlier. For administrators."""
+        """Add golden questions; a question in the same words replaces the earlier one. For administrators."""
         require_admin(who)
         with self._database.transaction(who) as connection:
             for question in questions:
@@ -158,7 +159,7 @@ class Evaluations:
                 raise NotFound
 
     def remove_golden(self, who: Who, golden_ids: Sequence[UUID]) -> str:
-        """Remove golden questions, and return a value for restoring them. For administrators; raises `NotFound`."""
+        """Remove golden questions, and return a value for `put_golden_back`. For administrators; raises `NotFound`."""
         require_admin(who)
         kept = self._database.fetch_value(who, "delete_golden_questions", ids=[*golden_ids])
         if kept is None:
@@ -166,17 +167,17 @@ class Evaluations:
         return str(kept)
 
     def put_golden_back(self, who: Who, kept: str) -> None:
-        """Undo a removal. For administrators; raises `InvalidInput` if their collection is gone."""
+        """Restore removed golden questions. For administrators; raises `InvalidInput` if their collection is gone."""
         require_admin(who)
         self._database.put_back(who, "put_golden_questions_back", kept=kept)
 
     def proposals(
         self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None
     ) -> builtins.list[GoldenQuestion]:
-        """Propose golden questions: rated as helpful, from gaps, or from documents.
+        """Propose golden questions from answers rated helpful, from gaps, or from documents.
 
-        Questions from documents were written by the tagging model or come from headings. They are proposed, with the
-        pages found, if a word search finds the answer in the document first.
+        Questions from documents were written by the tagging model or come from headings. They are proposed only if a
+        keyword search ranks their document first; the pages of that hit become the expected pages.
         """
         found = self._database.fetch_all(
             who, f"golden_from_{source}", _Proposal, collection_id=collection_id, document_id=document_id,
@@ -198,7 +199,7 @@ class Evaluations:
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
-        """Return a question with the answering pages; `None` if another document comes first."""
+        """Add the expected pages to a question from the first hit; `None` if the hit is in a different document."""
         program = Identity(
             account_id=UUID(int=0), tenant_id=collection.tenant_id, email="", name="program", role=Role.ADMIN
         )
@@ -226,9 +227,9 @@ class Evaluations:
         is_judged: bool = False,
         is_nightly: bool = False,
     ) -> UUID:
-        """Store a new run; `model` answers instead of the profile's.
+        """Store a new run and return its id; `model` replaces the profile's chat model.
 
-        With `is_judged` a model checks the answers as well, one paid call each. Raises `InvalidInput`.
+        With `is_judged`, a model also judges the answers, which costs one paid call each. Raises `InvalidInput`.
         """
         if not golden:
             raise InvalidInput("There are no golden questions. Add some, or name a file that has them.")
@@ -253,7 +254,7 @@ class Evaluations:
     def interrupted(
         self, collection: Collection, profile: Profile, golden: Sequence[GoldenQuestion], *, since: datetime
     ) -> UUID | None:
-        """Return the latest unfinished nightly run with these questions and settings, begun since `since`."""
+        """Return the latest unfinished nightly run since `since` with the same questions and settings, or `None`."""
         overrides = {name: values[1] for name, values in profile_by_name(profile.name).differences(profile).items()}
         for run in self.runs(collection.tenant_id, collection.id):
             if run.finished_at is None and run.is_nightly and run.created_at >= since:
@@ -271,11 +272,11 @@ class Evaluations:
         cancel: Event | None = None,
         on_progress: Callable[[int, int], None] = lambda done, questions: None,
     ) -> Run:
-        """Ask a run's remaining questions, and return the run.
+        """Ask the remaining questions of a run, and return the run.
 
-        It stops early when `cancel` is set, by default when the application stops; a question in progress is asked
-        again later. Raises `InvalidInput` while another process works on the run, `ProviderUnavailable` if answers fail
-        in a row, `TenantSuspended`.
+        Stops when `cancel` is set, by default when the application stops; the current question is then asked again
+        later. Raises `InvalidInput` while another process works on the run, `ProviderUnavailable` if several answers
+        fail in a row, `TenantSuspended`.
         """
         self._control.stop_if_suspended(collection.tenant_id)
         with self._claimed(collection.tenant_id, run_id) as worker:
@@ -284,7 +285,10 @@ class Evaluations:
 
     @contextmanager
     def _claimed(self, tenant_id: str, run_id: UUID) -> Iterator[UUID]:
-        """Claim a run for a single worker, and yield the worker's id. Raises `InvalidInput` if it is taken."""
+        """Claim a run for this process, renew the claim inside the `with` block, and yield the worker's id.
+
+        Raises `InvalidInput` if another process works on the run.
+        """
         worker = uuid4()
         claim = {"run_id": run_id, "worker": worker, "seconds": CLAIM_SECONDS}
         if not self._database.execute(tenant_id, "claim_run", **claim):
@@ -361,7 +365,7 @@ class Evaluations:
     def _measured(
         self, run: Run, worker: UUID, profile: Profile, golden: GoldenQuestion, asked: _Asked, asker: Identity
     ) -> dict[str, float]:
-        """Measure an answer and store the figures. Raises `InvalidInput` if another process took over the run."""
+        """Measure an answer and store the metrics. Raises `InvalidInput` if another process has taken over the run."""
         reply = asked.reply
         figures = figures_of(golden, reply)
         if run.is_judged and reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS):
@@ -390,14 +394,17 @@ class Evaluations:
         model: str = "",
         is_judged: bool = False,
     ) -> UUID:
-        """Start a run in the background; the default profile is the collection's. For administrators."""
+        """Start a run in the background, by default with the collection's profile, and return its id.
+
+        For administrators.
+        """
         require_admin(identity)
         run_id = self.begin(collection, profile or profile_of(collection), golden, model=model, is_judged=is_judged)
         self.go_on(identity, collection, run_id)
         return run_id
 
     def go_on(self, identity: Identity, collection: Collection, run_id: UUID) -> None:
-        """Continue an interrupted run in the background; does nothing if it is in progress. For administrators."""
+        """Continue an interrupted run in the background, unless a process is working on it. For administrators."""
         require_admin(identity)
         if self.run(identity, run_id).is_worked_on:
             return
@@ -423,30 +430,30 @@ class Evaluations:
         Thread(target=work, name=f"evaluation {run_id}", daemon=True).start()
 
     def trouble(self, run_id: UUID) -> str:
-        """Return why a background run in this process was interrupted; "" otherwise."""
+        """Return why a run in this process was interrupted; "" if it was not."""
         return self._troubles.get(run_id, "")
 
     def is_running(self, run_id: UUID) -> bool:
-        """Return whether this process works on a run."""
+        """Whether this process is working on a run."""
         with self._lock:
             return run_id in self._running
 
     def stop(self) -> None:
-        """Stop all runs; they can be resumed later."""
+        """Stop all runs in this process; they can be continued later."""
         with self._lock:
             self._cancel.set()
             for cancel in self._asking:
                 cancel.set()
 
     def ask_again(self, identity: Identity, collection: Collection, question: str, profile: Profile) -> UUID:
-        """Ask a question with another profile or other settings; return its log row.
+        """Ask a question with another profile, and return the id of the log row.
 
-        The log counts the question as part of an evaluation, not as a person's, and the ledger has the cost.
+        It is logged for an evaluation, not as a person's question; the cost is in the ledger.
         """
         return self._ask(collection, profile, GoldenQuestion(question=question), identity).chat_log_id
 
     def runs(self, who: Who, collection_id: UUID | None = None) -> builtins.list[Run]:
-        """Return the newest runs first."""
+        """Return the tenant's or a collection's runs, newest first."""
         return self._database.fetch_all(
             who, "evaluation_runs", Run, run_id=None, collection_id=collection_id, limit=MAXIMUM_LISTED
         )
@@ -459,20 +466,20 @@ class Evaluations:
         return found
 
     def results(self, who: Who, run_id: UUID) -> builtins.list[Result]:
-        """Return the measurements for each question, in order."""
+        """Return a run's metrics by question, in order."""
         return self._database.fetch_all(who, "evaluation_results", Result, run_id=run_id)
 
     def questions(self, who: Who, run_id: UUID) -> builtins.list[GoldenQuestion]:
-        """Return a run's questions as they were at its start. Raises `NotFound`."""
+        """Return a run's questions in their wording at the start. Raises `NotFound`."""
         asked = self._database.fetch_value(who, "evaluation_golden", run_id=run_id)
         if asked is None:
             raise NotFound
         return [golden_from_json(row) for row in asked]
 
     def compare(self, who: Who, first: UUID, second: UUID) -> builtins.list[Comparison]:
-        """Compare two runs over the questions both asked.
+        """Compare two runs over the questions they have in common.
 
-        Raises `NotFound`, and `InvalidInput` without common questions.
+        Raises `NotFound`, and `InvalidInput` if they have none in common.
         """
         asked = [
             {

@@ -1,1 +1,1 @@
-"""Account for money: price lists, the price of each call, budgets, and the ledger."""
+"""Account for paid calls: price lists, prices, bills, budgets, and the ledger."""

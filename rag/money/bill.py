@@ -1,9 +1,11 @@
-"""The bill for a question: its paid calls, with their prices and their rows in the ledger.
+"""The bill for a question: paid calls, their prices, and their rows in the ledger.
 
-A call is recorded before it starts. If the process dies, open calls are charged by estimate when the abandoned question
-is found. Charges are written as soon as they are known, but while the reader still waits for the first words, each
-charge is written together with the next call. Charges which the database refuses are written again with the next
-charge, at the latest when the question's log row is closed.
+A call is recorded before it starts. If the process dies, its open calls are charged by estimate when the abandoned
+question is found.
+
+Each charge is written when known. While the reader still waits for the first words, a charge is written together with
+the next call instead, to save a round trip. After a failed write, the next charge writes both; the last chance is when
+the question's log row is closed.
 """
 
 from __future__ import annotations
@@ -42,14 +44,17 @@ COST_FIELDS: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A charge with the name for the field in `CostDetails`, "" without a field."""
+    """A charge, and the field in `CostDetails` for it, possibly ""."""
 
     line: str
     charge: Charge
 
 
 class Bill:
-    """The charges for paid calls, in memory. `prices` returns the tenant's own prices, which precede list prices."""
+    """Collect the charges for paid calls in memory.
+
+    `prices` returns the tenant's prices, which override list prices.
+    """
 
     def __init__(self, prices: Callable[[], Mapping[str, Any]] = dict) -> None:
         self.entries: list[Entry] = []
@@ -61,7 +66,10 @@ class Bill:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Put the searches inside the block on this bill. The block must not yield to a caller."""
+        """Charge searches inside the `with` block to this bill (see `open_bill`).
+
+        The block must not yield to a caller.
+        """
         token = _bill.set(self)
         try:
             yield
@@ -70,57 +78,60 @@ class Bill:
 
     @contextmanager
     def paying(self, operation: Operation, *, line: str = "") -> Iterator[None]:
-        """Record the requests sent in this context before they start, and charge requests without a result."""
+        """Record each request sent inside the `with` block before it starts, and charge requests without a result."""
         notes = Notes(partial(self.send, operation), self.drop)
         with waiting(), lost_calls(lambda usage: self.charge(operation, usage, line=line), notes=notes):
             yield
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Record a call before it starts, and return the row's id, if any."""
+        """Record a call before it starts, and return a ledger id; a bill in memory returns `None`."""
         return None
 
     def keep_alive(self, call_id: UUID | None) -> None:
-        """Keep a long call open in the ledger. Call this method with each piece in a stream."""
+        """Show that a long call is still running, to prevent an estimated charge.
+
+        Call this for each piece in a stream.
+        """
 
     def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
-        """Price a call and end the oldest open request.
+        """Price a call, add the charge, and end the oldest open request.
 
-        `line` is a field in `CostDetails`, by default the operation's.
+        `line` names the field in `CostDetails`; by default the operation decides.
         """
         self.record(self._priced(operation, usage), line=line)
 
     def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None, *, line: str = "") -> None:
-        """End the call with this row. `usage` is `None` for a free call."""
+        """End a call recorded by `begin`, and charge `usage`; `None` means free."""
         paid = self._priced(operation, usage) if usage is not None else None
         self._end(paid, line, call_id)
 
     def record(self, paid: Charge, *, line: str = "") -> None:
-        """Record a priced call and end the oldest open request; `line` as for `charge`."""
+        """Add a charge, and end the oldest open request. `line` names the field, like for `charge`."""
         self._end(paid, line, self._sent.popleft()[0] if self._sent else None)
 
     def price(self, usage: Usage) -> Decimal | None:
-        """Return a chat call's price for the tenant, or `None` without a known price."""
+        """Return a chat call's price for this tenant without charging it; `None` if no price is known."""
         return self._priced("chat", usage).cost
 
     @property
     def usages(self) -> tuple[Usage, ...]:
-        """The usage in each charge."""
+        """Each charge's usage."""
         return tuple(entry.charge.usage for entry in self.entries)
 
     @property
     def cost(self) -> Decimal | None:
-        """The sum in US dollars, `None` if a call has no known price."""
+        """The total in US dollars; `None` if any call has no known price."""
         costs = [entry.charge.cost for entry in self.entries]
         known = [cost for cost in costs if cost is not None]
         return sum(known, Decimal(0)) if len(known) == len(costs) else None
 
     def send(self, operation: Operation, expected: Usage) -> None:
-        """Record a request before it starts; the next `charge`, `record` or `drop` is its end."""
+        """Record a request before it starts; it ends with the next `charge`, `record` or `drop`."""
         self._requests += 1
         self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
 
     def drop(self) -> None:
-        """Forget the last request, which failed without a bill."""
+        """Remove the latest request, which failed without being billed."""
         call_id = self._sent.pop()[0]
         if call_id is not None:
             self._end(None, "", call_id)
@@ -136,7 +147,7 @@ class Bill:
         return priced
 
     def _own_prices(self) -> Mapping[str, Any] | None:
-        """Return the tenant's prices, read from the database a single time; `None` while it is unavailable."""
+        """Return the tenant's prices, reading them only the first time; `None` while the database is unavailable."""
         if self._prices is None:
             try:
                 self._prices = self._read_prices()
@@ -146,7 +157,7 @@ class Bill:
 
 
 class QuestionBill(Bill):
-    """A question's bill, in the ledger. Not thread-safe."""
+    """A question's bill, written to the ledger. Not thread-safe."""
 
     def __init__(
         self,
@@ -157,9 +168,9 @@ class QuestionBill(Bill):
         prices: Callable[[], Mapping[str, Any]],
         is_awaited: bool = False,
     ) -> None:
-        """`open_log` returns the id of the question's log row; it is called with the first paid call.
+        """`open_log` inserts the question's log row and returns the row's id; it is called at the first paid call.
 
-        With `is_awaited`, charges are kept until the next call begins or `write` is called.
+        With `is_awaited`, charges are written when the next call begins or when `write` is called.
         """
         super().__init__(prices)
         self.tenant_id = tenant_id
@@ -171,18 +182,18 @@ class QuestionBill(Bill):
 
     @cached_property
     def chat_log_id(self) -> UUID:
-        """The question's row in the log."""
+        """The id for the question's log row, which is inserted on first use."""
         return self._open_log()
 
     @property
     def has_log(self) -> bool:
-        """Whether the question's log row was opened."""
+        """Whether the question's log row has been inserted."""
         return "chat_log_id" in vars(self)
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Record a call before it starts, to keep it known if this process is killed.
+        """Record a call before it starts, to charge it even if this process is killed.
 
-        Returns `None` if the database does not answer: an answer does not wait for its bill.
+        Returns `None` if the database is unavailable, because an answer must not wait for a bill.
         """
         chat_log_id = self.chat_log_id
         try:
@@ -195,17 +206,17 @@ class QuestionBill(Bill):
         return call_id
 
     def write(self) -> None:
-        """Write the known charges and, from now on, each charge at once: no reader waits for words any longer."""
+        """Write all charges, and from now on each charge immediately: the reader has the first words."""
         self._is_awaited = False
         self.write_known()
 
     def write_known(self) -> None:
-        """Write the known charges, if the database answers."""
+        """Write all charges, unless the database is unavailable."""
         with suppress(DatabaseUnavailable):
             self._write()
 
     def settle(self) -> None:
-        """Write every charge. Raises `DatabaseUnavailable`."""
+        """Charge still open requests by estimate, and write all charges. Raises `DatabaseUnavailable`."""
         # Open requests were lost by a fault in the product, but the provider may have billed them.
         for _, operation, expected in tuple(self._sent):
             self.charge(operation, expected)
@@ -218,13 +229,13 @@ class QuestionBill(Bill):
             self.write_known()
 
     def _write(self) -> None:
-        """Write the missing charges to the ledger in one transaction."""
+        """Write the missing charges to the ledger in a single transaction."""
         self._ledger.finish(self.tenant_id, self._unwritten, chat_log_id=self.chat_log_id)
         self._unwritten.clear()
 
 
 class TenantBill(Bill):
-    """A tenant's bill for calls without a question, in the ledger. Not thread-safe.
+    """A bill for a tenant's calls without a question, written to the ledger. Not thread-safe.
 
     With `collection_id`, each call is recorded for the collection before it starts. Raises `DatabaseUnavailable`.
     """
@@ -263,7 +274,7 @@ class TenantBill(Bill):
 
 
 def costs_of(entries: Sequence[Entry]) -> CostDetails:
-    """Return the costs by line, rounded like the ledger's; a call without a known price adds nothing."""
+    """Sum the costs by field in `CostDetails`, rounded like the ledger. Calls without a known price add nothing."""
     by_line: dict[str, Decimal] = {}
     for entry in entries:
         if entry.line:
@@ -278,5 +289,5 @@ _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 def open_bill() -> Bill:
-    """Return the open bill, else a new bill at list prices."""
+    """Return the bill opened by `Bill.open`, else a new bill at list prices."""
     return _bill.get() or Bill()

@@ -1,7 +1,7 @@
-"""Limit monthly spending by a company, a group or a person to a budget, in the company's time zone.
+"""Limit monthly spending by a company, a group or a person, by months in the company's time zone.
 
-The ledger decides. It is checked before each answer and again before its model call, so spending beyond a budget is
-limited to the calls in progress.
+Spending is read from the ledger before each answer and again before the model call. Only calls already in progress can
+exceed a budget.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_REMEMBERED = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The limit of this month and the amount spent, in US dollars. Calls without a known price count in neither."""
+    """A monthly budget and the amount spent this month, in US dollars. Calls without a known price are not counted."""
 
     id: UUID
     scope: Scope
@@ -59,12 +59,12 @@ class Budget:
 
     @property
     def is_near(self) -> bool:
-        """Return whether spending has reached the share for a warning."""
+        """Whether spending has reached the share at which administrators are warned."""
         return self.spent >= self.amount * self.warn_share
 
     @property
     def asks(self) -> bool:
-        """Whether to ask the person in question before spending more for them."""
+        """Whether to ask the person before spending more on their questions."""
         if self.ask_share is None or self.has_agreed or self.is_spent:
             return False
         return self.spent >= self.amount * self.ask_share
@@ -76,7 +76,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class BudgetShares:
-    """From these percentages on, administrators are warned, and people asked before spending."""
+    """Percentages to be spent before administrators are warned, and before people are asked."""
 
     warn_percent: int = 80
     #: `None`: never.
@@ -87,7 +87,7 @@ USUAL_SHARES = BudgetShares()
 
 
 class Budgets:
-    """Keep budgets and compute the remaining amounts."""
+    """Store budgets and check spending against them."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
@@ -97,18 +97,18 @@ class Budgets:
         self._without: dict[tuple[str, UUID], float] = {}
 
     def list(self, who: Who) -> builtins.list[Budget]:
-        """Return all budgets with the amounts spent this month, the company's first."""
+        """Return all budgets with this month's spending, the company's first."""
         return self._states(_tenant_of(who), for_all=True)
 
     def may_hold(self, identity: Identity) -> bool:
-        """Return whether a budget may apply to this person; False if a look-up seconds ago found no budget."""
+        """Whether a budget may apply to this person. False for a few seconds after a look-up without a result."""
         looked = self._without.get((identity.tenant_id, identity.account_id), -math.inf)
         return self._clock() - looked >= LOOKED_AGAIN_SECONDS
 
     def spent_for(self, identity: Identity) -> Budget | None:
-        """Return a spent budget for this person; `None` if every budget has a remainder.
+        """Return a budget which is spent or requires asking this person first, else `None`.
 
-        A first budget set by another process applies here within seconds.
+        A first budget set by a different process applies within seconds.
         """
         if not self.may_hold(identity):
             return None
@@ -120,7 +120,7 @@ class Budgets:
         return next((budget for budget in found if budget.is_spent or budget.asks), None)
 
     def is_widget_spent(self, identity: Identity) -> bool:
-        """Return whether the asker is a widget with this month's budget spent."""
+        """Whether the caller is a widget whose budget for this month is spent."""
         if not identity.is_widget:
             return False
         return bool(self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id))
@@ -131,21 +131,21 @@ class Budgets:
         return found if found is not None and found.asks else None
 
     def agree(self, identity: Identity, budget_id: UUID) -> None:
-        """Note a person's agreement to further model calls this month."""
+        """Record a person's agreement to further model calls this month."""
         first = self._zones.today(identity).replace(day=1)
         self._database.execute(
             identity, "agree_to_budget", budget_id=budget_id, account_id=identity.account_id, month=first
         )
 
     def check_company(self, who: Who) -> None:
-        """Raise `BudgetSpent` if the company's budget is spent: documents are not processed then."""
+        """Raise `BudgetSpent` if the company's budget is spent, because documents must wait then."""
         if any(budget.is_spent for budget in self._states(_tenant_of(who)) if budget.scope == "company"):
             raise BudgetSpent(
                 "The company's budget for this month is spent. An administrator can raise it on the page Prices."
             )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
-        """Return the company's budget if this additional cost would exceed it, counting documents being processed."""
+        """Return the company's budget if `cost` would exceed it. Estimates for documents in progress count as spent."""
         found = self._states(_tenant_of(who))
         if not found:
             return None
@@ -153,9 +153,9 @@ class Budgets:
         return next((budget for budget in found if budget.spent + under_way + cost > budget.amount), None)
 
     def why_to_ask(self, tenant_id: str, cost: Decimal | None) -> str:
-        """Say why a document's cost needs approval; "" if it is within the company's budget.
+        """Return the reason why a document's cost needs approval; "" if the company's budget covers it.
 
-        A cost of `None` (no known price) needs approval only if the budget is spent.
+        If the cost is `None` (no known price), approval is only needed if the budget is already exceeded.
         """
         broken = self.broken_by(tenant_id, cost or Decimal(0)) if cost != 0 else None
         if broken is None:
@@ -172,7 +172,7 @@ class Budgets:
         account_id: UUID | None = None,
         shares: BudgetShares = USUAL_SHARES,
     ) -> None:
-        """Set a monthly budget; replaces a budget with the same scope.
+        """Set a monthly budget, replacing an earlier budget for the same company, group or person.
 
         For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`.
         """
@@ -195,9 +195,9 @@ class Budgets:
         )
 
     def remove(self, identity: Identity, budget_id: UUID) -> str:
-        """Remove a budget, and return a value for restoring it.
+        """Remove a budget, and return a value for `put_back`.
 
-        For administrators who signed in recently; raises the same errors as `set`, and `NotFound`.
+        For administrators who signed in recently. Raises the errors raised by `set`, and `NotFound`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -207,7 +207,7 @@ class Budgets:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a removal. Raises `NotAllowed`, and `InvalidInput` if a new budget was set for the same scope."""
+        """Restore a removed budget. Raises `NotAllowed`, and `InvalidInput` if a newer budget exists."""
         require_admin(identity)
         self._without.clear()
         self._database.put_back(identity, "put_budget_back", kept=kept)

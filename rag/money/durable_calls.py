@@ -1,12 +1,11 @@
-"""Wrap models for work which may be killed: the bill for a call is stored together with the result.
+"""Wrap models for jobs which may be killed: a call's cost and result are stored in the same transaction.
 
-A row is committed before the call, and removed in the transaction which stores the result and the ledger row. The row's
-id is the call's idempotency key: if the call is sent again after a kill, a provider supporting keys sends no second
-bill. For other providers the document counts a repeated call: per kill, at most the calls in flight may be billed
-twice.
+A row is committed before the call, and removed in the transaction with the result and the ledger row. The row's id is
+the call's idempotency key: if the call is repeated after a kill, a provider with support for keys does not bill it
+again. For other providers, the document counts repeated calls; each kill may double-bill at most the calls in flight.
 
-Every call which may be billed is in the ledger. A failed attempt gets a ledger row at the failure. An attempt by
-a killed process gets a ledger row with the expected cost when the call is sent again or given up.
+Every possibly billed call is in the ledger. A failed attempt is recorded when it fails. An attempt by a killed process
+is recorded with the expected cost, when the call is repeated or given up.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ QUIET_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Payer:
-    """The work which needs calls, and the document or the collection to charge for them."""
+    """A job, and the document or collection to charge for the job's calls."""
 
     tenant_id: str
     #: A document, a move, or a collection.
@@ -52,7 +51,7 @@ class Payer:
 
 @dataclass(frozen=True)
 class _SentCall:
-    """A call under way. `sent` counts the attempts, including this attempt."""
+    """A call in progress. `sent` counts the attempts, including the present attempt."""
 
     id: UUID
     sent: int
@@ -62,10 +61,13 @@ class _SentCall:
 
 
 class DurableCalls:
-    """Makes calls through the gate, each with a row. Thread-safe."""
+    """Make calls through the gate, with a row for each. Thread-safe."""
 
     def __init__(self, database: Database, ledger: Ledger, gate: CallGate, wait: Wait) -> None:
-        """`wait` sleeps for some seconds, and raises when the application stops, which ends a call not yet sent."""
+        """`wait` sleeps for the given seconds.
+
+        When the application stops, `wait` raises, which ends calls not sent yet.
+        """
         self.gate = gate
         self._database = database
         self._ledger = ledger
@@ -76,18 +78,18 @@ class DurableCalls:
 
     @property
     def threads(self) -> int:
-        """Return how many threads are useful: the calls allowed in flight, plus some prepared calls."""
+        """Return how many threads are useful: the calls allowed in flight, plus a few prepared calls."""
         return self.gate.maximum + PREPARED
 
     def receipt(self, payer: Payer, operation: Operation, known_by: Sequence[str]) -> Receipt:
-        """Return an empty receipt for a result which will be stored.
+        """Create an empty receipt for calls made for a result to be stored.
 
-        `known_by` are the texts which identify the call after a kill, together with owner, operation and model.
+        After a kill, owner, operation, model and the texts in `known_by` identify the call.
         """
         return Receipt(self, payer, operation, known_by)
 
     def make(self, receipt: Receipt, function: Callable[[], Value], expected: Usage) -> tuple[_SentCall, Value]:
-        """Make a call with `function`. Raises the function's errors."""
+        """Make a call with `function`; return the call and the function's result. Raises the function's errors."""
         payer, operation = receipt.payer, receipt.operation
         key = self._key(payer.owner_id, operation, _digest([expected.provider, expected.model, *receipt.known_by]))
         made: list[_SentCall] = []
@@ -125,7 +127,7 @@ class DurableCalls:
         return made[0], value
 
     def settle(self, connection: Connection, receipt: Receipt, call: _SentCall, usages: Iterable[Usage]) -> None:
-        """Record a call's cost and remove the call's row, in the transaction which stores the result."""
+        """Record a call's cost and remove the call's row, in the transaction with the result."""
         for usage in usages:
             self._record(receipt.payer, receipt.operation, usage, call.prices, connection)
         connection.execute(queries["finish_paid_call"], {"id": call.id})
@@ -135,7 +137,7 @@ class DurableCalls:
         call.on_end()
 
     def settle_abandoned(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
-        """Record the possible cost for calls abandoned by dead processes. Returns their number."""
+        """Record the expected cost for calls abandoned by dead processes, and return their number."""
         with self._database.transaction(tenant_id) as connection:
             prices = read_prices(connection)
             rows = connection.execute(queries["take_abandoned_calls"], {"quiet_seconds": quiet_seconds}).fetchall()
@@ -150,7 +152,7 @@ class DurableCalls:
         return len(rows)
 
     def _key(self, owner_id: UUID, operation: Operation, digest: str) -> tuple[UUID, str, str]:
-        """Return a key for a call: two simultaneous calls with the same texts have different keys and bills."""
+        """Return a unique key for a call. Simultaneous calls with the same texts get different keys."""
         with self._lock:
             key, number = (owner_id, str(operation), digest), 1
             while key in self._open:
@@ -162,7 +164,10 @@ class DurableCalls:
     def _begin(
         self, payer: Payer, operation: Operation, digest: str, expected: Usage, on_end: Callable[[], None]
     ) -> _SentCall:
-        """Commit the call's row. A dead process's attempts may have been billed: they are recorded by estimate."""
+        """Commit the call's row.
+
+        Earlier attempts by dead processes may be billed, and are recorded at the expected cost.
+        """
         row = {
             "owner_id": payer.owner_id,
             "operation": operation,
@@ -195,7 +200,7 @@ class DurableCalls:
 
 
 class Receipt:
-    """The calls for a result, unpaid until the result is stored: their rows wait for `settle`."""
+    """The calls behind a result. `settle` records their cost when the result is stored."""
 
     def __init__(self, calls: DurableCalls, payer: Payer, operation: Operation, known_by: Sequence[str]) -> None:
         self.payer = payer
@@ -205,15 +210,15 @@ class Receipt:
         self._answered: list[tuple[_SentCall, Sequence[Usage]]] = []
 
     def pay(self, function: Callable[[], Value], expected: Usage, usages: Callable[[Value], Sequence[Usage]]) -> Value:
-        """Make a call with `function` and note the result's `usages`. Raises the function's errors."""
+        """Make a call with `function` and keep its `usages` for `settle`. Raises the function's errors."""
         call, value = self._calls.make(self, function, expected)
         self._answered.append((call, usages(value)))
         return value
 
     def settle(self, connection: Connection) -> None:
-        """Record the calls' cost, in the transaction which stores the result; without calls there is no cost.
+        """Record the cost for all calls, in the transaction with the result; without calls, do nothing.
 
-        The calls were paid even if their document is gone.
+        The cost is recorded even if the document has been deleted.
         """
         for call, usages in self._answered:
             self._calls.settle(connection, self, call, usages)
@@ -221,7 +226,7 @@ class Receipt:
 
 
 class DurableEmbedder:
-    """An embedder with the calls on a receipt."""
+    """An embedder with the calls put on a receipt."""
 
     def __init__(self, embedder: Embedder, receipt: Receipt) -> None:
         self.id = embedder.id
@@ -234,9 +239,9 @@ class DurableEmbedder:
         self._receipt = receipt
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in a single call and check the vectors, without `usages`: they are on the receipt.
+        """Embed the texts in a single call and check the vectors. `usages` is empty, because the receipt has them.
 
-        Raises the same errors as `generate_embeddings_batch`.
+        Raises the errors raised by `generate_embeddings_batch`.
         """
 
         def embed() -> Embeddings:
@@ -250,7 +255,7 @@ class DurableEmbedder:
 
 
 class DurableChatModel:
-    """A chat model with the calls on a receipt."""
+    """A chat model with the calls put on a receipt."""
 
     def __init__(self, model: CompletionModel, receipt: Receipt) -> None:
         self.provider = model.provider
@@ -266,7 +271,7 @@ class DurableChatModel:
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Return the whole reply. Raises the model's errors; the call for an unusable answer is on the receipt too."""
+        """Return the complete reply. Raises the model's errors; an unusable reply stays on the receipt."""
 
         def ask() -> Completion | ProviderAnswerInvalid:
             try:
@@ -291,7 +296,7 @@ class DurableChatModel:
 
 
 class DurableRecogniser:
-    """A text recogniser with the calls on a receipt."""
+    """A text recogniser with the calls put on a receipt."""
 
     def __init__(self, recogniser: TextRecogniser, receipt: Receipt) -> None:
         self.provider = recogniser.provider
@@ -301,7 +306,7 @@ class DurableRecogniser:
         self._receipt = receipt
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Return a PDF's text by page. Raises the recogniser's errors."""
+        """Recognise a PDF's text by page. Raises the recogniser's errors."""
         expected = Usage(provider=self.provider, model=self.model, pages=page_count, is_estimated=True)
         return self._receipt.pay(lambda: self._inner.parse(content, page_count), expected, lambda made: [made.usage])
 

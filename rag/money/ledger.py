@@ -1,4 +1,4 @@
-"""The cost ledger: a row for every paid call, never changed."""
+"""The cost ledger: a row per paid call, never changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Finished = tuple[Charge | None, UUID | None]
 
 
 class Ledger:
-    """Write charges, and sum a document's charges."""
+    """Write charges to the ledger, and sum a document's charges."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,9 +35,9 @@ class Ledger:
         collection_id: UUID | None = None,
         connection: Connection | None = None,
     ) -> None:
-        """Write a row; with `connection`, in the caller's transaction, so either both are stored or neither.
+        """Insert a charge; with `connection`, in the caller's transaction.
 
-        A call for a document or a question also belongs to its collection; `collection_id` is for other calls.
+        The database derives the collection from a document or question; pass `collection_id` for other calls.
         """
         row = {**self._row_of(tenant_id, charge, document_id, chat_log_id), "collection_id": collection_id}
         if connection is None:
@@ -47,7 +47,7 @@ class Ledger:
 
     @staticmethod
     def _row_of(tenant_id: str, charge: Charge, document_id: UUID | None, chat_log_id: UUID | None) -> dict[str, Any]:
-        """Count a charge in this process's metrics; return the values for its row."""
+        """Count a charge in this process's metrics, and return the values for a ledger row."""
         usage = charge.usage
         labels = (charge.operation, usage.provider, usage.model)
         metrics.paid_calls.labels(*labels).inc()
@@ -82,9 +82,9 @@ class Ledger:
         *,
         finished: Iterable[Finished] = (),
     ) -> UUID:
-        """Record a question's call before it is made, with its expected usage, and the charges of earlier calls.
+        """Record a question's call with the expected usage before it is made, and write earlier calls' charges.
 
-        If this process is killed, the ledger holds this estimate. Pass the result to `finish`.
+        If this process is killed, the expected usage is charged. Returns an id for `finish`.
         """
         statements = self._finishing(tenant_id, finished, chat_log_id)
         row = {
@@ -100,9 +100,9 @@ class Ledger:
         return UUID(str(call_id))
 
     def begin_for_collection(self, tenant_id: str, collection_id: UUID, operation: Operation, expected: Usage) -> UUID:
-        """Record a call for a collection before it is made, like `begin`; `finish_for_collection` ends it.
+        """Record a call for a collection beforehand, like `begin`. Returns an id for `finish_for_collection`.
 
-        Records left by a dead process are settled with the document calls.
+        Calls left by a dead process are charged by `DurableCalls.settle_abandoned`.
         """
         row = {
             "owner_id": collection_id, "operation": operation, "digest": uuid4().hex,
@@ -111,13 +111,13 @@ class Ledger:
         return UUID(str(self._database.fetch_value(tenant_id, "begin_paid_call", **row)))
 
     def keep_alive(self, tenant_id: str, call_id: UUID) -> None:
-        """Keep a recorded call open; without a sign for a minute, the estimate is charged."""
+        """Keep a recorded call open. After a minute without this, the expected usage is charged."""
         self._database.execute(tenant_id, "resend_paid_call", id=call_id)
 
     def finish_for_collection(self, tenant_id: str, call_id: UUID, charge: Charge | None) -> None:
-        """Write a recorded call's charge and remove its record.
+        """Insert a recorded call's charge and remove the record.
 
-        If the record is gone, the call took so long that its estimate was charged: no call is charged twice.
+        A missing record means the call took too long and the expected usage was charged: then no charge is inserted.
         """
         with self._database.transaction(tenant_id) as connection:
             is_open = connection.execute(queries["finish_paid_call"], {"id": call_id}).rowcount > 0
@@ -125,9 +125,9 @@ class Ledger:
                 self.record(tenant_id, charge, connection=connection)
 
     def finish(self, tenant_id: str, finished: Iterable[Finished], *, chat_log_id: UUID) -> None:
-        """Write the charges for calls and remove their records, in a single transaction.
+        """Insert the charges for recorded calls and remove their records, in a single transaction.
 
-        If a record is gone, the call's estimate was charged: no call is charged twice.
+        Calls without a record are skipped, because the expected usage was charged already.
         """
         if statements := self._finishing(tenant_id, finished, chat_log_id):
             self._database.execute_together(tenant_id, statements)
@@ -145,10 +145,10 @@ class Ledger:
         return statements
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
-        """Return this document's processing cost, by step.
+        """Return the cost to process a document, by step.
 
-        A step with an unpriced call is `None`, and so is the total. Chunking costs nothing, unless it embeds sentences
-        to find changes of topic.
+        A step with an unpriced call is `None`, and then the total is too. Chunking only costs something if it embeds
+        sentences to find topic changes.
         """
         rows = self._database.fetch_all(tenant_id, "costs_of_document", _OperationCost, document_id=document_id)
         costs = {row.operation: row.cost for row in rows}
@@ -162,18 +162,18 @@ class Ledger:
         )
 
     def note_document_costs(self, tenant_id: str, document_id: UUID) -> None:
-        """Write a document's cost so far to its row."""
+        """Store a document's current costs in the document's row."""
         costs = Jsonb(amounts_to_json(self.document_costs(tenant_id, document_id)))
         self._database.execute(tenant_id, "note_costs", document_id=document_id, costs=costs)
 
 
 def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
-    """Convert amounts to JSON: dollars as exact strings, null without a known price."""
+    """Convert costs to JSON: dollars as exact decimal strings, null if no price is known."""
     return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}
 
 
 def usage_from_json(value: Mapping[str, Any]) -> Usage:
-    """Read a call's expected usage from its row."""
+    """Build a call's expected usage from stored JSON."""
     known = {item.name for item in fields(Usage)}
     return Usage(**{name: part for name, part in value.items() if name in known})
 

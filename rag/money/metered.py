@@ -1,6 +1,6 @@
-"""Wrap models so each call is on a bill: the caller never mentions money.
+"""Wrap models to put each call on a bill: callers need not handle costs.
 
-A request is on the bill before it is sent, and with the provider's count afterwards, with or without a result.
+A request is recorded before it is sent, and charged with the provider's token count afterwards, even after a failure.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class MeteredChatModel:
-    """A chat model with its calls on a bill."""
+    """A chat model with the calls put on a bill."""
 
     def __init__(
         self, model: ChatModel, bill: Bill, operation: Operation = "chat", *, line: str = "", name: str = ""
     ) -> None:
-        """`line` is a field in `CostDetails`, by default the operation's.
+        """`line` names the field in `CostDetails`; by default the operation decides.
 
-        `name` is the name of a streamed call in the ledger, by default the line.
+        `name` identifies a streamed call in the ledger, by default with `line`.
         """
         self.provider = model.provider
         self.model = model.model
@@ -59,7 +59,7 @@ class MeteredChatModel:
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Return the whole reply. Raises the model's errors."""
+        """Return the complete reply. Raises the model's errors."""
         with self._bill.paying(self._operation, line=self._line):
             reply = self._inner.complete(
                 messages,
@@ -79,9 +79,10 @@ class MeteredChatModel:
         cancel: Event,
         every_seconds: Callable[[], float] = lambda: READ_EVERY_SECONDS,
     ) -> Iterator[TextDelta | Discarded | Completed]:
-        """Yield the model's events; `Lost` requests are charged here. Raises the model's errors.
+        """Yield the model's events, except `Lost`, which is charged here. Raises the model's errors.
 
-        Without the provider's count, the call is charged by estimate. A call refused before the first word is free.
+        Without the provider's token count, the call is charged by estimate. A call refused before the first word is
+        free, unless the provider may have billed it.
         """
         call_id = self._bill.begin(self._operation, self._name, estimated_chat(self.provider, self.model, messages))
         received: list[str] = []
@@ -116,7 +117,7 @@ class MeteredChatModel:
 
 
 class MeteredEmbedder:
-    """An embedder with its calls on a bill."""
+    """An embedder with the calls put on a bill."""
 
     def __init__(self, embedder: Embedder, bill: Bill, operation: Operation = "embedding") -> None:
         self.id = embedder.id
@@ -130,7 +131,7 @@ class MeteredEmbedder:
         self._operation: Operation = operation
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts, without `usages`: they are on the bill. Raises the embedder's errors."""
+        """Embed the texts. `usages` is empty, because the bill has them. Raises the embedder's errors."""
         with self._bill.paying(self._operation):
             made = self._inner.embed(texts, purpose=purpose)
         for usage in made.usages if self.is_paid else ():
@@ -139,7 +140,7 @@ class MeteredEmbedder:
 
 
 class MeteredReranker:
-    """A reranker with its calls on a bill."""
+    """A reranker with the calls put on a bill."""
 
     def __init__(self, reranker: Reranker, bill: Bill) -> None:
         self.provider = reranker.provider
@@ -156,7 +157,7 @@ class MeteredReranker:
 
 
 class MeteredProviders:
-    """The models for a search, with their calls on a bill."""
+    """The models for a search, with the calls put on a bill."""
 
     def __init__(self, providers: Providers, bill: Bill) -> None:
         self._providers = providers
@@ -165,20 +166,20 @@ class MeteredProviders:
         self.meaning_for = providers.meaning_for
 
     def embedder_for(self, embedding_model_id: str) -> Embedder:
-        """Return the embedder with this id. Raises `SettingsError` if its provider is not configured."""
+        """Return the embedder with this id. Raises `SettingsError` if the provider is not configured."""
         return MeteredEmbedder(self._providers.embedder_for(embedding_model_id), self._bill)
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model for translating questions, or `None` without a provider."""
+        """Return the model for translating questions; `None` if no provider is configured."""
         model = self._providers.translation_model_for(profile)
         return MeteredChatModel(model, self._bill, "translation") if model is not None else None
 
     def rewriting_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model for putting questions in other words, or `None` without a provider."""
+        """Return the model for rewriting questions; `None` if no provider is configured."""
         model = self._providers.translation_model_for(profile)
         return MeteredChatModel(model, self._bill) if model is not None else None
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """Return the reranker; `None` if not wanted or not configured."""
+        """Return the profile's reranker; `None` if it is switched off or not configured."""
         reranker = self._providers.reranker_for(profile)
         return MeteredReranker(reranker, self._bill) if reranker is not None else None

@@ -1,7 +1,7 @@
-"""Price calls: tokens by `genai-prices`, the rest by `prices.toml`, with the tenant's prices first.
+"""Price calls: tokens with `genai-prices`, other units with `prices.toml`. A tenant's prices override both.
 
-An unknown price is `None`, never zero. The lists come with the installed packages; nothing is fetched. A tenant's
-prices are rows with a start date, and changing a price adds a row.
+An unknown price is `None`, never zero. The lists come with the installed packages, without downloads. A tenant's prices
+are rows with a start date; a change adds a row.
 """
 
 from __future__ import annotations
@@ -53,11 +53,10 @@ LONGEST_MODEL = 200
 
 
 def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | None = None) -> Charge:
-    """Price a call, with the unit prices used.
+    """Price a call, and return the charge with the unit prices used. The cost is `None` if a used unit has no price.
 
     `overrides` are a tenant's prices (`read_prices`), by model and unit in US dollars: `{"rerank-v3.5": {"search_unit":
-    "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`; other units keep their listed price. The cost is `None` if a used unit
-    has no price.
+    "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`. Units left out have their list price.
     """
     if usage.provider in FREE_PROVIDERS:
         return Charge(operation=operation, usage=usage, cost=Decimal(0), unit_prices={"source": "runs locally"})
@@ -77,18 +76,18 @@ def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | No
 
 
 def embedding_price(provider: str, model: str) -> Decimal | None:
-    """Return the list price for a million embedded tokens; `None` if unlisted."""
+    """Return the list price for embedding a million tokens, in US dollars; `None` if unknown."""
     return charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
 
 
 def is_listed(model: str) -> bool:
-    """Whether a price list has a model with this name, from any provider."""
+    """Whether any provider's price list has a model with this name."""
     return any(_listed_prices(Usage(provider=spec.name, model=model, input_tokens=1))[0] for spec in PROVIDERS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceChange:
-    """A row in `tenant_prices`: a tenant's price from a day on."""
+    """A row in `tenant_prices`: a tenant's price from `valid_from` on."""
 
     model: str
     unit: str
@@ -100,7 +99,7 @@ class PriceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """A model's price for a unit: listed, the tenant's, and planned."""
+    """The price for a model's unit: the list price, the tenant's price, and planned changes."""
 
     #: Empty for a model only in the tenant's prices.
     provider: str
@@ -118,13 +117,13 @@ class Price:
 
 
 class TenantPrices:
-    """Store tenants' prices. A change never affects the past: the ledger keeps each call's price."""
+    """Store tenants' prices. Past costs never change, because the ledger stores each call's price."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def list(self, who: Who) -> Sequence[Price]:
-        """List prices for every model in use or with a tenant price. For administrators."""
+        """List prices for all models in use or with a tenant's price. Raises `NotAllowed`."""
         require_admin(who)
         with self._database.transaction(who) as connection:
             used = connection.execute(queries["models_in_use"]).fetchall()
@@ -140,10 +139,9 @@ class TenantPrices:
         ]
 
     def set(self, who: Who, model: str, unit: str, price: Decimal | str | None, valid_from: date | None = None) -> None:
-        """Set the tenant's price from a day on, by default today; `None` returns to the list price.
+        """Set the tenant's price in US dollars from a day on, by default today; `None` restores the list price.
 
-        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` explaining an
-        invalid price.
+        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`.
         """
         require_admin(who)
         require_recent(self._database, who)
@@ -161,13 +159,13 @@ class TenantPrices:
 
 
 def read_prices(connection: Connection) -> Mapping[str, Any]:
-    """Read the tenant's prices in force today, by model and unit; empty without any."""
+    """Read the tenant's prices valid today, by model and unit; possibly empty."""
     row = connection.execute(queries["tenant_prices"]).fetchone()
     return row[0] if row else {}
 
 
 def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
-    """Read the tenant's prices in force today in a separate transaction."""
+    """Read the tenant's prices like `read_prices`, in a separate transaction."""
     with database.transaction(tenant_id) as connection:
         return read_prices(connection)
 
@@ -197,7 +195,7 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
 
 
 def _planned(own: Sequence[PriceChange], today: date) -> list[PriceChange]:
-    """Return future changes, a single one per day: the last entered wins."""
+    """Return the future changes, next first. For each day only the last entered change applies."""
     days: dict[date, PriceChange] = {}
     for change in own:
         if change.valid_from > today:
@@ -232,7 +230,7 @@ def _own_price(price: Decimal | str | None) -> Decimal | None:
 
 
 def retirement_notice(model: str, today: date) -> str | None:
-    """Return a sentence if a vendor retires this model, from 180 days before; `None` otherwise."""
+    """Return a sentence if the provider retires this model within 180 days, or already has; else `None`."""
     for entry in _table()["retirement"]:
         if model not in entry["models"]:
             continue
@@ -245,7 +243,7 @@ def retirement_notice(model: str, today: date) -> str | None:
 
 
 def _amounts(usage: Usage) -> dict[str, int]:
-    """Return the billed amounts by unit. Cached tokens are part of the input tokens and priced separately."""
+    """Return the billed amounts by unit, without zeros. Cached tokens are subtracted from the input tokens."""
     cached = min(usage.cached_input_tokens, usage.input_tokens)
     amounts: dict[str, int] = {
         "input_mtok": usage.input_tokens - cached,
@@ -258,7 +256,7 @@ def _amounts(usage: Usage) -> dict[str, int]:
 
 
 def _own_prices(overrides: Mapping[str, Any] | None, usage: Usage) -> Prices:
-    """Return a tenant's prices for this model, skipping invalid prices: a wrong price must not stop an answer."""
+    """Return a tenant's prices for this model. Invalid prices are skipped, because they must not stop an answer."""
     found = (overrides or {}).get(usage.model)
     return _decimals(found) if isinstance(found, Mapping) else {}
 
@@ -284,7 +282,10 @@ def _listed_prices(usage: Usage) -> tuple[Prices, str]:
 
 
 def _genai_prices(usage: Usage) -> Prices:
-    """Return genai-prices' prices per million for a call of this size: some models cost more for long calls."""
+    """Return prices per million tokens from genai-prices for this call.
+
+    The call's size matters, because some models cost more for long calls.
+    """
     provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
     import genai_prices  # Imported with the first priced call: most commands make none.
@@ -312,7 +313,7 @@ def _genai_prices(usage: Usage) -> Prices:
 
 
 def _at_size(price: Any, input_tokens: int) -> Decimal | None:
-    """Return the price for a call of this size. Past a tier's start, the tier's price applies to every token."""
+    """Return the price for a call with this many input tokens: the highest tier reached applies to every token."""
     if price is None or isinstance(price, Decimal):
         return price
     reached = [tier.price for tier in price.tiers if input_tokens > tier.start]
@@ -322,7 +323,7 @@ def _at_size(price: Any, input_tokens: int) -> Decimal | None:
 
 @dataclass
 class _Counts:
-    """The counts genai-prices needs to find a model's price."""
+    """The token counts from which genai-prices finds a price tier."""
 
     input_tokens: int
     output_tokens: int

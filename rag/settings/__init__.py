@@ -1,6 +1,6 @@
 """Read the settings at startup: from the environment, then `.streamlit/secrets.toml`, then defaults.
 
-An empty value counts as not set. Secrets are masked wherever settings are shown, and removed from logs and errors.
+An empty value counts as missing. Secrets are masked wherever settings are shown, and removed from logs and errors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A process's settings. The environment variable is the field's name in capitals."""
+    """A process's settings.
+
+    `ENVIRONMENT_NAMES` has the environment variables; by default the field's name in capitals.
+    """
 
     # Address and data.
     address: str = "127.0.0.1"
@@ -176,14 +179,13 @@ class Settings:
         return f"Settings({shown})"
 
     def variable(self, name: str) -> str:
-        """Return an integration's setting or the default."""
+        """Return the value or default for an integration's variable."""
         return self.integration_variables.get(name) or INTEGRATION_VARIABLES[name].default
 
     def adopt(self, values: Mapping[str, str]) -> None:
-        """Apply provider variables by name.
+        """Set providers' variables by name, while the product runs: keys entered by an administrator on a page.
 
-        Changes these settings in place, because every part of a running product holds them. This is the only change
-        after the start, for keys an administrator pastes on a page.
+        The object is changed in place, because every part refers to it. Other settings never change after the start.
         """
         for name, value in values.items():
             if name.lower() in self.__dataclass_fields__:
@@ -192,24 +194,24 @@ class Settings:
                 object.__setattr__(self, "provider_variables", {**self.provider_variables, name: value})
 
     def key_of(self, provider: str) -> str:
-        """Return a provider's key; empty if it is not set."""
+        """Return a provider's API key; "" if not set."""
         return self._provider_variable(BY_NAME[provider].key_variable)
 
     def address_of(self, provider: str) -> str:
-        """Return a provider's address from the settings, else from the table."""
+        """Return a provider's API address: the configured address, else the default from `PROVIDERS`."""
         spec = BY_NAME[provider]
         return self._provider_variable(spec.address_variable) or spec.address
 
     def timeout_of(self, provider: str) -> float:
-        """Return the longest wait for a provider in seconds; OpenAI's is the default."""
+        """Return the timeout for a provider's requests in seconds, by default OpenAI's."""
         return float(getattr(self, f"{provider}_timeout_seconds", self.openai_timeout_seconds))
 
     def provider_for(self, capability: Capability) -> str:
-        """Return the first configured provider with this capability; empty without any."""
+        """Return the first configured provider with this capability, or ""."""
         return next((spec.name for spec in providers_for(capability) if self.has_provider(spec.name)), "")
 
     def has_provider(self, provider: str) -> bool:
-        """Whether the variable adding this provider is set."""
+        """Whether a provider is configured: by key, or if it needs no key, by address."""
         return bool(self._provider_variable(BY_NAME[provider].variable))
 
     def _provider_variable(self, name: str) -> str:
@@ -217,9 +219,9 @@ class Settings:
 
     @property
     def own_address(self) -> str:
-        """Return the product's address, without a trailing slash.
+        """Return the product's address without a trailing slash: the public address, else `http://` with host and port.
 
-        Without a public address it is this machine's, because nobody can open the listening address `0.0.0.0`.
+        The listening address `0.0.0.0` becomes `localhost`, because browsers cannot open it.
         """
         host = "localhost" if self.address in ("0.0.0.0", "::") else self.address  # noqa: S104 - compared, not bound
         return self.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
@@ -327,13 +329,13 @@ def environment_name(field_name: str) -> str:
 
 
 def environment_names() -> set[str]:
-    """List the environment variables for all settings, including providers and integrations."""
+    """List the environment variables for all settings, including providers' and integrations'."""
     own = {environment_name(item.name) for item in fields(Settings) if item.name not in MAPPINGS}
     return {*own, *VARIABLES, *INTEGRATION_VARIABLES}
 
 
 def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Path | None = SECRETS_FILE) -> Settings:
-    """Read the settings. Raises `SettingsError` naming the variable when a value cannot be used."""
+    """Read the settings. Raises `SettingsError` naming the variable with an invalid value."""
     environment = os.environ if environment is None else environment
     stored = _read_secrets(secrets_file)
     values: dict[str, object] = {}
@@ -376,7 +378,7 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 
 def _require_whole_supabase(settings: Settings) -> None:
-    """Validate choices, and check Supabase's settings for completeness. Raises `SettingsError`."""
+    """Check settings with fixed choices, and whether Supabase's settings are complete. Raises `SettingsError`."""
     if settings.connected_apps not in ("admins", "everybody", "none"):
         given = settings.connected_apps
         raise SettingsError(f"RAG_CONNECTED_APPS is {given!r}, but it has to be admins, everybody or none.")
@@ -437,17 +439,17 @@ SHORTEST_SECRET = 6
 
 
 def without_passwords(text: str) -> str:
-    """Remove the part before `@` in addresses, and values named password or similar."""
+    """Mask user and password in addresses, and values like `password=…` in connection strings."""
     return IN_PAIRS.sub(rf"\1={HIDDEN}", IN_ADDRESS.sub(f"{HIDDEN}@", text))
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a driver's message without passwords."""
+    """Return the first line of a driver's error message, with passwords masked."""
     return without_passwords((str(error).strip().splitlines() or ["no reason given"])[0])
 
 
 class SecretsFilter(logging.Filter):
-    """Removes secrets from log records and their tracebacks."""
+    """A logging filter to mask secrets in messages and tracebacks."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -474,6 +476,6 @@ class SecretsFilter(logging.Filter):
 
 
 def hide_secrets(settings: Settings, handlers: list[logging.Handler] | None = None) -> None:
-    """Keep the settings' secrets out of these handlers' logs; by default the root logger's handlers."""
+    """Mask the settings' secrets in these log handlers' output, by default the root logger's."""
     for handler in logging.getLogger().handlers if handlers is None else handlers:
         handler.addFilter(SecretsFilter(settings))

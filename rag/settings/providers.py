@@ -1,7 +1,7 @@
-"""List the providers: an entry adds a provider everywhere, from its settings and prices to its name on the pages.
+"""The provider table. An entry adds a provider everywhere: settings, prices, and pages.
 
-A provider with the API of OpenAI, Cohere's reranker or Upstage's parser needs only an entry here. A provider with other
-routes also needs a `Connection` in `rag/providers`, named in its entry.
+A provider with OpenAI's API, Cohere's reranker or Upstage's parser needs only an entry here. A provider with a
+different API also needs a `Connection` in `rag/providers`, named in the entry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Capability = Literal["chat", "embed", "rerank", "ocr"]
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSpec:
-    """A provider: how to find, call and bill it, and its capabilities."""
+    """A provider: capabilities, and how to configure, call and bill it."""
 
     #: Name in profiles, in embedder ids and in the ledger.
     name: str
@@ -56,7 +56,7 @@ class ProviderSpec:
 
     @property
     def variable(self) -> str:
-        """Return the environment variable adding this provider; empty for the built-in provider."""
+        """Return the environment variable to configure this provider; "" for the built-in provider."""
         return self.key_variable or self.address_variable
 
 
@@ -141,26 +141,26 @@ KEY_VARIABLES = frozenset(spec.key_variable for spec in PROVIDERS if spec.key_va
 
 
 def provider_spec(name: str) -> ProviderSpec:
-    """Return the provider with this name; an unknown provider gets OpenAI's limits."""
+    """Return the provider with this name. An unknown provider gets the default limits, which are OpenAI's."""
     return BY_NAME.get(name) or ProviderSpec(name=name, title=name, capabilities=frozenset({"chat", "embed"}))
 
 
 def provider_name(name: str) -> str:
-    """Return a provider's title: "OpenAI" for `openai`."""
+    """Return a provider's title, for example "OpenAI" for `openai`."""
     return provider_spec(name).title
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable adding a provider for answers or embeddings; empty without any."""
+    """Return the environment variable to configure a provider for answers or embeddings, or ""."""
     spec = BY_NAME.get(name)
     return spec.variable if spec is not None and spec.capabilities & {"chat", "embed"} else ""
 
 
 def providers_for(capability: Capability) -> tuple[ProviderSpec, ...]:
-    """Return the providers with a capability, the preferred first."""
+    """Return the providers with a capability, preferred first."""
     return tuple(spec for spec in PROVIDERS if capability in spec.capabilities and spec.variable)
 
 
 def titles_for(capability: Capability) -> str:
-    """Name the providers whose key adds a capability, for a sentence: "Cohere or Jina"."""
+    """Return the titles for providers with a capability, to use in a sentence: "Cohere or Jina"."""
     return " or ".join(spec.title for spec in providers_for(capability))

@@ -1,8 +1,8 @@
-"""The values passed between stages.
+"""The values passed between stages, independent from database, network and pages.
 
-All are frozen and independent from database, network and pages: rows and JSON live at the edges. Costs are US dollars
-as `Decimal`; `None` means an unknown price, never zero. Documents and collections are in `rag.types.documents`; import
-every value from `rag.types`.
+All are frozen, except the parts of a question's log. Rows and JSON are converted at the edges. Costs are US dollars as
+`Decimal`; `None` means an unknown price, never zero. Documents and collections are defined in `rag.types.documents`;
+import every value from `rag.types`.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ Operation = Literal["embedding", "chunking", "reranking", "translation", "chat",
 
 
 class Role(StrEnum):
-    """A person's rights within a tenant; each role includes all earlier roles."""
+    """A person's role in a tenant. Each role includes the rights of the roles listed before."""
 
     EMPLOYEE = "employee"
     MANAGER = "manager"
@@ -159,7 +159,7 @@ WIDGET_ACTOR = "widget:"
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """A verified person acting within a tenant, however they signed in."""
+    """A verified caller in a tenant, however they signed in: a person, an API key or a widget."""
 
     account_id: UUID
     tenant_id: str
@@ -177,12 +177,12 @@ class Identity:
 
     @property
     def is_person(self) -> bool:
-        """Whether this is a person's account; API keys, widgets and programs on this machine have none."""
+        """Whether this is a person with an account, not an API key, a widget or a program on this machine."""
         return bool(self.email) and not self.email.startswith(("key:", WIDGET_ACTOR))
 
     @property
     def is_widget(self) -> bool:
-        """Whether a widget on another site asks."""
+        """Whether the caller is a widget on another site."""
         return self.email.startswith(WIDGET_ACTOR)
 
 
@@ -191,13 +191,13 @@ Who = Identity | str
 
 
 def tenant_of(who: Who) -> str:
-    """Return the tenant somebody works for."""
+    """Return the tenant's id."""
     return who if isinstance(who, str) else who.tenant_id
 
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """A row in `accounts`, without its password hash."""
+    """A row in `accounts` without the password hash."""
 
     id: UUID
     tenant_id: str
@@ -217,9 +217,9 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """A call's usage, counted by the provider. `cached_input_tokens` are included in `input_tokens`.
+    """A call's usage, counted by the provider. `input_tokens` include `cached_input_tokens`.
 
-    With `is_estimated`, the provider gave no count, but may have billed the call.
+    With `is_estimated`, the provider gave no count but may have billed the call.
     """
 
     provider: str
@@ -246,7 +246,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings:
-    """Vectors in the order of the texts, with the usage of every request."""
+    """Vectors, a row for each text in order, and each request's usage."""
 
     vectors: FloatMatrix
     usages: tuple[Usage, ...] = ()
@@ -257,7 +257,7 @@ class Embeddings:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The range of a search: a tenant and the collections the asker may read."""
+    """Where to search: a tenant, and the collections the caller may read."""
 
     tenant_id: str
     collection_ids: tuple[UUID, ...]
@@ -271,7 +271,7 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchFilters:
-    """Conditions on documents, applied inside the search. Empty means no condition; all given ones must be met."""
+    """Filters for the documents to search. Empty fields match every document; a document has to match all others."""
 
     document_ids: tuple[UUID, ...] = ()
     #: Slugs; a document needs any of them.
@@ -287,12 +287,12 @@ class SearchFilters:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no condition at all."""
+        """Whether there are no filters."""
         return self == SearchFilters()
 
 
 def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str, Any]:
-    """Return a question's chosen documents and filters as JSON."""
+    """Convert a question's chosen documents and filters to JSON, without empty parts."""
     chosen = {
         "documents": [str(document_id) for document_id in document_ids],
         "categories": list(filters.categories),
@@ -305,7 +305,7 @@ def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str,
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """A found passage. Ranks count from 1; a score is `None` if its search did not find the passage."""
+    """A hit: a chunk with ranks (from 1) and scores. `None` means that the search did not find it."""
 
     chunk_id: UUID
     document_id: UUID
@@ -341,7 +341,7 @@ class SearchResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Citation:
-    """The passage behind a number in an answer: `[number]`."""
+    """The chunk behind a number in an answer, for example `[1]`."""
 
     number: int
     chunk_id: UUID
@@ -380,7 +380,7 @@ class Citation:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextSnippet:
-    """A passage in the context, with its number in the answer."""
+    """A chunk in the context, with its number in the answer."""
 
     number: int
     chunk_id: UUID
@@ -404,10 +404,7 @@ Evidence = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class VersionOnDay:
-    """A document's version valid on a day.
-
-    `valid_from` is the published version's first day, if set.
-    """
+    """A document's version for a given day. `valid_from` is the published version's first day, if set."""
 
     day: date
     published_id: UUID
@@ -421,7 +418,7 @@ class VersionOnDay:
 
 @dataclass(frozen=True)
 class OwnPlace:
-    """The asker's group, and the documents for the place in its name."""
+    """The asker's group, and the documents about the place named in it."""
 
     group: str
     documents: frozenset[UUID]
@@ -433,7 +430,7 @@ class OwnPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextResponse:
-    """The result of `retrieve_context`. `citations` number the passages in `context_text` from 1."""
+    """The result of `retrieve_context`. `citations` number the chunks in `context_text` from 1."""
 
     context_text: str
     citations: tuple[Citation, ...]
@@ -467,7 +464,7 @@ class ContextResponse:
 
     @property
     def snippets(self) -> tuple[ContextSnippet, ...]:
-        """Return the passages in `context_text`, in order."""
+        """Return the chunks in `context_text`, in order."""
         return tuple(
             ContextSnippet(
                 number=number,
@@ -486,7 +483,7 @@ class ContextResponse:
 
 
 class Outcome(StrEnum):
-    """A question's outcome; `chat_logs` has an outcome for every question."""
+    """The outcome of a question, recorded for every question in `chat_logs`."""
 
     #: With at least one valid citation.
     ANSWERED = "answered"
@@ -504,7 +501,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """A turn for a chat model, with pictures (PNG) for models with vision."""
+    """A message for a chat model. Images are PNG, for models with vision."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -532,12 +529,15 @@ class Question:
 
     @property
     def limited_to(self) -> list[UUID]:
-        """Return the collections restricted to groups, if several collections are asked."""
+        """The ids of collections restricted to groups; see `limited_to`."""
         return limited_to(self.collection, self.others)
 
 
 def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUID]:
-    """Return the restricted collections among several. A single collection shows the restriction itself."""
+    """Return the ids for collections restricted to groups, if several are asked.
+
+    Empty for a single collection: its restriction applies to the log anyway.
+    """
     return [asked.id for asked in (collection, *others) if asked.groups] if others else []
 
 
@@ -571,7 +571,7 @@ class MessageState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A row in `messages`. Assistant messages carry their citations, notices and costs."""
+    """A row in `messages`. The assistant's messages have citations, notices and costs."""
 
     id: UUID
     conversation_id: UUID
@@ -610,14 +610,14 @@ class QueryDetails:
 
     @property
     def searched_as(self) -> str:
-        """Return the text used for searching instead of the question; "" if the question itself was used."""
+        """Return the rewritten or translated text used for the search; "" if the question was searched unchanged."""
         texts = (*self.expanded, self.translated_query)
         return next((text for text in texts if text and text != self.original), "")
 
 
 @dataclass(kw_only=True)
 class SearchQueryDetails:
-    """A wording of the question in a search. If wordings share a call or statement, the first has its time."""
+    """A wording used to search for the question. If wordings share a call, the first has the call's time."""
 
     query: str = ""
     embedding_ms: float = 0.0
@@ -675,10 +675,10 @@ class OpenAIDetails:
 
 @dataclass(kw_only=True)
 class CostDetails:
-    """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced.
+    """A question's costs in US dollars. A call without a known price adds 0 here; the ledger marks it unpriced.
 
-    `openai` is the call which wrote the answer, with its tokens in `OpenAIDetails`. Other chat model calls have
-    separate fields, beyond the HR document's interface; `None` without such a call.
+    `openai` is the call for the answer; `OpenAIDetails` has the tokens. Other chat calls have separate fields, which
+    the HR document's interface lacks; they are `None` if no call was made.
     """
 
     embedding: float = 0.0
@@ -704,7 +704,7 @@ class TimingDetails:
 
 @dataclass(kw_only=True)
 class StepDetails:
-    """A retrieval step: a few words on the result, and the time."""
+    """A step in retrieval, with a few words on the result, and the time."""
 
     name: str = ""
     detail: str = ""
@@ -713,7 +713,7 @@ class StepDetails:
 
 @dataclass(kw_only=True)
 class EvidenceDetails:
-    """Whether the passages answer, and how likely the best passage does."""
+    """Whether the chunks answer the question, and the probability that the best chunk does."""
 
     outcome: Evidence = "none"
     probability: float = 0.0
@@ -721,7 +721,7 @@ class EvidenceDetails:
 
 @dataclass(kw_only=True)
 class RAGDetails:
-    """Everything done for a question. Filled stage by stage; stored as camelCase JSON."""
+    """Everything done for a question. Each stage fills in a part; stored as camelCase JSON."""
 
     query: QueryDetails = field(default_factory=QueryDetails)
     search: SearchDetails = field(default_factory=SearchDetails)

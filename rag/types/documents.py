@@ -25,18 +25,18 @@ ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 
 
 def page_path(document_id: UUID | str, page: int = 1) -> str:
-    """Return the path at which an original opens at a page, for people who may read the document."""
+    """Return the path that opens a document's original at a page, for readers with access."""
     return f"/api/documents/{document_id}/file#page={page}"
 
 
 def title_with_pages(title: str, first_page: int, last_page: int) -> str:
-    """Format a passage's place for files and other programs: "Employee handbook, p. 3–4"."""
+    """Format a title with its pages, for files and other programs: "Employee handbook, p. 3–4"."""
     last = f"–{last_page}" if last_page > first_page else ""
     return f"{title}, p. {first_page}{last}"
 
 
 class DocumentStatus(StrEnum):
-    """A document's state. Only `completed` documents are searched."""
+    """A document's state. Only `completed` documents are searchable."""
 
     #: Only registered; its text, chunks, tags and vectors come step by step.
     REGISTERED = "registered"
@@ -57,7 +57,7 @@ class DocumentStatus(StrEnum):
 
 
 class Step(StrEnum):
-    """A document's durable steps, in order."""
+    """The steps of ingestion, in order. Each is a durable job."""
 
     EXTRACT = "extract"
     RECOGNISE = "recognise"
@@ -76,9 +76,9 @@ MOST_MARKS = 1000
 
 @dataclass(frozen=True)
 class PageMark:
-    """A box on a page and how reading treated it.
+    """A box on a page, and how reading treated it: for example a table, or a picture left out.
 
-    The edges are fractions of the shown page, 0 to 1 from the top left.
+    Edges are fractions, 0 to 1, of the displayed page from the top left corner.
     """
 
     kind: MarkKind
@@ -104,7 +104,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading and its position: `page` from 1, `start` in characters of the joined text."""
+    """A heading and its position: `page` from 1, `start` in characters in the document's joined text."""
 
     title: str
     level: int
@@ -114,10 +114,10 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """A passage cut from a document.
+    """A piece of a document's text.
 
-    `start` and `end` are characters in the document's joined text (pages joined by one newline), end exclusive.
-    `section` is the path of headings above it, joined by " › ".
+    `start` and `end` (exclusive) are character positions in the document's pages, joined by newlines. `section` is the
+    path of headings above the chunk, joined by " › ".
     """
 
     index: int
@@ -132,7 +132,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions:
-    """A caller's choices about an upload."""
+    """A caller's options for an upload."""
 
     #: Unlocks the file; never stored.
     password: str | None = field(default=None, repr=False)
@@ -155,10 +155,10 @@ class UploadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CostEstimate:
-    """The estimated cost of processing, before anything is spent. Costs are `None` without a known price.
+    """The estimated cost of processing a document in US dollars. Costs are `None` if no price is known.
 
-    `embedding_tokens` and `tagging_tokens` are estimated only from the texts; costs are corrected by the providers'
-    counts for earlier documents.
+    `embedding_tokens` and `tagging_tokens` are counted from the text alone; costs are corrected by how providers
+    counted earlier documents.
     """
 
     pages: int
@@ -180,7 +180,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessingCosts:
-    """The actual cost of processing, by step, from the ledger."""
+    """The cost of processing a document by step, from the ledger, in US dollars."""
 
     parsing: Decimal | None = Decimal(0)
     chunking: Decimal | None = Decimal(0)
@@ -191,7 +191,7 @@ class ProcessingCosts:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessingResult:
-    """What `process_document` returns. `processing_time` is in milliseconds."""
+    """The result of `process_document`. `processing_time` is in milliseconds."""
 
     document_id: UUID
     chunk_count: int
@@ -203,7 +203,7 @@ class ProcessingResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A row in `documents` for the library's list."""
+    """A row in `documents`, for the library's list."""
 
     id: UUID
     tenant_id: str
@@ -310,7 +310,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestedQuestions:
-    """Questions answered by a document, in the document's language, and by language for other readers."""
+    """Questions answered by a document, in the document's language and in other readers' languages."""
 
     id: UUID
     language: str | None
@@ -323,7 +323,7 @@ class SuggestedQuestions:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentName:
-    """Names to recognise a document by in a list."""
+    """The names by which people recognise a document in a list."""
 
     id: UUID
     title: str
@@ -333,7 +333,7 @@ class DocumentName:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFilters:
-    """Filters for a list of documents; empty means any. If `document_ids` are given, only these are listed."""
+    """Filters for a list of documents. Empty fields match all. With `document_ids`, only these are listed."""
 
     text: str = ""
     statuses: tuple[DocumentStatus, ...] = ()
@@ -352,7 +352,7 @@ class DocumentFilters:
     due: Literal["", "expired", "review"] = ""
 
     def parameters(self) -> dict[str, Any]:
-        """Return the filters as parameters for the library's statements."""
+        """Return the SQL parameters for these filters."""
         return {
             "text": self.text.strip().lower() or None,
             "statuses": [status.value for status in self.statuses] or None,
@@ -371,7 +371,7 @@ class DocumentFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFigures:
-    """Counts of documents which agree in all filterable properties. Costs are US dollars."""
+    """Counts over documents with the same collection, status, language, method and type. Costs are US dollars."""
 
     collection_id: UUID
     status: DocumentStatus
@@ -394,7 +394,7 @@ class DocumentFigures:
     updated_at: datetime
 
     def fits(self, filters: DocumentFilters) -> bool:
-        """Whether these match the filters, ignoring the text."""
+        """Whether the counted documents match the filters, without looking at the text."""
         return (
             (not filters.statuses or self.status in filters.statuses)
             and filters.language in ("", self.language)
@@ -406,7 +406,7 @@ class DocumentFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class PostFilters:
-    """Filters for a list of posts on a notice board; empty means all the reader may see."""
+    """Filters for a list of posts on a notice board. Empty fields match all posts the reader may see."""
 
     collection_id: UUID
     #: Only searchable posts.
@@ -418,7 +418,7 @@ class PostFilters:
     has_attachments: bool = False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the filters as parameters for the library's statements."""
+        """Return the SQL parameters for these filters."""
         return {
             "collection_id": self.collection_id,
             "only_ready": self.only_ready,
@@ -432,7 +432,7 @@ class PostFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardFigures:
-    """Counts posts in a category."""
+    """Counts for the posts in a category."""
 
     category: str
     posts: int
@@ -461,7 +461,7 @@ class DocumentPage:
 
     @property
     def as_read(self) -> str:
-        """The text read from the file."""
+        """The text as read from the file, before corrections."""
         return self.text if self.read_text is None else self.read_text
 
     @property
@@ -534,7 +534,7 @@ class Collection:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionContents:
-    """A collection's size, and who has talked about it."""
+    """A collection's size, and how many conversations and people have asked it."""
 
     collection_id: UUID
     documents: int
@@ -553,7 +553,7 @@ def storable(text: Any) -> str:
 
 
 def storable_json(value: Any) -> Any:
-    """Return a JSON value with texts a database can hold."""
+    """Replace the characters refused by Postgres in all texts in a JSON value."""
     if isinstance(value, dict):
         return {storable(name): storable_json(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -562,7 +562,7 @@ def storable_json(value: Any) -> Any:
 
 
 def sections_from_json(values: Any) -> tuple[Section, ...]:
-    """Read sections from JSON."""
+    """Build sections from stored JSON."""
     return tuple(
         Section(
             title=storable(section["title"]),
