@@ -1,4 +1,4 @@
-"""The five profiles. Each is a frozen value with the figures from its source, in its own module or folder.
+"""The five profiles. Each is a frozen value with the settings from its source document, in its own module or folder.
 
 `profile.py` defines the class, `parts.py` every setting. A collection has one profile, and administrators may override
 single settings (`profile_of`).
@@ -68,14 +68,14 @@ def profile_by_name(name: str) -> Profile:
 
 
 def profile_of(collection: Collection) -> Profile:
-    """Return a collection's profile with the overrides by its administrators.
+    """Return a collection's profile with its administrators' overrides.
 
     Raises:
-        InvalidInput: an earlier version stored an invalid value.
+        InvalidInput: a stored override is invalid, for example from an earlier version.
     """
     return profile_by_name(collection.profile).with_overrides(collection.overrides)
 
 
 def holds_posts(collection: Collection) -> bool:
-    """Tell whether a collection is a notice board: it holds posts, not documents."""
+    """Whether a collection is a notice board, with posts instead of documents."""
     return collection.profile in BOARD_PROFILES

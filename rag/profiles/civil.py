@@ -1,4 +1,4 @@
-"""Civil documents: keyword and vector search with a local model. Source 003."""
+"""Profile for civil documents: keyword and vector search with a local model. Source 003."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HR documents: policies and handbooks. The numbers from source 004 (`top_k`, …) are defaults in `parts.py`."""
+"""Profile for HR policies and handbooks. The settings from source 004 (`top_k`, …) are the defaults in `parts.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a profile. Each setting is declared once, with its default, title, bounds, unit and source."""
+"""The parts of a profile. Each setting is declared once, with default, title, bounds, unit and source."""
 
 from __future__ import annotations
 
@@ -84,15 +84,14 @@ def setting(
     applies: Applies = "at once",
     only_with: tuple[str, tuple[Any, ...]] | None = None,
 ) -> Any:
-    """Declare a setting.
+    """Declare a setting for profiles.
 
     Args:
-        source: Where the default comes from: a source document's number with its heading, else "measured" or
-            "chosen".
-        bounds: The least and the largest number, or 0 and the most characters in a text.
-        locked: Why no collection can override it; empty if it can.
-        applies: Where a changed value counts: at once, also in a single call, or only in documents added afterwards.
-        only_with: Another setting, and the values for which this setting has an effect.
+        source: The default's origin: a source document's number with its heading, else "measured" or "chosen".
+        bounds: The smallest and largest number; for a text, 0 and the largest number of characters.
+        locked: Why collections cannot override it; "" if they can.
+        applies: When a change takes effect: immediately, also for single calls, or for documents added later.
+        only_with: Another setting, and its values for which this setting has an effect.
     """
     facts = {
         "unit": unit, "source": source, "locked": locked, "new_documents_only": applies == "to new documents",
@@ -104,7 +103,7 @@ def setting(
 
 
 class Part(BaseModel):
-    """A group of settings. Frozen; unknown names and values of a wrong type are refused."""
+    """A group of settings. Frozen; unknown names and wrong types are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -131,7 +130,7 @@ CHUNK_LIMITS = (
 
 
 class Chunking(Part):
-    """How documents are split into chunks."""
+    """Settings for splitting documents into chunks."""
 
     group = "Documents"
     new_documents_only = True
@@ -193,7 +192,7 @@ class Chunking(Part):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, given: Any) -> Any:
-        """Read 0 and an empty list as the default, and lower a default limit below a limit that was chosen."""
+        """Replace 0 and empty lists by defaults, and lower default limits to stay below a chosen larger limit."""
         if not isinstance(given, dict):
             return given
         values = {
@@ -208,7 +207,7 @@ class Chunking(Part):
 
 
 class Reading(Part):
-    """How to read a document, and which parts besides its text."""
+    """Settings for reading documents."""
 
     group = "Documents"
     new_documents_only = True
@@ -244,7 +243,7 @@ class Reading(Part):
 
 
 class Embedding(Part):
-    """How chunks become vectors."""
+    """Settings for embedding chunks."""
 
     group = "Documents"
     new_documents_only = True
@@ -273,7 +272,7 @@ WEIGHTED = ("fusion", ("weighted", "raw"))
 
 
 class Search(Part):
-    """The search: wordings, methods, and thresholds for hits."""
+    """Settings for search: query variants, methods, and thresholds."""
 
     group = "Search"
 
@@ -363,7 +362,10 @@ class Search(Part):
 
 
 class Understanding(Part):
-    """Understanding a question before the search. Settings that need a model are off: each costs a call."""
+    """Settings for understanding a question before the search.
+
+    Those that need a model are off, because each costs a call.
+    """
 
     group = "Search"
 
@@ -401,7 +403,7 @@ class Understanding(Part):
 
 
 class Ranking(Part):
-    """The order of hits, and the number kept."""
+    """Settings for ordering hits, and how many to keep."""
 
     group = "Order"
 
@@ -475,7 +477,7 @@ class Ranking(Part):
 
 
 class Language(Part):
-    """Which languages are searched in and answered in."""
+    """The languages to search and to answer in."""
 
     group = "Language and answers"
 
@@ -490,7 +492,7 @@ class Language(Part):
 
 
 class Answer(Part):
-    """The model's input, and the form of its answer."""
+    """Settings for the chat model's input and the form of the answer."""
 
     group = "Language and answers"
 

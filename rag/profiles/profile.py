@@ -1,8 +1,8 @@
-"""Define the profile of a collection: how it reads, chunks, searches, ranks and answers.
+"""A collection's profile: its settings for reading, chunking, search, ranking and answers.
 
-`parts.py` declares each setting once, with its default, title, bounds, unit and source. The settings page, the
-overrides of a collection, the options of a call and the limits of the API derive from it. A setting has the same name
-everywhere: `profile.search.top_k` is the override `top_k` and the option `top_k`.
+`parts.py` declares each setting once, with default, title, bounds, unit and source. The settings page, collections'
+overrides, options for a call and the API's limits are derived from it. A setting has the same name everywhere:
+`profile.search.top_k` is the override `top_k` and the option `top_k`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOCKED = "The {title} cannot be changed for a collection: {why}."
 
 
 class Profile(BaseModel):
-    """How a collection reads, chunks, searches, ranks and answers. The defaults come from the HR document (004)."""
+    """All settings of a collection. The defaults come from the HR document (004)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -69,11 +69,11 @@ class Profile(BaseModel):
     answer: Answer = Answer()
 
     def value(self, name: str) -> Any:
-        """Return a setting's value."""
+        """Return the value of a setting by name."""
         return getattr(getattr(self, SETTINGS[name].part), name)
 
     def changed(self, **values: Any) -> Self:
-        """Return the profile with other values for single settings, which may contradict each other.
+        """Return a copy with other values for some settings, without checking for contradictions.
 
         Raises:
             InvalidInput: a setting is unknown, or a value is invalid.
@@ -95,7 +95,7 @@ class Profile(BaseModel):
         return self.model_copy(update=parts)
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
-        """Return the profile with a collection's overrides.
+        """Return a copy with a collection's overrides.
 
         Raises:
             InvalidInput: a setting is unknown or locked, or its value is invalid or contradicts another setting.
@@ -109,19 +109,19 @@ class Profile(BaseModel):
         return made
 
     def differences(self, other: Profile) -> dict[str, tuple[Any, Any]]:
-        """Return each different setting, with this profile's value and the other's."""
+        """Return the settings that differ from `other`, with both values."""
         pairs = {name: (self.value(name), other.value(name)) for name in SETTINGS}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def passages(self, top_k: int | None = None) -> int:
-        """Return the number of passages in the context: the best `rerank_top_n` from `top_k` after reranking."""
+        """Return the number of chunks in the context: `top_k`, or at most `rerank_top_n` with reranking."""
         wanted = top_k or self.search.top_k
         return (
             min(wanted, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else wanted
         )
 
     def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
-        """Return the lowest cosine similarity for a hit, from the embedder's default and the measured one."""
+        """Return the minimum cosine similarity of hits: the setting, the calibrated value or the embedder's default."""
         mode, absolute = self.search.threshold_mode, self.search.similarity_threshold
         if mode == "absolute" and absolute is not None:
             return absolute
@@ -130,7 +130,7 @@ class Profile(BaseModel):
         return embedder_default
 
     def contradiction(self) -> str:
-        """Return a sentence about contradicting settings, or ""."""
+        """Return a sentence about contradicting settings; "" if all agree."""
         cut, search, ranking = self.chunking, self.search, self.ranking
         candidates = search.top_k * search.candidate_factor
         rules = (
@@ -190,7 +190,7 @@ class Profile(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A setting, described for the settings page and for errors."""
+    """The description of a setting, for the settings page and for errors."""
 
     name: str
     #: The setting's part of the profile.
@@ -212,7 +212,7 @@ class Setting:
 
     @property
     def wanted(self) -> str:
-        """Complete the sentence "it has to be …"."""
+        """Return the accepted values, to complete the sentence "it has to be …"."""
         if self.kind in ("whole", "number"):
             noun = "a whole number" if self.kind == "whole" else "a number"
             return f"{noun} from {self.minimum:,g} to {self.maximum:,g}"
@@ -230,14 +230,14 @@ class Setting:
         }[self.kind]
 
     def has_effect(self, profile: Profile) -> bool:
-        """Whether a different value would have an effect with this profile."""
+        """Whether this setting has an effect in a profile, which may depend on another setting."""
         if self.only_with is None:
             return True
         other, values = self.only_with
         return profile.value(other) in values
 
     def refusal(self, value: Any) -> InvalidInput:
-        """Return an error with the accepted values."""
+        """Build the error for an invalid value; it names the accepted values."""
         return InvalidInput(f"{self.title} cannot be {_shown(value)}: it has to be {self.wanted}.")
 
 
@@ -282,7 +282,7 @@ def _bound(field: FieldInfo, name: str, default: float) -> float:
 
 
 def _refused(error: ValidationError, values: Mapping[str, Any]) -> InvalidInput:
-    """Return pydantic's first error in a sentence."""
+    """Convert pydantic's first error to ours."""
     name = str(error.errors(include_url=False)[0]["loc"][0])
     return SETTINGS[name].refusal(values[name])
 
@@ -298,9 +298,9 @@ SETTINGS: Mapping[str, Setting] = {found.name: found for found in _settings()}
 
 @dataclass(frozen=True, init=False)
 class Options:
-    """A call's own choices: filters, and other values for settings.
+    """Options of a single call: filters, and values for settings declared `per_call`.
 
-    Every setting declared `per_call` is an argument; None keeps the collection's value.
+    `None` keeps the collection's value.
 
     Raises:
         InvalidInput: a setting is unknown or not `per_call`, or its value is invalid.
@@ -319,11 +319,11 @@ class Options:
         object.__setattr__(self, "settings", wanted)
 
     def changed(self, **settings: Any) -> Options:
-        """Return these options with other values; None removes a value."""
+        """Return a copy with other values; `None` removes a value."""
         return Options(filters=self.filters, **{**self.settings, **settings})
 
     def applied_to(self, profile: Profile) -> Profile:
-        """Return the profile for the call. An explicit similarity threshold is used unchanged."""
+        """Return the profile with these options. A given similarity threshold is used without calibration."""
         if not self.settings:
             return profile
         mode = {"threshold_mode": "absolute"} if "similarity_threshold" in self.settings else {}

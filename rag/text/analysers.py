@@ -1,8 +1,8 @@
-"""Turn text into index terms by script and language, in the same way for a passage and a question.
+"""Split text into index terms by script and language. Chunks and questions are split in the same way.
 
-The script decides how words are found (Chinese and Japanese have no spaces, Korean glues particles to nouns), the
-language decides stemmer and stopwords of the words in Latin, Cyrillic or Greek letters. Identifiers, numbers and dates
-are kept whole and in parts, so that "401k" finds "401(k)" and "90일" finds "90".
+The script decides how words are found: Chinese and Japanese have no spaces, Korean attaches particles to nouns. For
+words in Latin, Cyrillic or Greek letters, the language decides stemmer and stopwords. Identifiers, numbers and dates
+give a term for the whole and for each part, so "401k" finds "401(k)" and "90일" finds "90".
 """
 
 from __future__ import annotations
@@ -103,15 +103,15 @@ _TURKISH = re.compile(
 def analyse(text: str, language: str) -> list[str]:
     """Split a text into index terms, in order, including repetitions.
 
-    `language` is an ISO 639-1 code, with or without region; words in an unknown language stay unstemmed.
+    `language` is an ISO 639-1 code, with or without region. Words in an unknown language are not stemmed.
     """
     return [term for _, terms in words_with_terms(text, language) for term in terms]
 
 
 def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return a text's words, in lower case, each with its index terms; stopwords have none.
+    """Return a text's words in lower case, each with its index terms; stopwords have no terms.
 
-    Scripts without spaces have no words: each pair of characters is a term.
+    In scripts without spaces, each pair of characters is both a word and a term.
     """
     language = analyser_for(language)
     if is_plain(language):
@@ -126,13 +126,13 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
 
 
 def analyser_for(language: str) -> str:
-    """Return the analyser for a language code: the code itself, or "" without an analyser."""
+    """Return the normalized language code if there is an analyser for it, else ""."""
     code = analyser_code(language)
     return code if code in LANGUAGES or is_plain(code) else ""
 
 
 def is_plain(language: str) -> bool:
-    """Whether an analyser leaves words unchanged."""
+    """Whether a language code has the option for plain words, which are neither stemmed nor removed."""
     return language.endswith(PLAIN)
 
 
@@ -143,7 +143,7 @@ def analyser_code(language: str) -> str:
 
 
 def is_unspaced(word: str) -> bool:
-    """Whether a word begins in a script without spaces between words."""
+    """Whether a word begins with a character from a script without spaces."""
     return word[0] >= "\u0e00" and _UNSPACED_START.match(word) is not None
 
 
@@ -179,19 +179,22 @@ def _word(word: str, language: str) -> tuple[str, ...]:
 
 
 def _lowered(text: str) -> str:
-    """Return the text in lower case. Python's "İ".lower() is "i" and a combining dot, which would break the word."""
+    """Return the text in lower case and NFKC form.
+
+    "İ" becomes "i" first, because Python's `lower` adds a combining dot, which would split the word.
+    """
     return unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
 
 
 def fold(word: str) -> str:
-    """Return the word without accents: people leave them out."""
+    """Remove accents from a word, because people often leave them out."""
     if word.isascii():
         return word
     return _COMBINING_MARKS.sub("", unicodedata.normalize("NFD", word)).translate(_UNFOLDABLE)
 
 
 def _stemmer(algorithm: str) -> Stemmer.Stemmer:
-    """A stemmer per thread: it keeps a buffer and must not be shared."""
+    """Return this thread's stemmer for an algorithm. Stemmers hold a buffer and must not be shared between threads."""
     stemmers: dict[str, Stemmer.Stemmer] = _thread.__dict__.setdefault("stemmers", {})
     if algorithm not in stemmers:
         stemmers[algorithm] = Stemmer.Stemmer(algorithm)
@@ -284,7 +287,10 @@ _kiwi_lock = threading.Lock()
 
 @lru_cache(maxsize=100_000)
 def morphemes(word: str) -> tuple[str, ...]:
-    """Return a word's meaningful parts in order; empty if it only has grammar. Raises `SettingsError`."""
+    """Split a Korean word into its content words with kiwipiepy; empty for a purely grammatical word.
+
+    Raises `SettingsError` if kiwipiepy is not installed.
+    """
     with _kiwi_lock:
         found = _kiwi().tokenize(word)
     return tuple(token.form.lower() for token in found if token.tag.startswith(CONTENT))

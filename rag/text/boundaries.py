@@ -1,6 +1,6 @@
 """Find where a text may be split: between paragraphs, sentences, lines and words, in any script.
 
-The search goes backwards from the latest possible end of a chunk, so time is linear in the text.
+A chunk's end is searched backwards from the latest possible place, so splitting takes linear time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOOK_BEHIND = 8
 
 
 class Boundaries:
-    """Boundaries of one kind in a text."""
+    """The places where a text may be split, by kind: `PARAGRAPH`, `SENTENCE`, `LINE`, `WORD`."""
 
     def __init__(self, text: str, breaks: Sequence[int] = ()) -> None:
         self.text = text
@@ -49,7 +49,7 @@ class Boundaries:
 
     @cached_property
     def paragraphs(self) -> list[int]:
-        """Return all boundaries, for callers that need the whole text."""
+        """Return all paragraph ends, in order."""
         return [match.end() for match in PARAGRAPH.finditer(self.text) if match.end() < len(self.text)]
 
     @cached_property
@@ -62,11 +62,11 @@ class Boundaries:
 
     @cached_property
     def _has_plain_paragraphs(self) -> bool:
-        """Tell whether line ends alone separate paragraphs; they are found without an expression."""
+        r"""Whether all paragraphs end with "\n\n" without spaces between, which needs no regular expression."""
         return SPACED_PARAGRAPH.search(self.text) is None
 
     def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """Return the last boundary with low < place <= high."""
+        """Return the last boundary of a kind with low < boundary <= high, or `None`."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             place = self.text.rfind("\n\n", low, high) + 2
             if place == 1:
@@ -88,7 +88,7 @@ class Boundaries:
         return None
 
     def first(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """Return the first boundary with low <= place < high."""
+        """Return the first boundary of a kind with low <= boundary < high, or `None`."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             # A boundary at `high` does not count, and most chunks end with a boundary.
             place = self.text.find("\n\n", max(low - 2, 0), high - 1) + 2
@@ -106,7 +106,7 @@ class Boundaries:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        """Return the rows of all tables; boundaries lie outside them."""
+        """Return the rows of all tables. No boundary lies inside a row."""
         return [row for table in tables_in(self.text) for row in (*filter(None, [table.heads]), *table.rows)]
 
     def _is_in_row(self, place: int) -> bool:
@@ -126,19 +126,19 @@ class Boundaries:
 
 
 def last_between(positions: Sequence[int], low: int, high: int) -> int | None:
-    """Return the last position with low < position <= high."""
+    """Return the last of the sorted positions with low < position <= high, or `None`."""
     index = bisect_right(positions, high) - 1
     return positions[index] if index >= 0 and positions[index] > low else None
 
 
 def first_between(positions: Sequence[int], low: int, high: int) -> int | None:
-    """Return the first position with low <= position < high."""
+    """Return the first of the sorted positions with low <= position < high, or `None`."""
     index = bisect_left(positions, low)
     return positions[index] if index < len(positions) and positions[index] < high else None
 
 
 def before_marks(text: str, position: int, low: int) -> int:
-    """Move a position back, but not to `low`, to keep accents and joined emoji with their letter."""
+    """Move a position back, if needed, to keep accents and joined emoji together. The result stays above `low`."""
     moved = position
     while low + 1 < moved < len(text) and (
         unicodedata.combining(text[moved]) or text[moved] in "\u200d\ufe0f" or text[moved - 1] == "\u200d"
@@ -148,7 +148,7 @@ def before_marks(text: str, position: int, low: int) -> int:
 
 
 def word_end(boundaries: Boundaries, low: int, high: int) -> int:
-    """Return the best end in low < place <= high when no sentence ends there: after a word, else before an accent."""
+    """Return the last word end with low < end <= high; without words, `high`, before any combining marks."""
     return boundaries.last(WORD, low, high) or before_marks(boundaries.text, high, low)
 
 
@@ -163,7 +163,7 @@ LONGEST_OVERLAP = 600
 
 
 def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> int:
-    """Return the farthest end at a word, at most `stop`, with at most `tokens` from `start`."""
+    """Return the farthest word end up to `stop` for a chunk from `start` with at most this many tokens."""
     text = boundaries.text
     end = min(stop, start + tokens * CHARACTERS_PER_TOKEN)
     while (counted := estimate_tokens(text[start:end])) > tokens and end > start + 1:
@@ -174,7 +174,7 @@ def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> i
 
 
 def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
-    """Return the end of the last sentence or line in the second half, within `tokens`; else `end`."""
+    """Return the end of the last sentence, else line, in the chunk's second half, else `end`."""
     middle = start + (end - start) // 2
     found = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
     # A shorter text may count more tokens: the estimate depends on its share of English words.
@@ -182,7 +182,10 @@ def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
 
 
 def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) -> list[tuple[int, int]]:
-    """Return spans with at most `tokens` each, ending with sentences and lines, without overlap."""
+    """Split a text into spans with at most this many tokens each, at sentence or line ends if possible.
+
+    They do not overlap.
+    """
     spans = []
     while start < stop:
         end = fitting_end(boundaries, start, stop, tokens)
@@ -194,9 +197,10 @@ def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) 
 
 
 def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, tokens: int | None = None) -> int:
-    """Return the start for the next chunk: it repeats this chunk's last whole sentences that fit, else its last words.
+    """Return the next chunk's start, which repeats the last sentences of the chunk from `start` to `end`.
 
-    Source 001, `calculateSmartOverlap`: sentences within `words` and `tokens`. The result is always after `start`.
+    Whole sentences are repeated up to `words` and `tokens`; if no sentence fits, the last words. The result is always
+    after `start`. Source 001, `calculateSmartOverlap`.
     """
     text = boundaries.text
     low = max(start + 1, end - LONGEST_OVERLAP)

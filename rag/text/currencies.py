@@ -1,4 +1,4 @@
-"""Patterns for currencies in thirteen languages, to compile with IGNORECASE."""
+"""Patterns for currencies in thirteen languages. Compile them with `re.IGNORECASE`."""
 
 #: Signs, before or after the number.
 SIGNS = "€$£¥₩₺₹₽"

@@ -1,6 +1,6 @@
-"""Read the days named in a question by rules in six languages: "since last March", "2024년 이후", "vóór 1 juli 2025".
+"""Find the period named in a question by rules in six languages: "since last March", "2024년 이후", "vóór 1 juli 2025".
 
-A day is only read where a word says how it is meant (since, until, in); a number alone may be anything.
+A date is only read beside a word like "since", "until" or "in": a number alone may mean anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KOREA = timezone(timedelta(hours=9))
 
 @dataclass(frozen=True)
 class DateRange:
-    """A range of days, both inclusive; `None` for an open end."""
+    """A range of days, both ends included; `None` for an open end."""
 
     first: date | None = None
     last: date | None = None
@@ -48,7 +48,7 @@ _MONTHS = {
 
 
 def folded(word: str) -> str:
-    """Fold a word's case for patterns: a Turkish keyboard writes "APRİL" and "KASIM"."""
+    """Lower a word's case for patterns, including "APRİL" and "KASIM" from Turkish keyboards."""
     return word.lower().replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
 
 
@@ -108,7 +108,7 @@ _FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
 
 
 def dates_in(text: str, today: date) -> DateRange | None:
-    """Return the days named in a question; `None` without any."""
+    """Return the period named in a question, or `None`."""
     text = in_digits(" ".join(text.split()))
     between = _BETWEEN.search(text)
     if between is not None:
@@ -142,7 +142,7 @@ def dates_in(text: str, today: date) -> DateRange | None:
 
 
 def years_in(text: str, today: date) -> tuple[int, ...]:
-    """Return the years a question names, "FY25-26" and "last year" among them, in their order."""
+    """Return the years named in a question in order, including "FY25-26" and "last year"."""
     text = in_digits(" ".join(text.split()))
     years = [int(year) for year in _YEAR.findall(text)]
     years += [2000 + int(year) for year in _FISCAL_YEAR.findall(text)]
@@ -154,7 +154,7 @@ def years_in(text: str, today: date) -> tuple[int, ...]:
 
 
 def _span(found: re.Match[str], today: date) -> tuple[date, date] | None:
-    """Return the first and last day of the named period."""
+    """Return the first and last day of a matched period; `None` for an impossible date."""
     parts = {name: value for name, value in found.groupdict().items() if value}
     try:
         if "y" in parts:
@@ -187,7 +187,7 @@ def _relative(parts: dict[str, str]) -> tuple[str, str]:
 
 
 def _latest_year(month: int, day: int, today: date) -> int:
-    """Return the month's or day's latest year not in the future: in June, "March" means the last March."""
+    """Return the latest year in which a month or day is not in the future: in June 2025, "July" means July 2024."""
     return today.year if (month, day or 1) <= (today.month, today.day) else today.year - 1
 
 

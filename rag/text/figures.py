@@ -1,7 +1,7 @@
 """Read and compare figures in texts: numbers, amounts and dates in any notation.
 
-A wrong figure is the most expensive mistake for an employee. "1,500.00", "1.500" and "1 500" are the same number;
-"1 July 2026" and "2026-07-01" have the same three numbers; "twelve weeks" has 12.
+A wrong figure is the most expensive error in an answer. "1,500.00", "1.500" and "1 500" can be the same number; "1 July
+2026" and "2026-07-01" contain the same three numbers; "twelve weeks" contains 12.
 """
 
 from __future__ import annotations
@@ -88,9 +88,10 @@ Day = tuple[int | None, int, int | None]
 
 @lru_cache(maxsize=512)
 def figures(text: str, language: str = "") -> frozenset[str]:
-    """Return all readings of all figures in a text, with number words and months, in plain form: "1500".
+    """Return every possible value of every figure in a text, including number words and months, as plain digits:
+    "1500".
 
-    `language` is the language of the text (ISO 639-1): "on" is ten in Turkish and a preposition in English.
+    `language` is the text's ISO 639-1 code: "on" is ten in Turkish and a preposition in English.
     """
     text = _plain(text)
     # "12 345" may be a single number or two table columns.
@@ -106,13 +107,13 @@ def figures(text: str, language: str = "") -> frozenset[str]:
 
 
 def missing_figures(claim: str, known: frozenset[str]) -> list[str]:
-    """Return a claim's figures in digits, as written, missing from `known`."""
+    """Return a claim's figures in digits, as written, if no value is in `known`."""
     return [written for written in _written(_plain(claim)) if not _is_known(written, known)]
 
 
 @lru_cache(maxsize=512)
 def days(text: str) -> frozenset[Day]:
-    """Return all readings of all dates in a text; a month alone has no day."""
+    """Return every possible reading of every date in a text; a month without a day has `None` for the day."""
     text = _plain(text)
     found: set[Day] = set()
     for date in DATE.findall(text):
@@ -141,7 +142,7 @@ def _names_a_month(text: str) -> bool:
 
 
 def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
-    """Return a claim's dates missing from `known` in every reading, each in its most precise reading."""
+    """Return a claim's dates without a match in `known` in any reading, each in its most precise reading."""
     if not (stated := days(claim)):
         return []
     # "1 July" is also read as a month alone, and "03/04/2026" has two readings: either is enough.
@@ -156,7 +157,7 @@ def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
 
 
 def _numeric_days(parts: list[int]) -> list[Day]:
-    """Return the possible days for "2026-07-01", "1.7.2026" and "7/1/26"."""
+    """Return the possible dates for year, month and day in numbers: "2026-07-01", "1.7.2026" or "7/1/26"."""
     if parts[0] > 31:
         return [(parts[0], parts[1], parts[2])]
     year = parts[2] + 2000 if parts[2] < 100 else parts[2]
@@ -164,7 +165,10 @@ def _numeric_days(parts: list[int]) -> list[Day]:
 
 
 def _is_same_day(claimed: Day, known: Day) -> bool:
-    """Whether a claimed date fits a known date: it may leave out a part, but add only the year."""
+    """Whether a claimed date matches a known date.
+
+    Both need the same month; the claim may lack a day, either a year.
+    """
     if claimed[1] != known[1] or (claimed[2] is not None and claimed[2] != known[2]):
         return False
     return claimed[0] is None or known[0] is None or claimed[0] == known[0]
@@ -178,7 +182,7 @@ def _is_known(written: str, known: frozenset[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Convert digits in all scripts to 0 … 9 and full-width forms to ordinary characters."""
+    """Convert digits in any script to 0–9, and full-width characters to ordinary ones."""
     return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
 
 
@@ -194,13 +198,13 @@ def _plain_character(match: re.Match[str]) -> str:
 
 
 def _written(text: str) -> list[str]:
-    """Return the figures in a text as written; a date gives three numbers."""
+    """Return the figures in a text as written. A numeric date gives three figures."""
     found = [number for date in DATE.findall(text) for number in date]
     return found + NUMBER.findall(DATE.sub(" ", text))
 
 
 def _readings(written: str) -> set[str]:
-    """Return a figure's possible values: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
+    """Return the possible values of a figure: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
     joined = written
     for character in GROUPING:
         joined = joined.replace(character, "")

@@ -1,7 +1,7 @@
 """Detect the language of a text by script and function words, or by a statistical model of letters.
 
-Questions are short, so both choose among thirteen languages only; a wrong guess costs a translation. With little
-evidence, from a word or two or from misspelt words, the likely languages decide.
+Only thirteen languages are considered, because questions are short and a wrong guess costs a translation. If a text has
+only a word or two, or misspelt words, the caller's likely languages decide.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _ALPHABETS = {
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A text's language by script and function words."""
+    """The language suggested by script and function words, and how clearly."""
 
     language: str
     #: The distance to the next language's score.
@@ -94,15 +94,15 @@ class _Evidence:
 
 
 def detect_language_heuristic(text: str) -> str:
-    """Return a text's language (ISO 639-1) by script and function words alone; "" without enough evidence."""
+    """Detect a text's language (ISO 639-1) by script and function words alone; "" if they are inconclusive."""
     return _guess(text).language
 
 
 def detect_language(text: str, likely: Sequence[str] = ()) -> str:
-    """Return a text's language (ISO 639-1): by the heuristic if it is sure, otherwise by a statistical detector.
+    """Detect a text's language (ISO 639-1), by the heuristic if it is conclusive, else by a statistical detector.
 
-    With little evidence from both, it is the first of the `likely` languages whose letters fit the text. Only the first
-    200,000 characters count.
+    If both are inconclusive, the result is the first of the `likely` languages whose letters fit the text. Only the
+    first 200,000 characters are read.
     """
     text = unicodedata.normalize("NFC", text[:_LONGEST_CHARACTERS]).lower()
     found = _evidence(text)
@@ -126,7 +126,7 @@ def _chosen(text: str, found: _Evidence, probabilities: Mapping[str, float], lik
 
 
 def is_evident(text: str) -> bool:
-    """Whether the text alone shows the language, without likely languages."""
+    """Whether a text's language is the same whatever language is likely."""
     text = unicodedata.normalize("NFC", text).lower()
     found = _evidence(text)
     probabilities = _probabilities(text) if _has_words(found) else {}
@@ -134,7 +134,7 @@ def is_evident(text: str) -> bool:
 
 
 def _outweighs(found: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
-    """Whether the evidence for the found language is stronger than the expectation."""
+    """Whether the evidence for the found language is strong enough to reject the expected language."""
     if not found.language:
         return False
     if not found.scores:
@@ -147,7 +147,7 @@ def _outweighs(found: _Evidence, text: str, expected: str, probabilities: Mappin
 
 
 def _can_be(text: str, language: str, found: _Evidence) -> bool:
-    """Whether a text's letters allow a language."""
+    """Whether a text's letters could be from a language."""
     if language not in DETECTED:
         return False
     if found.language and not found.scores:
@@ -158,12 +158,12 @@ def _can_be(text: str, language: str, found: _Evidence) -> bool:
 
 
 def _code(language: str) -> str:
-    """Return the ISO 639-1 code of a locale such as "pt-BR" or "en_US"."""
+    """Return the ISO 639-1 code in a locale, for example "pt" for "pt-BR"."""
     return re.split("[-_]", language.strip().lower(), maxsplit=1)[0]
 
 
 def _probabilities(text: str) -> Mapping[str, float]:
-    """Return each language's probability from the detector; {} without evidence."""
+    """Return each language's probability from the statistical detector; {} without evidence."""
     # Each answer asks again about the beginnings of its cited passages.
     return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _detected(text)
 
@@ -185,7 +185,7 @@ def _remembered_guess(text: str) -> _Evidence:
 
 
 def _guess(text: str) -> _Evidence:
-    """Return the likeliest language by script and function words, with its lead over the next."""
+    """Return the most likely language by script and function words, and its lead over the second."""
     text = unicodedata.normalize("NFC", text).lower()
     letters = sum(map(str.isalpha, text))
     for language, letter in _SCRIPTS:
@@ -216,7 +216,7 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """Return the languages for a function word with two letters exchanged: "teh", "waht"."""
+    """Return the languages in which exchanging two letters gives a function word: "teh", "waht"."""
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
@@ -225,9 +225,9 @@ def _owners_of_misspelt(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _detector() -> LanguageDetector:
-    """Load the detector at its first use: 0.1 s and 20 MB.
+    """Load the statistical detector on first use, in 0.1 s and 20 MB.
 
-    It is a tenth of the full models' size, with the same accuracy on questions.
+    It uses the low-accuracy models: a tenth of the size, equally accurate on questions.
     """
     codes = {code.upper() for code in DETECTED}
     languages = [language for language in Language.all() if language.iso_code_639_1.name in codes]

@@ -1,6 +1,6 @@
 """Read numbers written as words, by language: "on" is ten in Turkish and a preposition in English.
 
-An article before a unit of time is 1: "een week".
+An article before a unit of time counts as 1: "een week".
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 def number_words(language: str) -> Mapping[str, float]:
     """Return a language's number words with their values.
 
-    `language` is an ISO 639-1 code; "" gives the unambiguous words from all languages.
+    `language` is an ISO 639-1 code. "" gives the words from all languages, except words with other meanings.
     """
     if language:
         words = enumerate(_FROM_ZERO.get(language, "").split())
@@ -83,7 +83,7 @@ def number_words(language: str) -> Mapping[str, float]:
 
 
 def written_numbers(text: str, language: str) -> Iterator[float]:
-    """Yield the numbers written as words: 20, 5 and 25 for "twenty-five"."""
+    """Yield the numbers written as words in a text: 20, 5 and 25 for "twenty-five"."""
     known, articles, units = number_words(language), *map(_words(language).__getitem__, ("articles", "units"))
     before = ""
     for word in _WORD.findall(text.lower()):
@@ -103,5 +103,5 @@ def _words(language: str) -> Mapping[str, frozenset[str]]:
 
 
 def years_written(word: str, language: str) -> float:
-    """Return the number in a word before "years", an article included; 0 for other words."""
+    """Return the value of a number word before "years"; 1 for an article, 0 for other words."""
     return 1 if word in _words(language)["articles"] else number_words(language).get(word, 0)

@@ -1,6 +1,6 @@
-"""Write months and years of a question in digits: "last year" → "2025", "十二月" → "12月".
+"""Write the years and months named in a question as digits: "last year" → "2025", "十二月" → "12月".
 
-`rag.retrieval.as_of` then reads a year in digits beside a month. All other words stay unchanged.
+`rag.retrieval.as_of` reads the result. All other words stay unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 @dataclass(frozen=True)
 class _Words:
-    """A language's patterns for the previous and next year and month."""
+    """A language's patterns for last year, next year, last month and next month."""
 
     last_year: str
     next_year: str
@@ -104,7 +104,7 @@ _KOREAN_MONTH = re.compile(
 
 
 def in_digits(text: str) -> str:
-    """Convert other digits, and Chinese numerals in dates, to ASCII digits: "二〇二五年六月"."""
+    """Convert digits in other scripts, and Chinese and Korean numerals in dates, to ASCII digits: "二〇二五年六月"."""
     text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
     text = _HAN_YEAR.sub(lambda found: "".join(str(_HAN[char]) for char in found.group()), text)
     text = _HAN_PLACE.sub(lambda found: str(_han_number(found.group().strip())), text)
@@ -112,7 +112,7 @@ def in_digits(text: str) -> str:
 
 
 def written_out(text: str, language: str, today: date) -> str:
-    """Return a question with years and months in digits, also "last year" and "next month"."""
+    """Replace relative years and months in a question by digits, for example "last year" and "next month"."""
     text = in_digits(text)
     for code in dict.fromkeys((language if language in _BY_LANGUAGE else "en", "en")):
         for pattern, months in zip(_patterns(code), (-12, 12, -1, 1), strict=True):
@@ -122,7 +122,7 @@ def written_out(text: str, language: str, today: date) -> str:
 
 
 def _replaced(text: str, found: re.Match[str], code: str, today: date, months: int) -> str:
-    """Replace the words found by a year (±12 months from today) or a month (±1)."""
+    """Replace a matched phrase by the year (`months` is ±12) or the month (±1) counted from today."""
     count = today.year * 12 + today.month - 1 + months
     year, month = count // 12, count % 12 + 1
     before, after = text[: found.start()], text[found.end() :]
@@ -151,6 +151,6 @@ def _patterns(code: str) -> tuple[re.Pattern[str], ...]:
 
 
 def whole_words(code: str, *patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Compile patterns that match whole words only. Korean, Japanese and Chinese join words: there, parts match too."""
+    """Compile patterns that match whole words; in Korean, Japanese and Chinese, which join words, also parts."""
     before, after = ("", "") if code in _EASTERN else (r"(?<!\w)", r"(?!\w)")
     return tuple(re.compile(rf"{before}(?:{pattern}){after}", re.IGNORECASE) for pattern in patterns)

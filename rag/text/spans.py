@@ -1,4 +1,4 @@
-"""Turn spans of a text into chunks with pages and section."""
+"""Convert spans of a text to chunks with pages and sections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class HasText(Protocol):
-    """A page, as read or as stored."""
+    """A page, either just read or stored."""
 
     @property
     def text(self) -> str: ...
@@ -44,9 +44,11 @@ def chunks_from_spans(
     text: str | None = None,
     is_exact: bool = False,
 ) -> list[Chunk]:
-    """Turn spans of the joined text into chunks, trimming blank ends; skip blank and repeated spans.
+    """Convert spans of the joined text to chunks without surrounding whitespace. Blank and fully repeated spans are
+    skipped.
 
-    A chunk starting inside a table gets the table's heads before its text. `is_exact` keeps each span unchanged.
+    A chunk that starts inside a table begins with the table's column heads. `is_exact` keeps repeated spans and adds no
+    heads.
     """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
@@ -87,7 +89,7 @@ def chunks_from_spans(
 
 
 class _Heads:
-    """The heads of all tables in a text, for chunks starting below them."""
+    """Finds the column heads for chunks that start inside a table."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -97,7 +99,7 @@ class _Heads:
         self._lines: dict[int, str] = {}
 
     def above(self, start: int) -> str:
-        """Return the heads of the table around this place as a line; "" outside tables."""
+        """Return the column heads for the table at this place, in a line; "" outside tables."""
         index = bisect_right(self._starts, start) - 1
         if index < 0 or start >= self._tables[index].end:
             return ""
@@ -116,12 +118,12 @@ class _Heads:
 
 
 def join_pages(pages: Sequence[HasText]) -> str:
-    """Join a document's pages by one newline."""
+    """Join the texts of a document's pages with a newline."""
     return "\n".join(page.text for page in pages)
 
 
 def page_starts(pages: Sequence[HasText]) -> list[int]:
-    """Return the start of each page in the joined text."""
+    """Return the position of each page in the joined text."""
     starts = [0]
     for page in pages[:-1]:
         starts.append(starts[-1] + len(page.text) + 1)
@@ -129,14 +131,14 @@ def page_starts(pages: Sequence[HasText]) -> list[int]:
 
 
 def parts_between(places: Iterable[int], stop: int) -> list[Span]:
-    """Cut a text with `stop` characters at these places; the first part begins at 0."""
+    """Split the range from 0 to `stop` at these places."""
     return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
 
 
 def breaks_of(sections: Sequence[Section]) -> list[int]:
-    """Return the places where a chunk may end before a section.
+    """Return the starts of sections at which a chunk may end.
 
-    They are never between a heading and a heading directly below.
+    A section directly below another heading is left out, to keep both headings together.
     """
     breaks: list[int] = []
     bare_until = -1
@@ -160,7 +162,7 @@ def section_paths(sections: Sequence[Section]) -> list[str]:
 
 
 def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
-    """Return the path of the section with the largest share in a span; text in the chunk before does not count."""
+    """Return the path of the section with the largest share in a span."""
     first = bisect_right(starts, start) - 1
     last = bisect_right(starts, end - 1) - 1
     best, longest = "", 0

@@ -1,6 +1,6 @@
-"""Write tables as text and find them again: a line per row, cells separated by `|`, the heads in the first row.
+"""Write tables as text and find them again: a line per row, cells separated by `|`, column heads in the first row.
 
-Loaders and Markdown use this format. Chunks repeat the heads, and an answer names each value by its head.
+Loaders and Markdown use this format. Chunks repeat the heads, and answers name each value by its head.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING = frozenset({"", "-", "–", "—"})
 
 
 class Row(NamedTuple):
-    """A table line and its place in the text. A text of 1 MB may have hundreds of thousands."""
+    """A table row and its position in the text. A named tuple, because a text of 1 MB may have 100,000 rows."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """The rows below the heads; `heads` is `None` if the first row looks like the others."""
+    """A table's column heads and the rows below; `heads` is `None` if the first row is data."""
 
     heads: Row | None
     rows: tuple[Row, ...]
@@ -56,7 +56,7 @@ class Table:
 
 
 def cells_of(line: str) -> tuple[str, ...]:
-    """Return a line's cells; empty if it is not a row."""
+    """Split a line into cells; empty if the line is not a row."""
     if "|" not in line:
         return ()
     line = line.strip()
@@ -68,7 +68,7 @@ def cells_of(line: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)  # Boundaries and spans ask for the same text's tables.
 def tables_in(text: str) -> tuple[Table, ...]:
-    """Find the tables in a text: at least two consecutive lines with the same number of cells."""
+    """Find the tables in a text: at least two consecutive rows with the same number of cells."""
     return tuple(table for rows in _blocks(text) if (table := _table(rows)) is not None) if "|" in text else ()
 
 
@@ -94,9 +94,9 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 
 def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
-    """Join a row with multi-line cells; return the number of lines and the cells.
+    """Join the lines of a row with multi-line cells; return the number of lines and the cells.
 
-    If the lines do not give exactly `width` cells, the first line is a row by itself. Markdown has a line per row.
+    If the lines do not give exactly `width` cells, or are Markdown, the first line is a row by itself.
     """
     first = cells_of(lines[0][0])
     cells = list(first)
@@ -119,7 +119,7 @@ def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str,
 
 
 def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
-    """Whether a line continues a row's last cell: it is short, and directly followed by the next row."""
+    """Whether a short line directly before a row continues the last cell of the row before."""
     if place + 1 >= len(lines) or len(lines[place][0]) > LONGEST_HEAD:
         return False
     return lines[place + 1].start() == lines[place].end() + 1 and bool(cells_of(lines[place + 1][0]))
@@ -138,7 +138,7 @@ def _table(rows: list[Row]) -> Table | None:
 
 
 def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Tell whether a first row names the columns: short and different cells without amounts, other rows below."""
+    """Whether the first row has column heads: short, distinct cells without amounts, unlike the rows below."""
     named = [cell for cell in first if cell not in NOTHING]
     if len(named) < max(1, len(first) - 1) or len(set(named)) < len(named):
         return False
@@ -151,10 +151,10 @@ def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
-    """Whether a column's first cell is a date or an address, like half the other cells.
+    """Whether the first cell in a column is a date or an address, like at least half of the cells below.
 
-    "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates name many months, amounts a single
-    unit.
+    "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have several month names, amounts a
+    single unit.
     """
     first, *others = column
     if not VALUE.search(first):
@@ -167,12 +167,12 @@ def _is_like_those_below(column: Sequence[str]) -> bool:
 
 
 def _shape(cell: str) -> str:
-    """Replace each word by "w" and each number by "0"."""
+    """Replace each word by "w" and each number by "0", to compare the form of cells."""
     return NUMBER.sub("0", WORD.sub("w", cell))
 
 
 def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
-    """Write a row as a readable line: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
+    """Write a row as a sentence: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
     if heads is None:
         said = [cell for cell in cells if cell not in NOTHING]
         return ": ".join(said) if len(said) == 2 else "; ".join(said)
@@ -185,7 +185,7 @@ def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
 
 
 def rows_in_words(lines: Sequence[str]) -> list[str]:
-    """Write the lines of a table inside a cell: "2025: 4 %", or "Year: 2025, Low: 3 %, High: 4 %"."""
+    """Write the rows in a nested table as texts: "2025: 4 %", or "Year: 2025, Low: 3 %, High: 4 %"."""
     rows = [line.split(" | ") for line in lines]
     widths = set(map(len, rows))
     # With two columns, the first row may be a name and its value as well.
@@ -209,7 +209,10 @@ LONGEST_REPEATED = 80
 
 
 def guessed_head_rows(grid: Grid) -> int:
-    """Guess the number of head rows: a further row for each row with a cell spanning columns."""
+    """Guess the number of head rows, possibly 0.
+
+    Below a head row with cells across columns, a second head row follows.
+    """
     rows = 1
     most = min(MOST_HEAD_ROWS, len(grid) - 1)
     while rows < most and _spans_columns(grid[rows - 1]) and _has_heads_below(grid[rows - 1], grid[rows]):
@@ -221,9 +224,9 @@ def guessed_head_rows(grid: Grid) -> int:
 
 
 def lines_of(grid: Grid, head_rows: int) -> list[str]:
-    """Return a table's lines, with head rows combined: "Notice" over "Employee" is "Notice Employee".
+    """Return a table's lines, with head rows combined: "Notice" over "Employee" becomes "Notice Employee".
 
-    A row with a cell spanning all columns is a separate line, and the heads are repeated below it.
+    A row with a single cell across all columns becomes a text line, and the heads are repeated afterwards.
     """
     if not grid:
         return []
@@ -266,7 +269,7 @@ def _filled(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
 
 
 def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:
-    """Whether a row is a single cell spanning all columns."""
+    """Whether a row is a single cell across all columns."""
     return len(row) > 1 and bool(row[0]) and all(cell is None for cell in cells[1:])
 
 
@@ -280,7 +283,7 @@ def _spans_columns(row: Sequence[str | None]) -> bool:
 
 
 def _has_heads_below(row: Sequence[str | None], below: Sequence[str | None]) -> bool:
-    """Whether there are cells below a row's cells which span columns."""
+    """Whether the next row has cells below cells spanning several columns."""
     spanned = {
         place
         for before, place in pairwise(range(len(row)))

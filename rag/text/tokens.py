@@ -1,6 +1,6 @@
-"""Estimate a text's tokens without the tokenizer's files, which would need a download.
+"""Estimate the number of tokens in a text without a tokenizer, whose files would have to be downloaded.
 
-For estimates and budgets only: bills use the provider's count.
+Only for estimates and limits: bills use the provider's count.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ CL100K_MODEL = re.compile(r"^(text-embedding-|gpt-4-|gpt-4$|gpt-3\.5)")
 def estimate_tokens(text: str, *, model: str = "") -> int:
     """Estimate the number of tokens: 0 for an empty text, else at least 1.
 
-    English has about 5 characters per token, Korean 1.4 (1.0 for OpenAI's embedding models, which use an older
-    tokenizer: name the `model` if this matters). Errors: see the figures above.
+    English has about 5 characters per token, Korean 1.4. OpenAI's embedding models use an older tokenizer (Korean 1.0):
+    pass `model` to account for it. The error of the estimate is given above.
     """
     if not text:
         return 0
@@ -78,9 +78,9 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
 
 
 def _classified(text: str) -> tuple[bytes, bytes]:
-    """Return two bytes per character: its class, and its small letter (~ with an accent, blank for no letter).
+    """Return two bytes for each character: its class, and its lower-case letter ("~" if accented, blank if no letter).
 
-    Table look-ups and byte counts avoid a loop over characters in Python.
+    Table look-ups and byte counts avoid a Python loop over characters.
     """
     if text.isascii():
         of_ascii, letters_of_ascii = _ascii_tables()
@@ -92,7 +92,7 @@ def _classified(text: str) -> tuple[bytes, bytes]:
 
 
 def _runs(kinds: bytes, wanted: bytes) -> list[bytes]:
-    """Return the runs of characters in the wanted classes."""
+    """Return the runs of consecutive characters in the wanted classes."""
     if not any(kind in kinds for kind in wanted):
         return []
     return kinds.translate(_only(wanted)).split()
@@ -104,7 +104,7 @@ def _only(wanted: bytes) -> bytes:
 
 
 def _line_ends(kinds: bytes) -> int:
-    """Return the runs of blanks with a line end."""
+    """Count line ends; consecutive blank lines count once."""
     lines = kinds.split(b"\n")
     return len(lines) - 1 - sum(not line.strip() for line in lines[1:-1])
 
@@ -117,7 +117,7 @@ def _ascii_tables() -> tuple[bytes, bytes]:
 
 @cache
 def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return class and letter for each character in the basic plane."""
+    """Return class and lower-case letter for each character in the Basic Multilingual Plane."""
     characters = [chr(code) for code in range(LAST + 1)]
     kinds = [_kind(character) for character in characters]
     letters = [

@@ -1,6 +1,6 @@
-"""Legal references: guidelines and case digests for drafting opinions. Source 002.
+"""Profile for legal references: guidelines and case digests for drafting opinions. Source 002.
 
-`references.py` keeps and tags the documents, `opinions.py` finds passages for an opinion and drafts it.
+`references.py` ingests and tags the documents, `opinions.py` finds chunks for an opinion and drafts the text.
 """
 
 from __future__ import annotations

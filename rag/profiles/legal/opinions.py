@@ -1,7 +1,7 @@
 """Draft opinions: find references for a case, have a model write the draft, and store it.
 
-Only its author can see a draft. The author reads along while the model writes; if they leave, the text so far is kept.
-Source 002, 6 and 8.
+Only the author can see a draft. The text is streamed to the author; if they leave, the text written until then is
+stored. Source 002, 6 and 8.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ ANALYSIS_CHARACTERS = 300
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
-    """Return the search text: the profile's words for this kind of opinion, then the summary, else the issues.
+    """Build the search query: the profile's words for this opinion type, then the summary, else the issues.
 
-    For an unknown kind, its name is searched.
+    For an unknown type, the query begins with its name.
     """
     kind = " ".join(opinion_type.split())
     known = dict(profile.search.opinion_queries).get(kind, kind)
@@ -53,7 +53,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
-    """Return the passages in one block, each below topic and offence; "" without passages."""
+    """Format the hits in a block for the prompt, each under topic and offence; "" without hits."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
@@ -61,7 +61,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
 
 
 def _without_headings(passage: str) -> str:
-    """Return a passage without headings like the prompt's."""
+    """Replace a chunk's headings which resemble the prompt's headings."""
     return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 
@@ -72,9 +72,10 @@ def build_full_prompt(
     learning_examples: str | Sequence[str] = "",
     reference_rag_block: str = "",
 ) -> str:
-    """Return the prompt for an opinion: rules, the case, style examples, references and the request.
+    """Build the prompt for an opinion: rules, case, style examples, references and request.
 
-    Empty parts are left out, with their headings. `reference_rag_block` is inserted unchanged (see `reference_block`).
+    Empty parts are left out together with their headings. `reference_rag_block` is inserted unchanged (see
+    `reference_block`).
     """
     examples = [learning_examples] if isinstance(learning_examples, str) else list(learning_examples)
     parts = [
@@ -103,7 +104,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class OpinionCase:
-    """A case to write about, with the author's request and texts in the wanted style."""
+    """The case for an opinion, with the author's instructions, and example texts in the wanted style."""
 
     opinion_type: str
     facts: str
@@ -113,7 +114,7 @@ class OpinionCase:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundReferences:
-    """The search text for a case, and the passages found, nearest first."""
+    """The search query for a case and the hits, most similar first."""
 
     query: str
     results: tuple[SearchResult, ...]
@@ -122,7 +123,7 @@ class FoundReferences:
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """A row in `opinions`: a draft with the case and the references."""
+    """A row in `opinions`: a draft with case and references."""
 
     id: UUID
     collection_id: UUID
@@ -142,13 +143,13 @@ class Opinion:
 
     @property
     def cited(self) -> list[dict[str, Any]]:
-        """The passages cited in the text, by their numbers there."""
+        """The references cited in the text, by their numbers in the text."""
         return sorted((c for c in self.citations if c.get("cited")), key=lambda c: int(c["cited"]))
 
 
 @dataclass(kw_only=True)
 class Draft:
-    """A draft being written. Iterate over `pieces` for the text."""
+    """A draft in progress. Iterate over `pieces` to write the draft and receive the text."""
 
     id: UUID
     pieces: Generator[str]
@@ -156,7 +157,7 @@ class Draft:
 
 
 class Opinions:
-    """Finds references, writes drafts and keeps them. Thread-safe."""
+    """Find references, write drafts and store them. Thread-safe."""
 
     def __init__(
         self,
@@ -167,7 +168,7 @@ class Opinions:
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
-        """`stop_spending` returns why a person may not spend more, or ""."""
+        """`stop_spending` returns why a person may not spend more; "" if they may."""
         self._database = database
         self._providers = providers
         self._searches = searches
@@ -183,7 +184,7 @@ class Opinions:
         top_k: int | None = None,
         filters: Mapping[str, str] | None = None,
     ) -> FoundReferences:
-        """Search for references with a text like `reference_query`'s: the nearest passages, at any distance.
+        """Search for references with a query from `reference_query`. No similarity threshold applies.
 
         Raises `InvalidInput` for an unknown filter.
         """
@@ -211,10 +212,10 @@ class Opinions:
         references: Sequence[SearchResult],
         query: str = "",
     ) -> Draft:
-        """Begin a draft on these references. Iterating over its pieces writes, bills and stores it.
+        """Store a new draft with these references. Iterating over the draft's pieces writes, bills and stores the text.
 
-        Raises `InvalidInput` if the opinion's kind or the facts are missing, `SettingsError` without a language model,
-        and `BudgetSpent`.
+        Raises `InvalidInput` if the type or the facts are missing, `SettingsError` without a chat model, and
+        `BudgetSpent`.
         """
         kind = " ".join(case.opinion_type.split())
         if not kind or not case.facts.strip():
@@ -292,7 +293,7 @@ class Opinions:
             )
 
     def list(self, identity: Identity, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[Opinion], int]:
-        """Return a person's drafts, newest first, and their number."""
+        """Return a person's drafts, newest first and by page, and their total number."""
         return self._find(identity, limit=limit, offset=offset), int(
             self._database.fetch_value(identity, "count_opinions", owner_id=identity.account_id) or 0
         )
@@ -305,14 +306,14 @@ class Opinions:
         return found[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> str:
-        """Delete a person's draft; returns the value for `put_back`. Raises `NotFound`."""
+        """Delete a person's draft, and return a value for `put_back`. Raises `NotFound`."""
         kept = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
         if kept is None:
             raise NotFound("This draft does not exist, or no longer.")
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a deletion. Raises `PlaceTaken` if the collection was deleted."""
+        """Restore a deleted draft. Raises `PlaceTaken` if the collection was deleted."""
         self._database.put_back(identity, "put_opinion_back", kept=kept)
 
     def _find(
@@ -336,7 +337,7 @@ def _citation(number: int, found: SearchResult) -> dict[str, Any]:
 
 
 def as_docx(opinion: Opinion) -> bytes:
-    """Return a draft as a Word document; the cited references follow the text."""
+    """Write a draft to a Word document, with the cited references after the text."""
     import docx  # imported here, because drafts are saved seldom
 
     made = docx.Document()

@@ -1,6 +1,6 @@
-"""Process reference documents (source 002): a PDF in one call, or registered first and then step by step.
+"""Ingest reference documents (source 002): a PDF in a single call, or step by step after registration.
 
-Each step continues after the last finished one. A failed document is finished by asking for the remaining steps.
+A failed document continues after the last finished step when the remaining steps are requested.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceDocument:
-    """A reference document, with counts: all chunks, chunks with vectors, tagged chunks."""
+    """A reference document, with counts for all chunks, chunks with vectors, and tagged chunks."""
 
     id: UUID
     collection_id: UUID
@@ -97,7 +97,7 @@ class DescribedReference:
     category: str = ""
 
     def details(self) -> dict[str, str]:
-        """Return description and category for storage, without empty values."""
+        """Return the metadata fields description and category, without empty values."""
         given = {
             "source_description": self.source_description.strip()[:LONGEST_DESCRIPTION],
             "category": self.category.strip(),
@@ -106,7 +106,10 @@ class DescribedReference:
 
 
 class ReferenceDocuments:
-    """Registers, chunks, tags and embeds. Changes need an administrator; all work is done when a method returns."""
+    """Register, chunk, tag and embed reference documents.
+
+    Methods return when the work is done; changes need an administrator.
+    """
 
     def __init__(
         self, database: Database, files: Originals, providers: Providers, ledger: Ledger, pipeline: IngestionPipeline
@@ -122,7 +125,7 @@ class ReferenceDocuments:
         self._tag_step = TagStep(self._control, providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
-        """List documents, newest first, and count them all."""
+        """Return documents, newest first and by page, and their total number."""
         found = self._find(who, limit=limit, offset=offset)
         return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
@@ -142,7 +145,7 @@ class ReferenceDocuments:
         file_url: str = "",
         file_name: str = "",
     ) -> ReferenceDocument:
-        """Store a document's particulars; `chunk` adds the text."""
+        """Store a document's title and description without text; `chunk` adds the text."""
         require_admin(identity)
         details = described.details() | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(
@@ -167,10 +170,10 @@ class ReferenceDocuments:
         content: bytes,
         pdf_type: PdfType | None = None,
     ) -> ReferenceDocument:
-        """Take a PDF through reading, chunking, embedding and tagging.
+        """Read, chunk, embed and tag a PDF.
 
-        Raises `DocumentError`s and `ProviderError`s, with `document_id` in their details where the document was stored:
-        `embed` goes on from there.
+        Raises `DocumentError` and `ProviderError`. If the document was stored, their details have the `document_id`,
+        for continuing with `embed`.
         """
         require_admin(identity)
         if PDF_MARK not in content[:1024]:
@@ -194,7 +197,7 @@ class ReferenceDocuments:
         source_description: str | None = None,
         category: str | None = None,
     ) -> ReferenceDocument:
-        """Change a document's particulars; None leaves a field unchanged. Raises `InvalidInput`, `NotFound`."""
+        """Change a document's title or description; `None` keeps a value. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
         found = self.get(identity, document_id)
         given = (
@@ -214,7 +217,7 @@ class ReferenceDocuments:
     def set_tags(
         self, identity: Identity, document_id: UUID, chunk_index: int, tags: Mapping[str, str | Sequence[str] | None]
     ) -> None:
-        """Set tags by hand. None and "" remove a tag; tags without a value here are unchanged.
+        """Set a chunk's tags by hand. `None` and "" remove a tag; tags not given stay unchanged.
 
         Raises `InvalidInput` for a tag unknown to the collection, `NotFound` for an unknown chunk.
         """
@@ -235,9 +238,9 @@ class ReferenceDocuments:
     def chunk(
         self, identity: Identity, document_id: UUID, *, page_texts: Mapping[int, str] | None = None
     ) -> ReferenceDocument:
-        """Split the given text, by page number, or the stored pages without a text.
+        """Split `page_texts`, the text by page number, into chunks; by default the stored pages.
 
-        This deletes chunks, tags and vectors from an earlier text. Raises `InvalidInput` and `StepNotPossible`.
+        Chunks, tags and vectors from an earlier text are deleted. Raises `InvalidInput` and `StepNotPossible`.
         """
         job = self._job(identity, document_id)
         with self._claimed(job):
@@ -253,9 +256,9 @@ class ReferenceDocuments:
         return self.get(identity, document_id)
 
     def tag(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
-        """Tag the chunks that have no tags; failed chunks stay untagged and can be tried again.
+        """Tag the chunks without tags. Chunks for which this fails stay untagged and can be tried again.
 
-        Raises `StepNotPossible` before there are chunks, and `SettingsError` without a language model.
+        Raises `StepNotPossible` if the document has no chunks, `SettingsError` without a chat model.
         """
         job = self._job(identity, document_id)
         self._require_chunks(identity.tenant_id, document_id)
@@ -272,9 +275,9 @@ class ReferenceDocuments:
         return self.get(identity, document_id)
 
     def embed(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
-        """Embed every chunk that has no vector and make the document searchable; also finish a failed ingest.
+        """Embed the chunks without vectors and make the document searchable. A failed ingestion is continued instead.
 
-        Raises `StepNotPossible` before there are chunks, and `ProviderError`s; paid vectors are kept.
+        Raises `StepNotPossible` if the document has no chunks, and `ProviderError`; paid vectors are kept.
         """
         job = self._job(identity, document_id)
         status = job.document.status
@@ -326,7 +329,7 @@ class ReferenceDocuments:
 
     @contextmanager
     def _claimed(self, job: DocumentJob) -> Iterator[None]:
-        """Lock the document against other work."""
+        """Lock the document against other processing inside the `with` block. Raises `StepNotPossible`, `NotFound`."""
         try:
             with self._control.claimed(job.document.tenant_id, job.document.id):
                 yield
@@ -375,7 +378,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 
 def _chunking_method(collection: Collection) -> str:
-    """Return the collection's chunking method, or "paged" if the method needs paid calls to an embedder."""
+    """Return the collection's chunking method, but "paged" for "semantic", which needs paid calls."""
     method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 

@@ -1,7 +1,7 @@
-"""Fetch small attachments, only from addresses allowed in the settings.
+"""Download small attachments, only from addresses allowed in the settings.
 
-Other people write the addresses into the table. Without this rule, an address could name a machine that only this
-server can reach. A host name inside a private network is refused too, unless the settings list this address.
+The addresses come from a table that other people write: without this restriction, an address could name a machine that
+only this server can reach. Host names in a private network are refused too, unless the settings list the address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST_SECONDS, MOST_BYTES = 300.0, 2**30
 
 
 class AttachmentFiles:
-    """Fetches attachments. `allowed` lists permitted beginnings of addresses, for example a Storage bucket."""
+    """Download attachments. `allowed` lists the permitted address prefixes, for example of a Storage bucket."""
 
     def __init__(self, allowed: tuple[str, ...] = (), *, transport: httpx.BaseTransport | None = None) -> None:
         self._allowed = allowed
@@ -31,9 +31,10 @@ class AttachmentFiles:
         self._client: httpx.Client | None = None
 
     def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
-        """Return the attachment with its bytes if a model can describe them and they are few; else unchanged.
+        """Return the attachment with its content, if a model can describe the format and the size is allowed; else
+        without.
 
-        Raises `ProviderUnavailable` if the server does not answer now.
+        Raises `ProviderUnavailable` if the server does not respond now.
         """
         is_readable = KINDS.get(attachment.ending) in ("image", "document")
         if attachment.content is not None:
@@ -46,7 +47,10 @@ class AttachmentFiles:
         return replace(attachment, content=content, size=len(content)) if content else attachment
 
     def allowed_address(self, url: str) -> str:
-        """Return the address to fetch, or "". A relative address is resolved against the first allowed one."""
+        """Return the absolute address to download; "" if it is not allowed.
+
+        Relative addresses start at the first prefix.
+        """
         if not url or not self._allowed:
             return ""
         try:
@@ -58,7 +62,7 @@ class AttachmentFiles:
         return address if is_allowed and not _leaves(wanted.path) else ""
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
-        """Fetch the bytes; None for an empty or too large file."""
+        """Download a file; `None` if it is missing, refused or too large. Raises `ProviderUnavailable`."""
         import httpx  # imported here, because few processes fetch attachments
 
         try:
@@ -96,7 +100,7 @@ class AttachmentFiles:
 
 
 def _leaves(path: str) -> bool:
-    """Tell whether a path climbs with "..", also with encoded dots or slashes."""
+    """Whether a path has a "..", also with encoded dots or slashes."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 
 

@@ -1,8 +1,7 @@
-"""Follow change events of posts, sent by Supabase's database webhooks.
+"""Process change events for posts, sent by Supabase's database webhooks.
 
-Events arrive late, twice and out of order. Only the newest event per post is kept, by its time of change; an older or
-equal event changes nothing. The post is then read from the table, or from the event's record if the table cannot be
-read.
+Events arrive late, twice and out of order. Only the newest event per post is kept, by time of change; an older or equal
+event is ignored. The post is then read from the table, or from the event if the table cannot be read.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rag.types import Collection, storable_json
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingEvent:
-    """An event still to be followed."""
+    """A stored event waiting to be processed."""
 
     key: str
     event: dict[str, Any]
@@ -35,7 +34,7 @@ class WaitingEvent:
 
 
 class PostEvents:
-    """Keeps and follows events. Thread-safe."""
+    """Store and process events. Thread-safe."""
 
     kind = PostsTable.kind
 
@@ -43,15 +42,16 @@ class PostEvents:
         self._database = database
 
     def is_of(self, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-        """Tell whether an event belongs to the table in these settings."""
+        """Whether an event belongs to the table in these settings."""
         return mapping_from(settings).is_table(str(payload.get("table") or ""))
 
     def note(
         self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> bool:
-        """Store an event and queue its work, in the caller's transaction; False if a newer event is stored.
+        """Store an event and queue a sync, in the caller's transaction. False if an equal or newer event is stored
+        already.
 
-        Raises `InvalidInput` for a payload without an event.
+        Raises `InvalidInput` if the payload is not an event.
         """
         mapping = mapping_from(settings)
         kind = payload.get("type")
@@ -84,7 +84,7 @@ class PostEvents:
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Follow all waiting events; events with a temporary failure stay."""
+        """Process all waiting events. Events that fail temporarily stay waiting."""
         mapping = mapping_from(settings)
         writer = SyncWriter(self._database, files, collection, self.kind, queue=queue)
         table = cast(PostsTable, source)
@@ -124,7 +124,7 @@ class PostEvents:
         return report
 
     def _item_of(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
-        """Return the post in an event; None if it is deleted or hidden."""
+        """Return the post in an event; `None` if it was deleted or is hidden."""
         record = event.event["record"]
         if event.event["type"] == "DELETE" or is_hidden(record, mapping):
             return None

@@ -1,6 +1,6 @@
-"""Parse posts from a table row or an event, and write each with its attachments into one file.
+"""Parse posts from table rows or events, and store each in a file together with the attachments.
 
-Metadata names follow source 000's vector record; times are milliseconds since 1970, 0 if missing.
+Metadata fields are named like in source 000's vector record; times are milliseconds since 1970, 0 if missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READING = "1"
 
 @dataclass(frozen=True, kw_only=True)
 class PostAttachment:
-    """A file attached to a post: its bytes in `content`, or its address in `url`."""
+    """A file attached to a post: its content, or the address in `url`."""
 
     file_name: str
     size: int
@@ -48,14 +48,14 @@ class PostAttachment:
 
     @property
     def fingerprint(self) -> list[Any]:
-        """The values that change with the file."""
+        """The values that differ when the file has changed."""
         digest = hashlib.sha256(self.content).hexdigest() if self.content is not None else ""
         return [self.file_name, self.size, self.url, digest, self.description]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Post:
-    """A post of a board."""
+    """A post on a notice board."""
 
     id: str
     title: str
@@ -76,12 +76,12 @@ class Post:
 
     @property
     def hash(self) -> str:
-        """The hash over everything in the text, without pins, views and dates."""
+        """The hash of text and attachments. Pins, views and dates do not change it."""
         parts = [READING, self.title, self.html, [a.fingerprint for a in self.attachments]]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
     def metadata(self) -> dict[str, Any]:
-        """Return the vector record's metadata from the row."""
+        """Return the metadata in source 000's vector record."""
         kinds = {KINDS.get(a.ending, "other") for a in self.attachments}
         return {
             "postId": self.id,
@@ -110,7 +110,7 @@ def post_from_record(
     categories: Mapping[str, Mapping[str, Any]] | None = None,
     attachments: Sequence[Mapping[str, Any]] = (),
 ) -> Post:
-    """Parse a post from a row in JSON, with the categories by id and the rows for its attachments.
+    """Build a post from a JSON row, with `categories` by id and the rows for its attachments.
 
     Missing fields get defaults. Raises `InvalidInput` for a row without an id.
     """
@@ -138,7 +138,7 @@ def post_from_record(
 
 
 def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAttachment:
-    """Parse an attachment from a row in JSON. Its bytes are hexadecimal, like in Postgres, or base64."""
+    """Build an attachment from a JSON row. The content is in hexadecimal, like in Postgres, or in base64."""
     content = _bytes(row.get(names.content))
     return PostAttachment(
         file_name=_text(row.get(names.file_name)).replace("\n", " ")[:200] or "attachment",
@@ -150,12 +150,12 @@ def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAt
 
 
 def is_hidden(record: Mapping[str, Any], mapping: PostsMapping) -> bool:
-    """Return whether people are not meant to read this row."""
+    """Whether a post's status hides it from readers."""
     return _text(record.get(mapping.status)).lower() in mapping.hidden_statuses
 
 
 def moment(value: Any) -> datetime | None:
-    """Parse a time from ISO text or milliseconds since 1970; UTC without a zone; None if invalid."""
+    """Parse a time from ISO text or milliseconds since 1970, by default in UTC; `None` if it is invalid."""
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else None
@@ -166,12 +166,12 @@ def moment(value: Any) -> datetime | None:
 
 
 def milliseconds(value: datetime | None) -> int:
-    """Return milliseconds since 1970; 0 for none."""
+    """Convert a time to milliseconds since 1970; `None` gives 0."""
     return round(value.timestamp() * 1000) if value is not None else 0
 
 
 def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
-    """Write the file for a post, without fields that change independently from its text."""
+    """Write a post's text and attachments to JSON, without fields which change without the text, like pins."""
     stored = {
         "title": post.title,
         "html": post.html,
@@ -191,7 +191,7 @@ def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
 
 
 def post_from_bytes(content: bytes) -> tuple[str, str, tuple[PostAttachment, ...]]:
-    """Read title, HTML and attachments from a stored post."""
+    """Read title, HTML and attachments from the JSON written by `post_to_bytes`."""
     stored = json.loads(content)
     return (
         str(stored["title"]),
@@ -243,7 +243,7 @@ class _Columns(BaseModel):
 
 
 class Categories(_Columns):
-    """The table of categories."""
+    """Table and column names for categories."""
 
     table: str = "hof_categories"
     id: str = "id"
@@ -252,7 +252,7 @@ class Categories(_Columns):
 
 
 class Attachments(_Columns):
-    """The attachments table. A row has the file's bytes in `content`, or its address in `url`."""
+    """Table and column names for attachments. A row has the content, or the address in `url`."""
 
     table: str = "hof_attachments"
     post_id: str = "post_id"
@@ -266,7 +266,7 @@ class Attachments(_Columns):
 
 
 class PostsMapping(_Columns):
-    """The posts table and its optional neighbours, with source 000's names by default."""
+    """Table and column names for posts, by default those in source 000."""
 
     table: str = "hof_posts"
     id: str = "id"
@@ -296,12 +296,12 @@ class PostsMapping(_Columns):
         return given
 
     def is_table(self, name: str) -> bool:
-        """Tell whether an event names this table, with or without its schema."""
+        """Whether an event's table name is this table, with or without the schema."""
         return name == self.table or name == self.table.rpartition(".")[2]
 
 
 def mapping_from(settings: Mapping[str, Any]) -> PostsMapping:
-    """Parse the mapping in a collection's source. Raises `InvalidInput`, which names the wrong setting."""
+    """Read the mapping from a source's settings. Raises `InvalidInput` naming the wrong setting."""
     try:
         return PostsMapping.model_validate(settings)
     except ValidationError as exc:

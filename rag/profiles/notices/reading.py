@@ -1,7 +1,7 @@
-"""Read a stored post into pages: its HTML, then a short description by a model for each attachment.
+"""Convert a stored post to pages: the HTML, then for each attachment a short description by a model.
 
-Scanned attachments are recognised first. Each paid result is stored with its receipt before the next call, under the
-attachment's hash: neither a kill nor the next version of the post pays twice.
+Scanned attachments are recognised first. Each paid call's result and cost are stored before the next call, under the
+attachment's hash. After a kill, or for the post's next version, they are not paid again.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ MORE_SCANNED = N_("Only its first {count} scanned pages were recognised.")
 
 @dataclass(frozen=True)
 class OpenedAttachment:
-    """An attachment with its text, including recognised pages."""
+    """An attachment whose text has been read and recognised."""
 
     reader: AttachmentReader
     extracted: ExtractedDocument
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
-        """Return the known facts."""
+        """Return the text read before."""
         return self.extracted
 
     def picture(self, content: bytes) -> bytes:
-        """Draw it as a picture."""
+        """Draw the attachment as an image."""
         return self.reader.picture(content)
 
 
 class PostReader:
-    """Reads posts. Thread-safe."""
+    """Convert posts to pages. Thread-safe."""
 
     def __init__(
         self,
@@ -79,7 +79,8 @@ class PostReader:
         self._recognition = recognition
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
-        """Return the post in one page with sections and metadata; call `on_page(done, total)` after each attachment.
+        """Return the post in a single page, with sections and metadata. Call `on_page(done, total)` after each
+        attachment.
 
         Raises `DocumentError`, `JobInterrupted`, and `ProviderError` if another try may succeed.
         """
@@ -116,7 +117,7 @@ class PostReader:
             return ExtractedDocument(pages=())
 
     def _describe(self, job: DocumentJob, attachment: PostAttachment, language: str) -> AttachmentText:
-        """Describe an attachment, with a model if needed. No call is repeated."""
+        """Describe an attachment, with a model if needed. A stored description is used again."""
         profile, name, size = job.profile, attachment.file_name, attachment.size
         limits = AttachmentLimits(
             maximum_bytes=profile.reading.maximum_attachment_bytes,
@@ -156,7 +157,7 @@ class PostReader:
         return replace(found, note=note) if note and found.note in ("", NOTES["no_text"]) else found
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
-        """Return an attachment's content with its recognised pages, and a sentence about the pages left out.
+        """Return a reader for an attachment with its recognised pages, and a sentence about pages left out, or "".
 
         Raises `DocumentError` and `ProviderError`.
         """
@@ -179,7 +180,7 @@ class PostReader:
         return OpenedAttachment(reader, replace(extracted, pages=pages)), note
 
     def _recognised(self, job: DocumentJob, content: bytes, digest: str, pages: Sequence[Page]) -> Sequence[Page]:
-        """Recognise a batch of pages; text and bill are stored before the next batch."""
+        """Recognise a batch of pages, and store text and cost before the next batch."""
         self._control.stop_if_asked()
         document, language = job.document, job.collection.language
         named = [digest, "recognised", *(str(page.number) for page in pages)]
@@ -196,7 +197,7 @@ class PostReader:
         return read
 
     def _keep(self, job: DocumentJob, receipt: Receipt, digest: str, found: AttachmentText) -> None:
-        """Store text and receipt in one transaction. A failure is not stored: the next version asks again."""
+        """Store text and cost in a single transaction. Failures are not stored: the next version tries again."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
@@ -217,7 +218,7 @@ class PostReader:
 
 
 def _to_json(attachment: PostAttachment, described: AttachmentText) -> dict[str, Any]:
-    """Convert an attachment to the form in `attachmentsJson`."""
+    """Convert an attachment with its description to an entry in `attachmentsJson`."""
     return {
         "fileName": attachment.file_name,
         "fileSize": attachment.size,

@@ -1,6 +1,6 @@
-"""Read a board's tables over the REST address of a Supabase project, if its Postgres cannot be reached.
+"""Read a notice board's tables through a Supabase project's REST API, if the project's Postgres cannot be reached.
 
-The official client returns rows in JSON, like a connection to Postgres. Nothing is written.
+Rows are in JSON, like over a Postgres connection. The tables are never written.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Rows = list[Mapping[str, Any]]
 
 
 class RestRows:
-    """Reads a project's tables with a key. Thread-safe."""
+    """Read a project's tables with an API key. Thread-safe."""
 
     def __init__(self, url: str, key: str) -> None:
         if not key:
@@ -51,7 +51,7 @@ class RestRows:
 
     @contextmanager
     def reading(self) -> Iterator[RestReader]:
-        """Open a client for a moment."""
+        """Open a client for the `with` block."""
         timeout = httpx.Timeout(TIMEOUT_SECONDS, connect=5.0)
         with bound(httpx.Client(timeout=timeout, follow_redirects=False)) as transport:
             options = ClientOptions(auto_refresh_token=False, persist_session=False, httpx_client=transport)
@@ -65,7 +65,7 @@ class RestRows:
             yield reader
 
     def _require_other_database(self, reader: RestReader) -> None:
-        """Refuse a project with this product's own tables: its key could read every tenant."""
+        """Raise `SettingsError` if the project has this product's tables, because its key could read every tenant."""
         if self._is_checked:
             return
         try:
@@ -81,25 +81,25 @@ class RestRows:
 
 
 class RestReader:
-    """Reads tables while its client is open."""
+    """Read tables with an open client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[str, bool] = {}
 
     def exists(self, table: str) -> bool:
-        """Tell whether a table exists and the key may read it."""
+        """Whether a table exists."""
         if table not in self._known:
             self._known[table] = self._ask(table, lambda: self._of(table).select("*").limit(0).execute()) is not None
         return self._known[table]
 
     def count(self, table: str) -> int:
-        """Count a table's rows."""
+        """Count a table's rows; 0 if the table does not exist."""
         answer = self._ask(table, lambda: self._of(table).select("*", count=CountMethod.exact).limit(0).execute())
         return int(answer.count or 0) if answer is not None else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next rows after the last seen value, ordered by a column."""
+        """Return the next `limit` rows in the order of a column, after the value `last`."""
 
         def ask() -> Any:
             asked = self._of(table).select("*").order(column).limit(limit)
@@ -108,7 +108,7 @@ class RestReader:
         return _rows(self._ask(table, ask))
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return rows by values in a column; [] without the table."""
+        """Return the rows with these values in a column; [] if the table does not exist."""
         found: Rows = []
         for first in range(0, len(values), VALUES_PER_REQUEST):
             some, begun = values[first : first + VALUES_PER_REQUEST], len(found)
@@ -128,7 +128,7 @@ class RestReader:
         return (self._client.postgrest.schema(schema) if schema else self._client.postgrest).from_(name)
 
     def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
-        """Ask the server; None without the table or further rows. Exceptions become errors from `rag.errors`."""
+        """Send a request; `None` for a missing table or past the last row. Raises only errors from `rag.errors`."""
         try:
             return ask()
         except APIError as exc:

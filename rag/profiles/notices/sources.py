@@ -1,4 +1,4 @@
-"""The sources for a notice board: a table with posts, and the sample board."""
+"""The sources of notice boards: a table with posts, and the sample board."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _post(entry: Mapping[str, Any], categories: Mapping[str, str]) -> Post:
 
 
 def board_makers(settings: Settings, database: Database) -> Mapping[str, SourceMaker]:
-    """Return how to make each kind of board source."""
+    """Return a function by kind of source, which makes the source for a collection."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
     )
@@ -87,7 +87,7 @@ def board_makers(settings: Settings, database: Database) -> Mapping[str, SourceM
 
 
 def post_rows(settings: Settings, database: Database) -> PostRows:
-    """Return access to the posts' rows: in a separate database, a Supabase project, else the application's database.
+    """Return access to the tables: the configured database or Supabase project, else the application's database.
 
     Raises `SettingsError`.
     """

@@ -1,7 +1,7 @@
-"""Read a board's table over a Postgres connection, page by page, in JSON. Nothing is written.
+"""Read a notice board's table over a Postgres connection, page by page, as JSON. Nothing is written.
 
-Statements contain only names of tables and columns, quoted by the driver. The mapping does everything else in Python,
-in the same way for rows and for records from webhook events.
+Statements contain only table and column names, quoted by the driver. Everything else is mapped in Python, in the same
+way for rows and for webhook events.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = list[Mapping[str, Any]]
 
 
 class Reader(Protocol):
-    """Reads tables over one short connection."""
+    """Read tables over an open connection."""
 
     def exists(self, table: str) -> bool: ...
 
@@ -37,7 +37,7 @@ class Reader(Protocol):
 
 
 class PostRows(Protocol):
-    """Access to the tables: a database, or its REST address."""
+    """Access to the tables, over Postgres or the REST API."""
 
     def reading(self) -> AbstractContextManager[Reader]: ...
 
@@ -61,12 +61,12 @@ class PostsTable:
         self._maximum_bytes = maximum_attachment_bytes
 
     def is_readable(self) -> bool:
-        """Tell whether the table exists. Raises `ProviderUnavailable` if its database does not answer."""
+        """Whether the table exists. Raises `ProviderUnavailable` if its database does not respond."""
         with self._tables.reading() as reader:
             return reader.exists(self._mapping.table)
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield the readable posts by key."""
+        """Yield all posts by id, except hidden posts."""
         last: str | None = None
         while True:
             with self._tables.reading() as reader:
@@ -85,22 +85,22 @@ class PostsTable:
             last = str(rows[-1][self._mapping.id])
 
     def expected(self) -> int:
-        """Count the table's rows, including hidden posts; 0 without a table."""
+        """Count the table's rows, including hidden posts; 0 if the table does not exist."""
         with self._tables.reading() as reader:
             return reader.count(self._mapping.table) if reader.exists(self._mapping.table) else 0
 
     def find(self, keys: Sequence[str]) -> dict[str, SourceItem]:
-        """Return readable posts by key; missing and hidden posts are left out."""
+        """Return posts by id; missing and hidden posts are left out."""
         with self._tables.reading() as reader:
             rows = reader.having(self._mapping.table, self._mapping.id, list(keys))
             return {post.id: self.item_of(post) for post in self._complete(reader, rows)}
 
     def item_of(self, post: Post) -> SourceItem:
-        """Return a post's sync item."""
+        """Convert a post to a sync item."""
         return item_from_post(post, files=self._files, maximum_bytes=self._maximum_bytes)
 
     def _complete(self, reader: Reader, rows: Rows) -> list[Post]:
-        """Parse posts with their categories and attachments."""
+        """Convert rows to posts with their categories and attachments, without hidden posts."""
         mapping = self._mapping
         shown = [row for row in rows if not is_hidden(row, mapping)]
         ids = [str(row[mapping.id]) for row in shown]
@@ -118,18 +118,18 @@ class PostsTable:
 
 
 def _place(row: Mapping[str, Any], *, order: str) -> tuple[tuple[bool, float, str], ...]:
-    """Return a row's sort key: the order column, then its id."""
+    """Return the sort key of an attachment: the order column, then the id."""
     values = (row.get(order), row.get("id"))
     numbers = (float(v) if isinstance(v, (int, float)) else None for v in values)
     return tuple((n is None, n or 0.0, str(v or "")) for n, v in zip(numbers, values, strict=True))
 
 
 class DatabaseRows:
-    """Reads tables over a Postgres connection.
+    """Access to tables over Postgres.
 
-    In the application's database it reads with the role `rag_app` and without a tenant. Row-level security then hides
-    the product's tables, and the posts table has to be granted to this role. The queue's tables and Postgres's own,
-    which the role can see without a tenant, count as missing.
+    In the application's database, tables are read with the role `rag_app` and without a tenant. Row-level security then
+    hides the product's tables, and the posts table has to be granted to this role. The queue's and Postgres's tables
+    have no row-level security; they count as missing.
     """
 
     def __init__(self, conninfo: str, *, is_own_database: bool) -> None:
@@ -138,7 +138,7 @@ class DatabaseRows:
 
     @contextmanager
     def reading(self) -> Iterator[DatabaseReader]:
-        """Open a short connection; database errors become errors from `rag.errors`."""
+        """Open a connection for the `with` block. Database errors are converted to those in `rag.errors`."""
         table = "of posts"
         try:
             with psycopg.connect(self._conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -163,7 +163,7 @@ class DatabaseRows:
 
 
 class DatabaseReader:
-    """Reads tables in one transaction. Error messages name `table`, the last table read."""
+    """Read tables in one transaction. `table` is the last table read, for error messages."""
 
     def __init__(self, connection: Connection, *, is_own_database: bool) -> None:
         self._connection = connection
@@ -171,7 +171,7 @@ class DatabaseReader:
         self.table = ""
 
     def exists(self, table: str) -> bool:
-        """Tell whether a table exists and may be followed."""
+        """Whether a table exists, besides Postgres's and the queue's tables."""
         found = self._connection.execute(
             "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
             "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
@@ -187,7 +187,7 @@ class DatabaseReader:
         return int(found[0]) if found else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next rows after the last seen value, ordered by a column."""
+        """Return the next `limit` rows in the order of a column, after the value `last`."""
         self.table, name = table, sql.Identifier(column)
         statement = sql.SQL(
             'SELECT to_jsonb(p) FROM {} AS p WHERE %(last)s::text IS NULL OR p.{}::text > %(last)s COLLATE "C" '
@@ -196,7 +196,7 @@ class DatabaseReader:
         return [row[0] for row in self._connection.execute(statement, {"last": last, "limit": limit}).fetchall()]
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return rows by values in a column; [] without the table."""
+        """Return the rows with these values in a column; [] if the table does not exist."""
         if not values or not self.exists(table):
             return []
         self.table = table
@@ -207,7 +207,7 @@ class DatabaseReader:
 
 
 def item_from_post(post: Post, *, files: AttachmentFiles, maximum_bytes: int = MAXIMUM_BYTES) -> SourceItem:
-    """Return a post's sync item; loading it fetches the attachments."""
+    """Convert a post to a sync item, which downloads the attachments when it is loaded."""
     return SourceItem(
         key=post.id,
         updated_at=post.updated_at,

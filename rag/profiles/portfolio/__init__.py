@@ -1,6 +1,7 @@
-"""Portfolio: one person's documents, answered in the first person. Source 001.
+"""Profile for a person's portfolio, answered in the first person. Source 001.
 
-`document_types.py` tells résumés from profiles, journeys and repositories; `chunkers.py` splits each by its structure.
+`document_types.py` distinguishes résumés, LinkedIn profiles, journeys and repositories; `chunkers.py` splits each by
+its structure.
 """
 
 from __future__ import annotations

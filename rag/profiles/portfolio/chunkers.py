@@ -1,7 +1,7 @@
-"""Split a portfolio's documents: a résumé by job, a LinkedIn profile by groups of jobs, a story by length.
+"""Split a portfolio's documents: a résumé by job, a LinkedIn profile by groups of jobs, a journey by length.
 
-Résumé and profile have no overlap (source 001, 2.1). Pieces of a story have about 450 tokens and repeat the end of the
-previous piece.
+Résumé and profile have no overlap (source 001, 2.1). A journey's pieces have about 450 tokens and begin with the end of
+the previous piece.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LINES = re.compile(r"\S[^\n]*")
 
 @dataclass(frozen=True)
 class PortfolioSection:
-    """A section; `title` is "" before the first heading."""
+    """A section of a document; `title` is "" before the first heading."""
 
     title: str
     start: int
@@ -43,10 +43,10 @@ class PortfolioSection:
 
 
 def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Return pieces by section and job, at most 800 tokens each, with the job's metadata.
+    """Split a résumé or LinkedIn profile by section and job, with metadata about each job.
 
-    The metadata are `source, section, company, position, location, dateRange, industry, year`, if the document has
-    them.
+    Each piece has at most `professional_maximum_tokens`. Metadata are `source, category, section, subcategory, company,
+    position, location, dateRange, industry, year`, if the text has them.
     """
     boundaries = Boundaries(text)
     # In a résumé, a single short job keeps a chunk for itself.
@@ -74,7 +74,7 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
 
 
 def _joined(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
-    """Yield the pieces. Neighbouring sections without jobs are joined while a section is below the minimum size."""
+    """Join neighbouring sections without jobs while a section is below `fewest` tokens."""
     held: Piece | None = None
     for piece in pieces:
         if held is not None and "dateRange" not in held.metadata and "dateRange" not in piece.metadata:
@@ -108,7 +108,7 @@ SUBCATEGORIES = (
 
 
 def subcategory_of(section: str) -> str:
-    """Return a section's subject in a word: experience, skills, projects …; else the title."""
+    """Return a section's subject: experience, education, skills, …; else the title in lower case."""
     return next((name for name, pattern in SUBCATEGORIES if pattern.search(section)), section.casefold())
 
 
@@ -117,7 +117,7 @@ PROFILE_ADDRESS = re.compile(r"linkedin\.com/in/(?P<name>[\w%-]+)", re.IGNORECAS
 
 
 def _headline(text: str) -> int | None:
-    """Return the start of name and headline in a LinkedIn export: after the last section in its side column."""
+    """Return the start of name and headline in a LinkedIn export, below the side column, or `None`."""
     address = PROFILE_ADDRESS.search(text)
     words = [word for word in re.split(r"[-%]", address["name"].casefold()) if word.isalpha()] if address else []
     for line in LINES.finditer(text, address.end() if address else 0):
@@ -140,13 +140,13 @@ def _parts(text: str, *, without_headline: bool = False) -> list[PortfolioSectio
 
 
 def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
-    """Return the non-empty lines without the heading."""
+    """Return a section's non-empty lines, without the heading."""
     lines = [TextLine(match[0].strip(), match.start()) for match in LINES.finditer(text, part.start, part.end)]
     return lines[1:] if part.title else lines
 
 
 def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Yield each job; the section's heading goes with the first."""
+    """Yield each job's span and facts. The first span includes the section's heading."""
     if not jobs:
         yield part.start, part.end, {}
         return
@@ -158,7 +158,10 @@ def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int,
 def _grouped(
     text: str, part: PortfolioSection, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Join jobs until they have `fewest` tokens, but at most `most`; the first job names the group."""
+    """Group jobs up to at least `fewest` and at most `most` tokens, and yield span and facts.
+
+    The first job gives the facts.
+    """
     begin: int | None = None
     facts: dict[str, str] = {}
     until = part.start
@@ -194,7 +197,7 @@ LONGEST_PIPED = 400
 
 @dataclass(frozen=True)
 class TextLine:
-    """A non-empty line and its start in the text."""
+    """A non-empty line and its position in the text."""
 
     text: str
     start: int
@@ -202,8 +205,9 @@ class TextLine:
 
 @dataclass(frozen=True)
 class Job:
-    """A position in a résumé: the first line, with company, position, location, dateRange, industry and year
-    if the text names them.
+    """A job in a résumé: start and facts.
+
+    The facts are company, position, location, dateRange, industry and year, if the text has them.
     """
 
     start: int
@@ -211,7 +215,7 @@ class Job:
 
 
 def jobs_of(lines: Sequence[TextLine]) -> list[Job]:
-    """Find the jobs in a section: `Company (Industry) | Position | Location | Date range`, else by dates."""
+    """Find the jobs in a section: lines like `Company (Industry) | Position | Location | Date range`, else by dates."""
     piped = [Job(line.start, facts_of_pipes(line.text)) for line in lines if is_piped(line.text)]
     return piped or _jobs_by_dates(lines)
 
@@ -226,7 +230,7 @@ def is_piped(line: str) -> bool:
 
 
 def facts_of_pipes(line: str) -> dict[str, str]:
-    """Parse a line with pipes; the dates may stand anywhere after the company."""
+    """Parse a line with pipes into facts; the dates may be anywhere after the company."""
     parts = [part.strip() for part in line.split("|")]
     dates = next((i for i in range(len(parts) - 1, 0, -1) if DATE_RANGE.search(parts[i])), None)
     facts = _company(parts[0])
@@ -253,7 +257,7 @@ def _dates(text: str) -> dict[str, str]:
 
 
 def _jobs_by_dates(lines: Sequence[TextLine]) -> list[Job]:
-    """Find jobs by dates: on a line below the position (LinkedIn), or at the end of a heading."""
+    """Find jobs by date ranges: on a line below the position (LinkedIn), or at the end of a heading."""
     jobs: list[Job] = []
     company = ""
     taken = -1  # the last line in the previous job's head
@@ -299,7 +303,7 @@ FILLED = 0.6
 
 
 def narrative_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split into numbered pieces: 450 to 500 tokens if sentences allow, at most 600."""
+    """Split a journey into numbered pieces with the sizes in `limits`, and with metadata from the file name."""
     boundaries = Boundaries(text)
     spans = _spans(boundaries, limits)
     paragraphs = boundaries.paragraphs
@@ -332,7 +336,7 @@ def _spans(boundaries: Boundaries, limits: Chunking) -> list[Span]:
 
 
 def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: Chunking) -> int:
-    """Move a start past `covered`, because each chunk needs new text."""
+    """Return the best end for a chunk from `start`, but after `covered`, because each chunk needs new text."""
     hard_limit, soft_limit = limits.narrative_hard_tokens, limits.narrative_soft_tokens
     share, wanted = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
     hard = max(fitting_end(boundaries, start, stop, hard_limit), covered + 1)

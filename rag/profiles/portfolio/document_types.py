@@ -1,4 +1,4 @@
-"""Recognise a document's kind by its name and words. Source 001, phase 1."""
+"""Recognise the kind of a document by file name and text. Source 001, phase 1."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ LOOKED_AT = 20_000
 
 @dataclass(frozen=True)
 class DocumentType:
-    """A kind, and the year in the file name: `journey_fy-2025-2026.pdf` is a journey from 2025."""
+    """A document's kind, and the year in the file name: 2025 for `journey_fy-2025-2026.pdf`."""
 
     kind: Kind
     year: str = ""
 
 
 def document_type_of(text: str, file_name: str = "") -> DocumentType:
-    """Return a document's kind by its name, else by its text."""
+    """Return the kind by file name, else by text."""
     name = re.split(r"[/\\]", file_name)[-1]
     return DocumentType(_kind_by_name(name) or _kind_by_text(text[:LOOKED_AT], name), year_of(name))
 
 
 def year_of(file_name: str) -> str:
-    """Return the year in a file name, the first year of a fiscal year, or ""."""
+    """Return the year in a file name, for a fiscal year the first year; "" without a year."""
     _, year = fiscal_year_of(file_name)
     found = YEAR.search(file_name)
     return year or (found[0] if found else "")
 
 
 def fiscal_year_of(file_name: str) -> tuple[str, str]:
-    """Return the fiscal year in a file name and its first year: `FY25-26` gives ("FY25-26", "2025")."""
+    """Return the fiscal year in a file name and its first year: ("FY25-26", "2025") for `FY25-26`; else ("", "")."""
     found = FISCAL_YEAR.search(file_name)
     if found is None:
         return "", ""
