@@ -1,4 +1,4 @@
-"""Keep deleted documents and collections in a bin: no search finds them, and they can be restored for thirty days."""
+"""Keep deleted documents and collections in a bin for thirty days: hidden from search, but restorable."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Estimate = Callable[[DocumentJob], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Binned:
-    """An entry in the bin, with the time it was put there."""
+    """An entry in the bin, and when it was deleted."""
 
     id: UUID
     binned_at: datetime
 
     @property
     def kept_until(self) -> datetime:
-        """The time of final deletion."""
+        """When the entry is deleted permanently."""
         return self.binned_at + timedelta(days=BIN_DAYS)
 
 
@@ -68,7 +68,7 @@ class BinnedCollection(Binned):
 
 
 class Bin:
-    """Puts documents and collections into the bin and takes them out. Changes need an administrator."""
+    """Delete documents and collections to the bin, and restore them. Changes need an administrator."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class Bin:
         self._forget = forget
 
     def put(self, identity: Identity, document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> int:
-        """Put documents into the bin: a published document with all versions, an unpublished version alone.
+        """Delete documents to the bin: a published document with all versions, an unpublished version alone.
 
-        Afterwards no question finds them, and their pages and files cannot be opened. Returns the number of given
-        documents put there now. Raises `SignInAgain`; with `is_unconfirmed`, `InvalidInput` if none waits for a
-        decision any more.
+        They are no longer found or opened. Returns how many of the given documents were deleted. With `is_unconfirmed`,
+        only documents waiting for confirmation are deleted, and `InvalidInput` is raised if there are none. Raises
+        `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -113,9 +113,9 @@ class Bin:
         return binned
 
     def put_collection(self, identity: Identity, collection_id: UUID) -> None:
-        """Put a collection into the bin with its documents, and hide its conversations.
+        """Delete a collection to the bin with its documents, and hide its conversations.
 
-        Afterwards nobody can choose it, and no question finds its documents. Raises `NotFound`, `SignInAgain`.
+        Afterwards nobody can choose or search the collection. Raises `NotFound`, `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -129,13 +129,13 @@ class Bin:
             connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
 
     def collections(self, who: Who) -> builtins.list[BinnedCollection]:
-        """List the collections in the bin, the last deleted first."""
+        """List the collections in the bin, last deleted first."""
         return self._database.fetch_all(who, "binned_collections", BinnedCollection)
 
     def take_collection_back(self, identity: Identity, collection_id: UUID) -> builtins.list[str]:
-        """Restore a collection and the documents deleted together with it; return the reasons for documents left.
+        """Restore a collection and the documents deleted with it. Return the reasons why any stayed in the bin.
 
-        If its name is in use now, the day of deletion is added to the name. Raises `NotFound`.
+        If the name is in use now, the day of deletion is added. Raises `NotFound`.
         """
         require_admin(identity)
         where = {"collection_id": collection_id}
@@ -149,7 +149,7 @@ class Bin:
             return self.take_back_all(identity, wanted)
 
     def list(self, who: Who) -> list[BinnedDocument]:
-        """List the documents in the bin, the last deleted first."""
+        """List the documents in the bin, last deleted first."""
         return self._database.fetch_all(who, "binned_documents", BinnedDocument, limit=SHOWN)
 
     def count(self, who: Who) -> int:
@@ -157,7 +157,7 @@ class Bin:
         return int(self._database.fetch_value(who, "count_binned"))
 
     def take_back_all(self, identity: Identity, document_ids: Iterable[UUID]) -> builtins.list[str]:
-        """Restore several documents; return why some stayed in the bin, each reason once."""
+        """Restore several documents. Return the distinct reasons why some stayed in the bin."""
         require_admin(identity)
         wanted, problems = [*dict.fromkeys(document_ids)], dict[str, None]()
         with one_act():
@@ -178,10 +178,10 @@ class Bin:
         return [*problems]
 
     def take_back(self, identity: Identity, document_id: UUID) -> None:
-        """Restore a document with its versions; a document that answered before answers again at once.
+        """Restore a document with its versions. A published document is searchable again at once.
 
-        If the collection has another embedding model now, the document is estimated and waits for confirmation. Raises
-        `NotFound`, and `InvalidInput` if the same content was added again meanwhile.
+        If the collection's embedding model has changed, the document is estimated and waits for confirmation instead.
+        Raises `NotFound`, and `InvalidInput` if a document with the same content was added meanwhile.
         """
         require_admin(identity)
         try:
@@ -195,7 +195,7 @@ class Bin:
             raise NotFound(NO_LONGER_HERE)
 
     def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
-        """Restore several documents. Return the ids missing from the bin."""
+        """Restore several documents, and return the ids that were not in the bin."""
         with self._database.transaction(identity) as connection:
             wanted = {"document_ids": [*document_ids]}
             connection.execute(queries["take_collections_back"], {**wanted, "collection_id": None})
@@ -219,13 +219,16 @@ class Bin:
                 connection.execute(queries["await_confirmation"], parameters)
 
     def delete_for_good(self, identity: Identity, document_ids: Sequence[UUID]) -> int:
-        """Delete documents in the bin with their files; returns the number of versions. Raises `SignInAgain`."""
+        """Delete documents in the bin permanently, with their files.
+
+        Return the number of versions. Raises `SignInAgain`.
+        """
         require_admin(identity)
         require_recent(self._database, identity)
         return self._delete(identity, document_ids)
 
     def empty(self, tenant_id: str) -> int:
-        """Delete entries after thirty days in the bin, and queue the next run."""
+        """Delete entries after thirty days in the bin, and queue the next run. Return the number of versions."""
         return self._delete(tenant_id, ())
 
     def _delete(self, who: Identity | str, document_ids: Sequence[UUID]) -> int:

@@ -1,4 +1,4 @@
-"""Manage collections. Each has one profile and one embedding model; administrators may override single settings."""
+"""Manage collections. Each has a profile and an embedding model; administrators may override single settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LANGUAGES: Mapping[str, str] = {
 
 
 class CollectionLibrary:
-    """Reads and changes collections in all tenants. Changes need an administrator; callers check who may read."""
+    """Read and change collections in all tenants. Changes need an administrator; reads return what `who` may read."""
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
@@ -57,7 +57,7 @@ class CollectionLibrary:
         return find_collections(self._database, who)
 
     def collection(self, who: Who, collection_id: UUID) -> Collection:
-        """Return a collection. Raises `NotFound`, also for a collection in a different tenant."""
+        """Return a collection. Raises `NotFound`, also for collections in other tenants."""
         found = find_collections(self._database, who, collection_id=collection_id)
         if not found:
             raise NotFound("This collection does not exist, or no longer.")
@@ -66,11 +66,11 @@ class CollectionLibrary:
     def choose(
         self, who: Who, wanted: str | None = None, *, profile: str | None = None, in_chat: bool = False
     ) -> Collection | None:
-        """Choose the collection with this id or name, else the default one; None without a readable collection.
+        """Return the collection with this id or name, else the default collection; `None` if no collection is readable.
 
-        The default is the key's own collection, else the oldest searchable one with profile `hr`, else the oldest
-        searchable one, else the oldest, `hr` first. `in_chat` prefers the collection last asked by this person. With
-        `profile`, only its collections count.
+        The default is the API key's collection; else the oldest searchable collection, `hr` first; else the oldest
+        collection, `hr` first. `in_chat` prefers the collection last asked by this person. `profile` allows only its
+        collections.
         """
         return self._database.fetch_one(
             who,
@@ -83,18 +83,21 @@ class CollectionLibrary:
         )
 
     def note_last(self, who: Who, collection: Collection) -> None:
-        """Make the collection the default for this person's next chat."""
+        """Make a collection the default for this person's next chat."""
         self._database.execute(who, "note_last_collection", collection_id=collection.id)
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:
-        """Count the contents per collection, by id."""
+        """Return each collection's contents, by id."""
         found = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
         return {contents.collection_id: contents for contents in found}
 
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
     ) -> Collection:
-        """Return the collection with this name; create it if missing. An existing collection keeps all settings."""
+        """Return the collection with this name, created if missing.
+
+        The settings of an existing collection do not change.
+        """
         profile_by_name(profile)
         self._database.execute(
             tenant_id,
@@ -107,9 +110,9 @@ class CollectionLibrary:
         return find_collections(self._database, tenant_id, name=name)[0]
 
     def ensure_first_collection(self, tenant_id: str) -> Collection:
-        """Return the tenant's default collection; create it, and the tenant, if missing.
+        """Return the tenant's default collection; create tenant and collection if missing.
 
-        Every other collection is created by a person.
+        All other collections are created by people.
         """
         name = tenant_id.replace("-", " ").title()
         self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=name)
@@ -131,10 +134,11 @@ class CollectionLibrary:
     ) -> Collection:
         """Create a collection.
 
-        The embedder defaults to the profile's embedder here, the language to the profile's answer language, else
-        English. `is_as_source` overrides settings to follow the profile's source to the letter.
+        By default the embedder is the profile's among the configured ones, and the language is the profile's answer
+        language, else English. `is_as_source` adds overrides with which the profile follows its source document
+        exactly.
 
-        Raises `InvalidInput` for a name in use, an unknown profile or language, and a missing embedder.
+        Raises `InvalidInput` for a name in use, an unknown profile or language, or an embedder that is not configured.
         """
         require_admin(identity)
         shown = collection_name(name)
@@ -167,9 +171,9 @@ class CollectionLibrary:
         language: str | None = None,
         groups: Sequence[str] | None = None,
     ) -> Collection:
-        """Change a collection's name, language, or reader groups (none: everybody may read it).
+        """Change a collection's name, language, or reader groups; with an empty list, everybody may read it.
 
-        Raises `InvalidInput` for a name in use, and `NotFound`.
+        Raises `NotFound`, and `InvalidInput` for a name in use.
         """
         require_admin(identity)
         shown = None if name is None else collection_name(name)
@@ -197,8 +201,8 @@ class CollectionLibrary:
     ) -> Collection:
         """Override settings in the collection's profile, and reset the settings in `resets`.
 
-        A value equal to the profile's is not stored. Raises `NotFound`, and `InvalidInput` for contradicting settings;
-        then nothing changes.
+        Values equal to the profile's are not stored. Raises `NotFound`, and `InvalidInput` for invalid or contradicting
+        values, without changing anything.
         """
         require_admin(identity)
         with (
@@ -220,7 +224,7 @@ class CollectionLibrary:
 
 
 def collection_name(name: str) -> str:
-    """Normalise a name to one line. Raises `InvalidInput` for an empty or too long name."""
+    """Normalise a name to a single line. Raises `InvalidInput` if it is empty or too long."""
     kept = "".join(" " if c.isspace() else c for c in name if c.isspace() or unicodedata.category(c)[0] != "C")
     shown = " ".join(unicodedata.normalize("NFC", kept).split())
     if not shown:
@@ -231,9 +235,9 @@ def collection_name(name: str) -> str:
 
 
 def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the metadata for a document's filters, without empty values.
+    """Normalise metadata for the profile's filters, without empty values.
 
-    Raises `InvalidInput` for fields without a filter in the profile.
+    Raises `InvalidInput` for a field that is not among the profile's filters.
     """
     kept = {}
     for name, value in given.items():

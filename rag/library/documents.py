@@ -1,4 +1,4 @@
-"""Manage the document library for pages and API: upload, confirm, view, retry, delete.
+"""Manage documents for pages and API: upload, confirm, view, retry, delete.
 
 Long work is queued in the transaction of the request.
 """
@@ -89,7 +89,7 @@ MOST_UNASKED = 100
 
 @dataclass(frozen=True)
 class QueueState:
-    """A tenant's jobs. `later` counts jobs waiting for a retry, the first at `next_try_at`."""
+    """The numbers of a tenant's jobs. `later` are waiting for a retry, the first at `next_try_at`."""
 
     waiting: int
     later: int
@@ -99,7 +99,7 @@ class QueueState:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedFile:
-    """A refused file."""
+    """A file that was refused at upload, and why."""
 
     id: UUID
     file_name: str
@@ -110,7 +110,7 @@ class RefusedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningTotals:
-    """Counts passages, with and without a vector of meaning."""
+    """The number of chunks, and how many have a vector from the built-in meaning model."""
 
     passages: int
     done: int
@@ -125,16 +125,16 @@ MADE_FOR_A_READER = 4
 
 
 def _turn_by_turn(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Interleave lists: first questions, then second questions, and on. Skips entries without text."""
+    """Interleave lists: all first questions, then all second questions, and on. Skips blank entries."""
     asked = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     turns = max((len(questions) for questions in asked), default=0)
     return [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
 
 
 class DocumentLibrary(CollectionLibrary):
-    """Reads and changes documents and collections in all tenants.
+    """Read and change documents and collections in all tenants.
 
-    Changes need an administrator; callers check who may read.
+    Changes need an administrator; reads return what `who` may read.
     """
 
     def __init__(
@@ -173,14 +173,14 @@ class DocumentLibrary(CollectionLibrary):
         content: bytes,
         options: UploadOptions = DEFAULT_OPTIONS,
     ) -> Document:
-        """Store a file and queue its reading.
+        """Store a file, queue its ingestion, and return the document.
 
-        Other bytes under a known name become the next version, also if an earlier version had the same bytes. Files
-        attached to a mail or a PDF become documents, too, in a folder with the file's name.
+        A file with a known name but new content becomes the next version. Files attached to a mail or PDF become
+        documents in a folder named after the file. A failed document with the same content is tried again instead.
 
-        Raises `InvalidInput` for metadata outside the collection's filter fields, and a `DocumentError` for an unusable
-        file: `PasswordNeeded` and `PasswordWrong` ask for a password, `DocumentAlreadyStored` has the `document_id` and
-        `title` of the document with the same content. A failed document with the same content is tried again instead.
+        Raises `InvalidInput` for metadata outside the collection's filters, and a `DocumentError` for an unusable file:
+        `PasswordNeeded` and `PasswordWrong` ask for a password; `DocumentAlreadyStored` has `document_id` and `title`
+        of the document with the same content.
         """
         require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
@@ -201,11 +201,10 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, added[0])
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
-        """Confirm the estimate, and process the document. Repeated calls have no effect.
+        """Confirm a document's estimate and queue the processing. A repeated call has no effect.
 
-        The document will replace the published version, even a later one.
-
-        Raises `BudgetSpent` for a paid document if the company's budget for this month is spent.
+        When processed, the document replaces the published version, even a later version. Raises `BudgetSpent` if
+        processing costs money and the company's budget for this month is spent.
         """
         require_admin(identity)
         if costs_money(self.get(identity, document_id).estimate):
@@ -218,7 +217,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def confirm_all(self, identity: Identity, *, until: datetime) -> int:
-        """Confirm all estimates made by `until`, whose total the person saw. Returns the number of documents."""
+        """Confirm the estimates made by `until`, when the person saw their total. Return the number of documents."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             found = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
@@ -227,16 +226,19 @@ class DocumentLibrary(CollectionLibrary):
         return len(found)
 
     def discard(self, identity: Identity, document_id: UUID) -> None:
-        """Decline the estimate, and remove the document with its file.
+        """Decline a document's estimate, and delete document and file.
 
-        Raises `InvalidInput` if another administrator confirmed it meanwhile.
+        Raises `InvalidInput` if it was confirmed meanwhile.
         """
         if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
             self.get(identity, document_id)
             raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
 
     def retry(self, identity: Identity, document_id: UUID) -> Document:
-        """Queue a failed document again; finished and paid steps are kept. Raises `InvalidInput` for any other."""
+        """Queue a failed document again; finished steps are kept.
+
+        Raises `InvalidInput` for a document that has not failed.
+        """
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
@@ -246,10 +248,10 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def delete(self, identity: Identity, document_id: UUID) -> None:
-        """Delete a document with all its versions, or a single version that is not published.
+        """Delete a document with all versions, or a single unpublished version.
 
-        One transaction deletes pages, chunks, vectors and keywords, and queues the removal of the file. Afterwards
-        nothing of the document can be found or opened. Raises `NotFound`, `SignInAgain`.
+        Pages, chunks, vectors and keywords are deleted in a single transaction, which also queues the removal of the
+        file. Raises `NotFound`, `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -257,7 +259,7 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
 
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
-        """Delete a document if it has one of these states; without states, always. Tell whether it was there."""
+        """Delete a document in any of these states, by default in every state. Return whether it was deleted."""
         require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
@@ -269,7 +271,7 @@ class DocumentLibrary(CollectionLibrary):
         return bool(removed)
 
     def _forget(self, tenant_id: str, removed: Iterable[UUID]) -> None:
-        """Remove the pictures of deleted documents, and their waiting files."""
+        """Remove cached images of deleted documents, and files queued for removal."""
         removed = list(removed)
         for document_id in removed:
             self._images.forget(document_id)
@@ -278,10 +280,9 @@ class DocumentLibrary(CollectionLibrary):
             self._removals.run(tenant_id)
 
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
-        """Delete a collection with its documents and conversations, given its name for confirmation.
+        """Delete a collection with its documents and conversations. `confirmed_name` has to be the collection's name.
 
-        Its questions and costs stay in the analytics. Raises `InvalidInput` for a wrong name, `NotFound`,
-        `SignInAgain`.
+        Questions and costs stay in the analytics. Raises `InvalidInput` for a wrong name, `NotFound`, `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -299,7 +300,7 @@ class DocumentLibrary(CollectionLibrary):
         self._forget(tenant_id, removed)
 
     def _locked(self, connection: Connection, collection_id: UUID) -> str:
-        """Lock a collection until the transaction ends, and return its name."""
+        """Lock a collection until the transaction ends, and return its name. Raises `NotFound`."""
         row = connection.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
         if row is None:
             raise NotFound("This collection does not exist, or no longer.")
@@ -309,16 +310,16 @@ class DocumentLibrary(CollectionLibrary):
 
     @property
     def confinement(self) -> Mapping[str, str] | None:
-        """The confinement of the reading processes; None before the first one started."""
+        """The sandbox's active means of confinement; `None` before the sandbox has started."""
         return self._sandbox.known_means
 
     def start_reader(self) -> None:
-        """Start and confine a reading process. Raises `DocumentError`."""
+        """Start the sandbox. Raises `DocumentError`."""
         self._sandbox.means()
 
     @property
     def recognition_engine(self) -> str | None:
-        """The engine for recognising text in scans, if there is any."""
+        """The engine that recognises text in scans, or `None`."""
         return recognition_engine(self._settings)
 
     def list(
@@ -336,7 +337,7 @@ class DocumentLibrary(CollectionLibrary):
         )
 
     def count(self, who: Who, *, collection_id: UUID | None = None, status: DocumentStatus | None = None) -> int:
-        """Count the documents of `list`."""
+        """Count the documents listed by `list` without a limit."""
         found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
         return int(found)
 
@@ -351,37 +352,39 @@ class DocumentLibrary(CollectionLibrary):
         limit: int = DOCUMENTS_PER_PAGE,
         offset: int = 0,
     ) -> Documents:
-        """Return a page of filtered documents; posts on notice boards come last."""
+        """Return a page of matching documents, with posts last."""
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
         rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def rows(self, who: Who, filters: DocumentFilters, *, limit: int, sort: DocumentSort = "newest") -> Rows:
-        """Return filtered documents as table rows; posts on notice boards come last."""
+        """Return table rows for matching documents, with posts last."""
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort, "limit": limit}
         rows = self._database.fetch_all(who, "library_rows", DocumentRow, **parameters)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
     def questions_of(self, who: Who, document: Document, *, limit: int = 50) -> Answered:
-        """List the questions answered from a document in any version, the latest first."""
+        """List the questions answered from any version of a document, latest first."""
         where = {"original_id": document.original_id, "limit": limit}
         return self._database.fetch_all(who, "questions_of_document", AnsweredQuestion, **where)
 
     def replaced_by(self, who: Who, document: Document) -> Document | None:
-        """Return the version to be replaced: the published one, else the latest waiting one."""
+        """Return the version this document will replace: the published version, else the latest waiting version, or
+        `None`.
+        """
         found = self._database.fetch_value(who, "replaced_document", document_id=document.id)
         return self.get(who, found) if found is not None else None
 
     def differing_pages(self, who: Who, document: Document, other: Document) -> PageNumbers:
-        """Return the numbers of the pages with different text, ignoring spaces."""
+        """Return the numbers of pages with different texts, ignoring whitespace."""
         ours = {page.number: page.text.split() for page in self.pages(who, document.id)}
         theirs = {page.number: page.text.split() for page in self.pages(who, other.id)}
         return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))
 
     def keep_both(self, identity: Identity, document_id: UUID) -> Document:
-        """Process a waiting version as a separate document beside the current one.
+        """Process a waiting version as a separate document, and keep the current version too.
 
-        Raises `InvalidInput` if it no longer waits, or replaces nothing.
+        Raises `InvalidInput` if the version is not waiting, or would not replace a document.
         """
         require_admin(identity)
         title = f"{self.get(identity, document_id).title} (2)"
@@ -392,12 +395,15 @@ class DocumentLibrary(CollectionLibrary):
     # What the tenant's administrators chose
 
     def spending_limit(self, who: Who) -> Decimal:
-        """Return the US dollars up to which an added file is processed without being asked about."""
+        """Return the estimate in US dollars up to which a document is processed without confirmation."""
         chosen = (self._database.fetch_value(who, "tenant_settings") or {}).get("confirmed_up_to")
         return Decimal(str(chosen)) if chosen is not None else Decimal(0)
 
     def set_spending_limit(self, identity: Identity, dollars: Decimal) -> None:
-        """Set it. Raises `InvalidInput`."""
+        """Set the estimate in US dollars up to which a document is processed without confirmation.
+
+        Raises `InvalidInput`.
+        """
         require_admin(identity)
         if not 0 <= dollars <= MOST_UNASKED:
             raise InvalidInput(f"The limit has to be between 0 and {MOST_UNASKED} US dollars.")
@@ -407,30 +413,30 @@ class DocumentLibrary(CollectionLibrary):
     # Files that were not accepted
 
     def note_refused(self, identity: Identity, file_name: str, file_size: int, reason: str) -> None:
-        """Store a refused file's name and the reason until the person has seen it."""
+        """Store a refused file's name and the reason, until the person has seen them."""
         values = {"file_name": file_name[:300], "file_size": file_size, "reason": reason}
         self._database.execute(identity, "note_refused_file", account_id=identity.account_id, **values)
 
     def refused(self, identity: Identity) -> Refusals:
-        """List a person's refused files, the latest first."""
+        """List a person's refused files, latest first."""
         return self._database.fetch_all(identity, "find_refused_files", RefusedFile, account_id=identity.account_id)
 
     def dismiss_refused(self, identity: Identity, file_id: UUID | None = None) -> None:
-        """Remove a refused file from the list, or all."""
+        """Remove a refused file from the person's list, by default all."""
         self._database.execute(identity, "drop_refused_files", account_id=identity.account_id, file_id=file_id)
 
     def with_words(self, who: Who, text: str) -> tuple[UUID, ...]:
-        """Return the searchable documents with all these words."""
+        """Return the ids of searchable documents containing all these words."""
         return tuple(documents_with_words(self._database, who, [c.id for c in self.collections(who)], text))
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
-        """Count the filtered documents, and return the newest one's time."""
+        """Count matching documents, and return when the newest was added."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_count"], filters.parameters()).fetchone()
         return row or (0, None)
 
     def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
-        """Count the filtered documents that can be tried again, and those without tags."""
+        """Count matching documents for which a retry is possible, and matching documents without tags."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
         return row or (0, 0)
@@ -444,17 +450,17 @@ class DocumentLibrary(CollectionLibrary):
         until: datetime | None = None,
         is_untagged: bool = False,
     ) -> Names:
-        """List the names of filtered documents added by `until`, newest first."""
+        """List the names of matching documents added by `until`, newest first."""
         parameters = {**filters.parameters(), "limit": limit, "until": until, "is_untagged": is_untagged}
         return self._database.fetch_all(who, "library_names", DocumentName, **parameters)
 
     def figures(self, who: Who) -> Figures:
-        """Count the library's documents by each value of its filters."""
+        """Count documents by each combination of filterable properties."""
         rows = self._database.fetch_all(who, "library_figures", DocumentFigures)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
     def at_work(self, who: Who, *, limit: int) -> tuple[dict[UUID, DocumentStatus], int]:
-        """Return the first documents being worked on with their states, and how many there are in all."""
+        """Return the states of up to `limit` documents being processed, by id, and the total number."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["documents_at_work"], {"limit": limit}).fetchall()
             total = len(rows)
@@ -463,22 +469,22 @@ class DocumentLibrary(CollectionLibrary):
         return {document_id: DocumentStatus(status) for document_id, status in rows}, total
 
     def searchable_collections(self, who: Who) -> set[UUID]:
-        """List the collections with a searchable document."""
+        """Return the ids of collections with a searchable document."""
         with self._database.transaction(who) as connection:
             return {row[0] for row in connection.execute(queries["searchable_collections"])}
 
     def others_to_ask(self, who: Who, first: Collection) -> tuple[Collection, ...]:
-        """Return the other collections with a searchable document that `who` may read, oldest first."""
+        """Return the readable, searchable collections besides `first`, oldest first."""
         ready = self.searchable_collections(who)
         return tuple(c for c in self.collections(who) if c.id in ready and c.id != first.id)
 
     def categories(self, who: Who, collection_id: UUID) -> dict[str, str]:
-        """Return a notice board's categories: slug → name."""
+        """Return a notice board's categories: name by slug."""
         with self._database.transaction(who) as connection:
             return dict(connection.execute(queries["board_categories"], {"collection_id": collection_id}).fetchall())
 
     def years(self, who: Who, collection_id: UUID) -> tuple[int, ...]:
-        """Return the years covered by a collection's documents, the latest first."""
+        """Return the years covered by a collection's documents, latest first."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["document_years"], {"collection_id": collection_id}).fetchall()
         return tuple(row[0] for row in rows)
@@ -489,21 +495,21 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(who, "board_figures", BoardFigures, **where)
 
     def posts(self, who: Who, filters: PostFilters, *, limit: int = DOCUMENTS_PER_PAGE, offset: int = 0) -> Documents:
-        """List a page of a board's posts: pinned and important ones first, then the latest."""
+        """Return a page of a board's posts: pinned first, then important, then by date, latest first."""
         parameters = {**filters.parameters(), "limit": limit, "offset": offset}
         rows = self._database.fetch_all(who, "board_page", Document, **parameters)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def count_posts(self, who: Who, filters: PostFilters) -> int:
-        """Count a board's filtered posts."""
+        """Count matching posts."""
         return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
 
     def get(self, who: Who, document_id: UUID) -> Document:
-        """Return a document. Raises `NotFound`, also for a document in a different tenant."""
+        """Return a document. Raises `NotFound`, also for documents in other tenants."""
         return readable_document(self._database, who, document_id)
 
     def pages(self, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0) -> Pages:
-        """List the pages with their text, in their order."""
+        """List a document's pages with their text, in order."""
         return find_pages(self._database, who, document_id, limit=limit, offset=offset)
 
     def count_pages(self, who: Who, document_id: UUID) -> int:
@@ -518,7 +524,7 @@ class DocumentLibrary(CollectionLibrary):
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
-        """List the chunks in their order, without their vectors."""
+        """List a document's chunks without vectors, in order."""
         part = {"document_id": document_id, "chunk_id": chunk_id, "limit": limit, "offset": offset}
         return self._database.fetch_all(who, "find_chunks", DocumentChunk, **part)
 
@@ -526,7 +532,7 @@ class DocumentLibrary(CollectionLibrary):
         return int(self._database.fetch_value(who, "count_chunks", document_id=document_id))
 
     def original(self, who: Who, document_id: UUID) -> bytes:
-        """Return the file, without a password: the upload unlocked it. Raises `NotFound`."""
+        """Return a document's file; a password was removed at upload. Raises `NotFound`."""
         document = self.get(who, document_id)
         if not document.file_path:
             raise NotFound("This document was registered without a file; its text is on its pages.")
@@ -535,7 +541,7 @@ class DocumentLibrary(CollectionLibrary):
     def page_image(
         self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
     ) -> bytes:
-        """Draw a page as PNG for a person who may read the document; see `PageImages.draw`."""
+        """Draw a page as PNG, if the person may read the document; see `PageImages.draw`."""
         return self._images.draw(who, document_id, page, highlight=highlight, sentence=sentence, scale=scale)
 
     def suggested_questions(
@@ -548,11 +554,11 @@ class DocumentLibrary(CollectionLibrary):
         languages: Sequence[str] = (),
         limit: int = 4,
     ) -> Questions:
-        """Suggest questions answered in the collection, from as many documents as possible.
+        """Suggest questions answered by the collection, from many different documents.
 
-        `others` are collections asked too; `document_ids`, if given, limits the documents. `languages` are the reader's
-        languages, the preferred first (ISO 639-1; "ko-KR" counts as "ko"). Questions in them come first, from documents
-        in the same language before others; then questions in the collection's language; then the rest.
+        `others` are further collections; `document_ids` limits the documents. `languages` are the reader's, preferred
+        first (ISO 639-1; "ko-KR" counts as "ko"). Questions in the reader's languages come first, then questions in the
+        collection's language, then the rest.
         """
         rows = self._database.fetch_all(
             who,
@@ -584,7 +590,7 @@ class DocumentLibrary(CollectionLibrary):
         return SuggestStep(self._database, self._settings)
 
     def _elsewhere(self, who: Who, rows: Sequence[SuggestedQuestions], language: str, limit: int) -> QuestionLists:
-        """Return questions in a reader's language about documents in other languages; make missing ones."""
+        """Return questions in the reader's language about documents in other languages; missing ones are generated."""
         found: QuestionLists = []
         made = count = 0
         for row in rows:
@@ -600,19 +606,19 @@ class DocumentLibrary(CollectionLibrary):
         return found
 
     def queue_state(self, tenant_id: str) -> QueueState:
-        """Count the tenant's waiting and running jobs in all processes."""
+        """Return the numbers of the tenant's waiting and running jobs, over all processes."""
         state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     def meaning_totals(self, tenant_id: str) -> MeaningTotals:
-        """Count passages and vectors of meaning; both 0 without a model of meaning."""
+        """Count chunks and their vectors from the built-in meaning model; both are 0 if it is not installed."""
         if self._providers.meaning is None:
             return MeaningTotals(passages=0, done=0)
         totals = self._database.fetch_one(tenant_id, "meaning_totals", MeaningTotals)
         return totals or MeaningTotals(passages=0, done=0)
 
     def metadata_values(self, who: Who, collection_id: UUID, field: str) -> Questions:
-        """List a metadata field's values in a collection's documents and chunks."""
+        """List the values of a metadata field in a collection's documents and chunks."""
         with self._database.transaction(who) as connection:
             parameters = {"collection_id": collection_id, "field": field}
             return [row[0] for row in connection.execute(queries["metadata_values"], parameters).fetchall()]

@@ -1,7 +1,7 @@
-"""Show pages of PDFs and pictures, only to people who may read the document.
+"""Draw pages of PDFs and images, only for people who may read the document.
 
-The database decides on every call, also for a cached picture: row-level security returns a document only within its
-tenant, and only to people whose group may read its collection. The sandbox draws a picture when it is first needed.
+Every call asks the database, even if the image is cached: row-level security returns a document only within the tenant,
+and only to groups with access to the collection. The sandbox draws an image when it is first needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SMALLEST_SCALE, LARGEST_SCALE = 0.2, 4.0
 
 
 class PageImages:
-    """Draws pages, and caches the last ones. Thread-safe."""
+    """Draw pages, and cache the latest images. Thread-safe."""
 
     def __init__(self, database: Database, files: Originals, sandbox: Sandbox) -> None:
         self._database = database
@@ -36,9 +36,10 @@ class PageImages:
     def draw(
         self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
     ) -> bytes:
-        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked and a sentence in it marked more strongly.
+        """Draw a page as PNG at `scale` times 72 dpi. The text `highlight` is marked, and `sentence` within it more
+        strongly.
 
-        Raises `NotFound` for an unreadable document and a missing page, and `DocumentError` if drawing fails.
+        Raises `NotFound` for a missing page or an unreadable document, `DocumentError` if drawing fails.
         """
         document = readable_document(self._database, who, document_id)
         if not may_be_pictures(document):
@@ -62,14 +63,14 @@ class PageImages:
         return picture
 
     def forget(self, document_id: UUID) -> None:
-        """Forget a deleted document's pictures."""
+        """Remove a deleted document's images from the cache."""
         with self._lock:
             for key in [key for key in self._kept if key[0] == document_id]:
                 del self._kept[key]
 
 
 def readable_document(database: Database, who: Who, document_id: UUID) -> Document:
-    """Return a document that this person may read. Raises `NotFound` otherwise, also for a missing document."""
+    """Return a document. Raises `NotFound` if it does not exist or this person may not read it."""
     found = find_document(database, who, document_id)
     if found is None:
         raise NotFound("This document does not exist, or no longer.")

@@ -1,4 +1,4 @@
-"""Store a document's particulars: title, folder, tags, owner, dates, language. They apply to all its versions."""
+"""Change a document's title, folder, tags, owner, dates and language. They are shared by all its versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_VIEW_NAME = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Particulars:
-    """Changes to a document; None leaves a field unchanged. Owner and dates are given together, each with its flag."""
+    """Changes to a document. `None` keeps a value; owner and dates change only with `with_owner` and `with_dates`."""
 
     title: str | None = None
     folder: str | None = None
@@ -45,7 +45,7 @@ class Particulars:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedView:
-    """A person's named filters for the library."""
+    """A person's saved filters for the library."""
 
     id: UUID
     name: str
@@ -54,7 +54,7 @@ class SavedView:
 
 @dataclass(frozen=True, kw_only=True)
 class Reminders:
-    """Counts of expired documents and of documents due for review."""
+    """How many documents have expired, and how many are due for review."""
 
     expired: int
     to_review: int
@@ -62,23 +62,24 @@ class Reminders:
 
 @dataclass(frozen=True, kw_only=True)
 class Shelves:
-    """The folders and tags in use, with their numbers of documents; subfolders count separately."""
+    """The folders and tags in use, with the number of documents in each, without subfolders."""
 
     folders: dict[str, int]
     tags: dict[str, int]
 
 
 class DocumentParticulars:
-    """Changes and counts them. Changes need an administrator."""
+    """Change documents' titles, folders, tags and so on, and count them. Changes need an administrator."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def change(self, identity: Identity, document_ids: Sequence[UUID], changes: Particulars) -> None:
-        """Write the changes to all versions of these documents; a title is for a single document.
+        """Apply changes to all versions of these documents. A title can be given only to a single document.
 
-        A new title, folder or language indexes a document's words again. A new title or language also reads its meaning
-        again, in the background. Raises `InvalidInput`, and `NotFound` if no document exists.
+        After a new title, folder or language the document is indexed again; after a new title or language, its vectors
+        from the meaning model are made again in the background. Raises `InvalidInput`, and `NotFound` if no document
+        exists.
         """
         require_admin(identity)
         if changes.title is not None and len(document_ids) != 1:
@@ -113,7 +114,7 @@ class DocumentParticulars:
     def tag(
         self, identity: Identity, document_ids: Sequence[UUID], *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> None:
-        """Add tags to documents and remove others. Raises `InvalidInput`, `NotFound`."""
+        """Add tags to documents, and remove others. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
         nothing = dict.fromkeys(("title", "folder", "tags", "language", "owner_id"))
         dates = dict.fromkeys(("valid_from", "valid_until", "review_on"))
@@ -129,7 +130,7 @@ class DocumentParticulars:
         self._note(identity, parameters)
 
     def move(self, identity: Identity, document_ids: Sequence[UUID], folder: str) -> None:
-        """Move documents into a folder; "" is the top level. Raises `InvalidInput`, `NotFound`."""
+        """Move documents to a folder; "" is the top level. Raises `InvalidInput`, `NotFound`."""
         self.change(identity, document_ids, Particulars(folder=folder))
 
     def _note(
@@ -168,18 +169,18 @@ class DocumentParticulars:
         return Shelves(folders=found["folder"], tags=found["tag"])
 
     def reminders(self, who: Who, *, owner_id: UUID | None = None) -> Reminders:
-        """Count the searchable documents that need their owner's attention; without `owner_id`, for all owners."""
+        """Count searchable documents that have expired or are due for review, by default for all owners."""
         found = self._database.fetch_one(who, "library_reminders", Reminders, owner_id=owner_id)
         return found or Reminders(expired=0, to_review=0)
 
     # Views
 
     def views(self, identity: Identity) -> list[SavedView]:
-        """List a person's saved views by name."""
+        """List a person's saved views, sorted by name."""
         return self._database.fetch_all(identity, "find_views", SavedView, account_id=identity.account_id)
 
     def save_view(self, identity: Identity, name: str, filters: DocumentFilters) -> None:
-        """Save filters under a name; a known name gets the new filters. Raises `InvalidInput`."""
+        """Save filters under a name, replacing a view with the same name. Raises `InvalidInput`."""
         name = " ".join(name.split())
         if not 1 <= len(name) <= LONGEST_VIEW_NAME:
             raise InvalidInput(f"Give the view a name of at most {LONGEST_VIEW_NAME} characters.")
@@ -187,17 +188,17 @@ class DocumentParticulars:
         self._database.execute(identity, "save_view", **parameters)
 
     def keep_view(self, identity: Identity, view: SavedView) -> None:
-        """Put a removed view back."""
+        """Restore a removed view."""
         parameters = {"account_id": identity.account_id, "name": view.name, "filters": Jsonb(view.filters)}
         self._database.execute(identity, "save_view", **parameters)
 
     def drop_view(self, identity: Identity, view_id: UUID) -> None:
-        """Remove a person's own view."""
+        """Remove a person's view."""
         self._database.execute(identity, "drop_view", account_id=identity.account_id, view_id=view_id)
 
 
 def filters_to_json(filters: DocumentFilters) -> dict[str, Any]:
-    """Return a view's filters without ids found by text: the text is searched again."""
+    """Convert filters to JSON, without `found_ids`, because a saved view searches its text again."""
     values = {
         "text": filters.text,
         "statuses": [status.value for status in filters.statuses],
@@ -213,7 +214,7 @@ def filters_to_json(filters: DocumentFilters) -> dict[str, Any]:
 
 
 def title_given(title: str) -> str:
-    """Normalise a title. Raises `InvalidInput`."""
+    """Normalise a title. Raises `InvalidInput` if it is empty or too long."""
     name = _plain_line(title)
     if not 1 <= len(name) <= LONGEST_TITLE:
         raise InvalidInput(f"Give the document a title of at most {LONGEST_TITLE} characters.")
@@ -221,7 +222,7 @@ def title_given(title: str) -> str:
 
 
 def folder_given(folder: str) -> str:
-    """Normalise a folder's name, with single slashes between folders. Raises `InvalidInput`."""
+    """Normalise a folder path with single slashes. Raises `InvalidInput` if it is too long."""
     name = "/".join(filter(None, (part.strip() for part in re.split(r"[/\\]", _plain_line(folder)))))
     if len(name) > LONGEST_FOLDER:
         raise InvalidInput(f"The name of a folder has at most {LONGEST_FOLDER} characters.")
@@ -229,7 +230,7 @@ def folder_given(folder: str) -> str:
 
 
 def tags_given(tags: Sequence[str]) -> list[str]:
-    """Normalise tags: unique, without commas. Raises `InvalidInput`."""
+    """Normalise tags: without commas and duplicates. Raises `InvalidInput` for too long or too many tags."""
     found = list(dict.fromkeys(filter(None, (_plain_line(tag.replace(",", " ")) for tag in tags))))
     if any(len(tag) > LONGEST_TAG for tag in found):
         raise InvalidInput(f"A tag has at most {LONGEST_TAG} characters.")

@@ -1,4 +1,4 @@
-"""Find the documents with all given words, and the places in a document. No paid calls."""
+"""Find documents containing given words, and the places in a document, without paid calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rag.types import DocumentPage, Who
 
 
 def documents_with_words(database: Database, who: Who, collection_ids: Sequence[UUID], text: str) -> list[UUID]:
-    """Return the searchable documents with every word in `text`, in any form.
+    """Return the ids of searchable documents with every word in `text`, in any inflected form.
 
-    The words are analysed in each language of the collections; filler words do not count.
+    The words are analysed in each language of the collections; stopwords are ignored.
     """
     if not collection_ids or not text.strip():
         return []
@@ -52,7 +52,7 @@ AROUND = 70
 
 @dataclass(frozen=True)
 class Finding:
-    """A place in a document: page, surrounding text, and the words found there, as written."""
+    """A match in a document: page, surrounding text, and the matched words as written."""
 
     page: int
     text: str
@@ -60,9 +60,9 @@ class Finding:
 
 
 def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> list[Finding]:
-    """Find `text` literally, else its words on pages with all words.
+    """Find `text` literally; without any match, find its words on pages which contain them all.
 
-    Words match beginnings: "holiday" finds "holidays".
+    A word also matches the beginning of a longer word: "holiday" finds "holidays".
     """
     words = text.split()
     if not words:
@@ -77,10 +77,7 @@ def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> li
 
 
 def page_with_words(pages: Sequence[DocumentPage], text: str) -> int:
-    """Return the page to open for these words: the page with the words as written, else with most of their forms.
-
-    If no page has any word, the first page is returned.
-    """
+    """Return the page with the exact `text`, else the page with most words in any form, else the first page."""
     if places := find_in_pages(pages, text, limit=1):
         return places[0].page
 

@@ -1,6 +1,6 @@
-"""Restore a document's versions, and run its steps again by hand.
+"""Restore a document's earlier versions, and run single ingestion steps again.
 
-The published version answers until the next one is complete.
+The published version stays searchable until the next version is complete.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
 
 
 class Versions:
-    """Lists, restores and makes versions. Changes need an administrator."""
+    """List, restore and create versions. Changes need an administrator."""
 
     def __init__(self, database: Database, providers: Providers, queue: JobQueue) -> None:
         self._database = database
@@ -38,15 +38,15 @@ class Versions:
         self._control = JobControl(database)
 
     def of(self, who: Who, document: Document) -> list[Document]:
-        """List a document's versions, the latest first."""
+        """List a document's versions, latest first."""
         found = find_versions(self._database, who, document.original_id)
         return sorted(found, key=lambda version: -version.version)
 
     def restore(self, identity: Identity, document_id: UUID) -> Document:
-        """Publish an earlier version again, at once and free.
+        """Publish an earlier version again, at once and without cost.
 
-        If the collection has another embedding model now, the version is estimated and waits for confirmation. Raises
-        `NotFound`, and `InvalidInput` for a version that was not superseded.
+        If the collection's embedding model has changed, the version is estimated and waits for confirmation instead.
+        Raises `NotFound`, and `InvalidInput` unless the version was superseded.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -69,11 +69,10 @@ class Versions:
         only_missing: bool = True,
         chunking_method: ChunkingMethod | None = None,
     ) -> Document:
-        """Run a step again for a searchable document. Returns the document being processed.
+        """Run a step again for a searchable document, and return the document being processed.
 
-        Chunking and embedding make a new version from the same file, which is estimated, waits for confirmation and
-        gets new vectors. Tags are written while the document answers: missing ones, or all. Raises `InvalidInput` if
-        there is nothing to do.
+        Chunking and embedding create a new version from the same file, which is estimated and waits for confirmation.
+        Tagging changes the published version: missing tags, or all. Raises `InvalidInput` if there is nothing to do.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -111,11 +110,11 @@ class Versions:
         pdf_type: PdfType = "auto",
         confirmed_up_to: Decimal | None = None,
     ) -> Document:
-        """Read a document's file again, with text recognition if needed. Returns the document made for it.
+        """Read a document's file again, with text recognition if needed, and return the document being read.
 
-        A published document keeps answering: a new version is estimated, and waits for confirmation if it costs more
-        than `confirmed_up_to`, in US dollars. A failed document, or one waiting for recognition, is read itself. Raises
-        `InvalidInput` while it is being processed.
+        A published document stays searchable: a new version is created and estimated, and waits for confirmation if the
+        estimate is above `confirmed_up_to`, in US dollars. For a failed document, or a document awaiting recognition,
+        no new version is created. Raises `InvalidInput` while the document is being processed.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -158,7 +157,7 @@ class Versions:
         return self._job(identity, document.id).document
 
     def estimate(self, job: DocumentJob) -> dict[str, Any]:
-        """Estimate the cost of processing a document's stored pages."""
+        """Estimate the cost of processing a document, from the stored pages."""
         pages, sections = find_text(self._database, job.document.tenant_id, job.document.id)
         return estimate_document(
             self._control, job, ExtractedDocument(pages=tuple(pages), sections=sections), self._providers

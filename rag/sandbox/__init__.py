@@ -1,1 +1,1 @@
-"""Process untrusted input in processes which can reach nothing."""
+"""Process untrusted files in confined processes without access to files or network."""

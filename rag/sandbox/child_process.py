@@ -1,7 +1,7 @@
-"""Start our processes for dangerous work, limit them, and exchange messages with them.
+"""Start confined child processes, limit their resources, and exchange messages with them.
 
-They know no secrets or addresses, reach no file or network, and end with the application. Messages are JSON followed by
-bytes: nothing in them is executed.
+A child knows no secrets or addresses, reaches no file or network, and ends with the application. Messages are JSON
+followed by bytes; nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Reply:
-    """A process's message: its kind, values and bytes."""
+    """A message from a child: kind, values and bytes."""
 
     kind: str
     values: dict[str, Any]
@@ -53,11 +53,11 @@ class Reply:
 
 
 class MalformedMessage(Exception):
-    """A process sent an invalid or oversized message."""
+    """A child sent an invalid or oversized message."""
 
 
 def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
-    """Write a message: the lengths of both parts, JSON, bytes."""
+    """Write a message: the lengths of JSON and bytes, then both."""
     body = json.dumps({"kind": kind, **values}).encode()
     stream.write(HEADER.pack(len(body), len(blob)))
     stream.write(body)
@@ -66,7 +66,7 @@ def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: 
 
 
 def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
-    """Return the next message, or `None` if the other side is gone. Raises `MalformedMessage`."""
+    """Read the next message; `None` if the other process has ended. Raises `MalformedMessage`."""
     header = stream.read(HEADER.size)
     if len(header) < HEADER.size:
         return None
@@ -91,9 +91,10 @@ def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
 def start_child(
     *command: str, rules: AccessRules = READING, descriptors: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start one of our modules as a process with pipes, not forked, because the application has threads.
+    """Start one of our modules in a child process with pipes for messages.
 
-    It inherits these `descriptors`. Its last argument is the order which `bound_child` enforces.
+    The process is not forked, because the application has threads. It inherits `descriptors`. The last argument is the
+    order for `bound_child`.
     """
     with confinement(rules) as ready:
         return subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
@@ -109,7 +110,7 @@ def start_child(
 
 
 def end_child(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and close its pipes; does nothing if it is gone."""
+    """Kill a child, if it is still running, and close its pipes."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
@@ -122,7 +123,10 @@ def end_child(process: subprocess.Popen[bytes]) -> None:
 
 
 def answers_to_parent() -> BinaryIO:
-    """Return the stream for answers, and hand stdout to stderr: printing libraries must not disturb the answers."""
+    """Return the stream for messages to the parent, and redirect stdout to stderr.
+
+    Otherwise a library's printed text would disturb the messages.
+    """
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logging.disable(logging.CRITICAL)
@@ -130,10 +134,10 @@ def answers_to_parent() -> BinaryIO:
 
 
 def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, str]:
-    """Confine this process permanently, end it with its parent, and return the active measures.
+    """Confine this process permanently, have it end with its parent, and return the active means of confinement.
 
-    Call it after everything the process needs is loaded: afterwards it cannot load anything. Inside `threads_allowed`
-    its account may have up to `threads` threads, if seccomp forbids processes.
+    Call this after everything the process needs has been loaded, because files can no longer be opened. If seccomp
+    forbids new processes, libraries may start up to `threads` threads inside `threads_allowed`.
     """
     parent = os.getppid()
     limit("RLIMIT_AS", memory_mb * 1024 * 1024)
@@ -146,7 +150,7 @@ def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, st
 
 
 def limit(kind: str, amount: int, *, most: int | None = None) -> None:
-    """Limit a resource of this process; `most` is the ceiling for raising it later."""
+    """Set a resource limit (`RLIMIT_…`) for this process. `most` is the ceiling up to which it may be raised again."""
     # macOS refuses some limits; the rest hold
     with suppress(OSError, ValueError, AttributeError):
         resource.setrlimit(getattr(resource, kind), (amount, amount if most is None else most))
@@ -154,7 +158,7 @@ def limit(kind: str, amount: int, *, most: int | None = None) -> None:
 
 @contextmanager
 def threads_allowed() -> Iterator[bool]:
-    """Let libraries start threads inside the `with` block; yield whether they can."""
+    """Allow threads inside the `with` block, and yield whether any can be started."""
     if resource is None or not hasattr(resource, "RLIMIT_NPROC"):
         yield True
         return
@@ -177,23 +181,23 @@ def _can_start_a_thread() -> bool:
 
 
 def limit_time(seconds: float) -> None:
-    """End this process by SIGPROF after this much processor time, even if the other side is gone.
+    """End this process by SIGPROF after this many seconds of processor time.
 
-    This uses a timer instead of RLIMIT_CPU, which is compared with a clock tick count nobody can read. On a busy
-    machine this count ran 18 % ahead of the process's time, so every limit was exceeded after some minutes.
+    RLIMIT_CPU is not used, because it compares a clock tick count which nobody can read: on a busy machine, this count
+    ran 18 % ahead of the process's time, and every limit was exceeded after some minutes.
     """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def lift_time_limit() -> None:
-    """Lift the limit set by `limit_time` after the task."""
+    """Cancel the limit set by `limit_time`."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when the application ends, for whatever reason."""
+    """Wait until the process `parent` has ended, then end this process."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(0)

@@ -1,11 +1,9 @@
-"""Prepare the rules for processes reading untrusted files, from the means this kernel offers.
+"""Prepare the confinement for processes reading untrusted files, with the means offered by this system.
 
 On Linux: a separate account if the application is root, Landlock for files, a seccomp filter allowing only harmless
-system calls, an empty network, limits. On macOS a sandbox-exec profile. If a means is missing the others still hold,
-and `python -m rag doctor` lists the active ones. `rag.sandbox.enforcement` applies them in the process.
-
-System calls go through ctypes: the Landlock packages on PyPI are versions 0.x and development releases, and pyseccomp's
-last release is from 2021.
+system calls, an empty network namespace, and resource limits. On macOS: a sandbox-exec profile. If a means is missing,
+the others still apply; `python -m rag doctor` lists the active means. `rag.sandbox.enforcement` applies them in the
+process.
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ MAC_PROFILE = """(version 1)
 
 @dataclass(frozen=True)
 class AccessRules:
-    """The files and programs a process may reach. Everything else is closed."""
+    """The files a process may read and the programs it may execute. Everything else is forbidden."""
 
     reads: tuple[Path, ...] = ()
     #: Programs to execute, without further rights.
@@ -101,7 +99,7 @@ class AccessRules:
 
 @dataclass(frozen=True)
 class Confinement:
-    """Rules ready for a start: the command's prefix, the order to apply, and the descriptors to pass on."""
+    """A prepared confinement: a prefix for the command, the order for the child, and the descriptors to pass on."""
 
     prefix: tuple[str, ...]
     order: str
@@ -109,9 +107,9 @@ class Confinement:
 
 
 def interpreter_files() -> tuple[Path, ...]:
-    """List our code, Python's library and the installed packages.
+    """List the folders with our code, Python's library and the installed packages, which the child has to read.
 
-    Leaves out the folders around them, because `.data` may be there.
+    Parent folders are left out, because `.data` may be in them.
     """
     paths = sysconfig.get_paths()
     installed = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -124,7 +122,7 @@ READING = AccessRules(reads=interpreter_files())
 
 
 def program_rules(program: Path) -> AccessRules:
-    """Return the files for Tesseract: program, libraries and models."""
+    """Return access rules for Tesseract: program, libraries and models."""
     program = program.resolve()
     near = program.parent.parent
     models = [Path(folder) for folder in program_environment().values()]
@@ -137,9 +135,9 @@ def program_rules(program: Path) -> AccessRules:
 
 
 def bounds_programs() -> str:
-    """Return the means which keeps a program such as Tesseract from other files, or "".
+    """Return the means which restricts file access by programs like Tesseract; "" if there is no such means.
 
-    The program must open files by itself, so the system call filter cannot prevent it.
+    The system call filter cannot restrict it, because the program has to open files.
     """
     if sys.platform == "darwin":
         return "sandbox-exec"
@@ -149,7 +147,7 @@ def bounds_programs() -> str:
 
 
 def elf_loader(program: Path) -> Path | None:
-    """Return the dynamic loader named in a 64-bit ELF program (its entry PT_INTERP); `None` for other files."""
+    """Return the dynamic loader of a 64-bit ELF program (entry PT_INTERP); `None` for other files."""
     with suppress(OSError, struct.error, ValueError), program.open("rb") as file:
         head = file.read(64)
         if head[:5] != b"\x7fELF\x02":
@@ -165,13 +163,13 @@ def elf_loader(program: Path) -> Path | None:
 
 
 def program_environment() -> dict[str, str]:
-    """Return a program's environment: only the folder with models."""
+    """Return the environment variables for a program: only those naming model folders."""
     return {name: os.environ[name] for name in MODELS if os.environ.get(name)}
 
 
 @contextmanager
 def confinement(rules: AccessRules) -> Iterator[Confinement]:
-    """Prepare the rules for a process started inside the `with` block."""
+    """Prepare a confinement, for starting processes inside the `with` block."""
     close_own_memory()
     account = _account(rules)
     in_force = {"account": {None: "that of the application", NOBODY: "nobody"}.get(account, READER_ACCOUNT)}
@@ -203,19 +201,19 @@ def confinement(rules: AccessRules) -> Iterator[Confinement]:
 
 
 def confined_program(ready: Confinement, program: str, arguments: Sequence[str]) -> list[str]:
-    """Return the command which confines itself and becomes a program."""
+    """Return the command which confines itself and then executes a program."""
     launcher = [sys.executable, "-I", "-S", confined.__file__, ready.order, program, *arguments]
     return [*ready.prefix, *launcher]
 
 
 def close_own_memory() -> None:
-    """Hide this process's memory and environment from others with the same account, including children."""
+    """Hide this process's memory and environment from other processes with the same account."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(confined.PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _account(rules: AccessRules) -> tuple[int, int] | None:
-    """Return the user and group to become; `None` unless this process is root and may change."""
+    """Return the user and group to switch to; `None` unless this process is root and may switch."""
     if os.geteuid() != 0 or "account" in rules.without:
         return None
     account = reader_account()
@@ -224,7 +222,7 @@ def _account(rules: AccessRules) -> tuple[int, int] | None:
 
 @functools.cache
 def may_become(user: int, group: int) -> bool:
-    """Return whether this root may change accounts: some containers remove the right, or have no other account."""
+    """Whether root may switch to this user and group here. Some containers forbid it, or do not map the ids."""
     if not sys.platform.startswith("linux"):
         return True
 
@@ -254,7 +252,7 @@ def _landlock_version() -> int:
 
 
 def _landlock(rules: AccessRules) -> int | None:
-    """Return a descriptor for the file rules; `None` on kernels without Landlock."""
+    """Return a descriptor for the Landlock ruleset; `None` without Landlock."""
     if "landlock" in rules.without or not _landlock_version():
         return None
     from landlockpy import AccessFS, Ruleset, Scope
@@ -272,9 +270,9 @@ def _landlock(rules: AccessRules) -> int | None:
 
 @functools.cache
 def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes:
-    """Return the seccomp filter in the kernel's format; empty if the kernel or this processor has no seccomp.
+    """Return the seccomp filter program in the kernel's format; empty without seccomp.
 
-    `may_open` allows opening files for reading; `may_execute` allows loading a program too.
+    `may_open` allows opening files for reading; `may_execute` also allows executing a program.
     """
     try:
         import seccompy
@@ -320,7 +318,7 @@ def _has_seccomp() -> bool:
 
 
 def _mac_prefix(rules: AccessRules) -> tuple[str, ...]:
-    """Return macOS's command for starting a program under a profile."""
+    """Return the sandbox-exec command on macOS; empty elsewhere."""
     if sys.platform != "darwin":
         return ()
 

@@ -1,8 +1,8 @@
-"""Give up every right this process does not need. Run as a program, it does so and becomes another program.
+"""Give up every right this process does not need. Run as a program, do so and then execute another program.
 
-Runs in the process after its libraries are loaded and before it sees any byte from a file. The application prepares the
-rules (`rag.sandbox.confinement`); this module only enforces them, so it starts quickly. A failed step ends the process:
-it never continues with more rights than intended.
+This runs after the process has loaded its libraries and before it reads untrusted data. `rag.sandbox.confinement`
+prepares the rules in the application; this module only applies them, and starts quickly. A failed step ends the
+process: it never continues with too many rights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class SocketFilter(ctypes.Structure):
 
 
 def confine(order: str) -> dict[str, str]:
-    """Enforce an order's rules and return them by name. Raises `OSError` if a rule cannot be enforced."""
+    """Apply the rules in an order, and return the active means by name.
+
+    Raises `OSError` if a rule cannot be applied.
+    """
     rules = json.loads(order)
     limit_files()
     if rules["memory_mb"] and resource is not None:
@@ -64,7 +67,7 @@ def confine(order: str) -> dict[str, str]:
 
 
 def limit_files() -> None:
-    """Allow few open files, no writing and no core dumps."""
+    """Limit open files, and forbid writing files and core dumps."""
     if resource is None:
         return
     for kind, amount in (("RLIMIT_NOFILE", OPEN_FILES), ("RLIMIT_FSIZE", 0), ("RLIMIT_CORE", 0)):
@@ -75,7 +78,10 @@ def limit_files() -> None:
 
 
 def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:
-    """Move to an empty network if no new rights are needed; without a filter also with a user namespace."""
+    """Move this process to an empty network namespace and return a description; "" if the process stays.
+
+    Without root this needs a user namespace, which is not created if a seccomp filter forbids sockets anyway.
+    """
     spaces = CLONE_NEWNET | CLONE_NEWIPC
     if os.geteuid() != 0:
         if has_filter:  # no socket can be made; a user namespace would only open more of the kernel to this process
@@ -85,7 +91,7 @@ def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:
 
 
 def become(user: int, group: int) -> None:
-    """Become another account for good."""
+    """Switch to another user and group permanently. Raises `OSError` if this fails."""
     os.setgroups([])
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)

@@ -1,7 +1,7 @@
-"""Find the system accounts for the built-in Postgres and for reading files when the application is started as root.
+"""Find or create the system accounts for Postgres and for reading files, when the application is started as root.
 
 The access-control entry is written by hand: pylibacl has no wheels and needs a compiler with libacl's headers, and slim
-images lack the program setfacl. It is a single attribute in the kernel's layout (acl(5)).
+images lack setfacl. It is a single attribute in the kernel's layout (acl(5)).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOBODY = (65534, 65534)
 
 
 def service_account() -> pwd.struct_passwd:
-    """Return Postgres's account, created if missing. Raises `SettingsError`."""
+    """Return the system account for Postgres, created if missing. Raises `SettingsError`."""
     account = _account(SERVICE_ACCOUNT)
     if account is None:
         raise SettingsError(
@@ -37,13 +37,13 @@ def service_account() -> pwd.struct_passwd:
 
 @functools.cache
 def reader_account() -> tuple[int, int]:
-    """Return the user and group for reading untrusted files: a separate account, else `nobody`."""
+    """Return user and group for reading untrusted files: a separate account, else `nobody`."""
     account = _account(READER_ACCOUNT)
     return (account.pw_uid, account.pw_gid) if account else NOBODY
 
 
 def _account(name: str) -> pwd.struct_passwd | None:
-    """Return a system account, created if missing; `None` if it cannot be created."""
+    """Return a system account, created if missing; `None` if this fails."""
     with suppress(KeyError):
         return pwd.getpwnam(name)
     command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
@@ -55,7 +55,10 @@ def _account(name: str) -> pwd.struct_passwd | None:
 
 
 def let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
-    """Give only this account the right to pass through the folders' closed parents."""
+    """Allow an account to pass through folders and their parents if they are closed to others.
+
+    Raises `SettingsError`.
+    """
     closed = {
         parent for folder in folders for parent in (folder, *folder.parents) if not parent.stat().st_mode & stat.S_IXOTH
     }
@@ -70,7 +73,7 @@ def let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
 
 
 def _grant_search(folder: Path, user: int) -> None:
-    """Add `user::--x` to the folder's POSIX access-control list (acl(5); the kernel's xattr layout)."""
+    """Add execute permission for a user to a folder's POSIX access-control list (acl(5), in the kernel's layout)."""
     name, undefined = "system.posix_acl_access", 0xFFFFFFFF
     user_obj, named_user, group_obj, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
     mode = folder.stat().st_mode
@@ -95,6 +98,6 @@ def _grant_search(folder: Path, user: int) -> None:
 
 
 def hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
-    """Make the account the owner; does nothing without an account."""
+    """Make an account the owner of a file or folder, unless it is `None`."""
     if account is not None:
         os.chown(path, account.pw_uid, account.pw_gid)
