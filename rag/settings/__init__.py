@@ -19,14 +19,14 @@ from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES, Capability
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
-    """An integration's setting, always text."""
+    """An integration's environment variable. Values are always text."""
 
     default: str = ""
     is_secret: bool = False
 
 
 def read_variables(folder: Path) -> dict[str, Variable]:
-    """Map the environment variables of all integrations to their settings."""
+    """Read the variables for all integrations below `folder`, by name."""
     return {
         name: Variable(**values)
         for path in sorted(folder.glob("*/*/settings.toml"))
