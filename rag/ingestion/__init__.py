@@ -1,1 +1,1 @@
-"""Turn a file into searchable passages: extract, chunk, embed, tag, publish; each step durable."""
+"""Ingest documents: read, chunk, embed, tag and publish; each step is durable."""

@@ -1,7 +1,7 @@
 """Split a document into chunks, with the same result on every run.
 
-Cutting by topic embeds sentences before there are chunks to hold the vectors. With a paid model the vectors are kept
-until the cut is stored, and then the cut: a killed process pays for no sentence twice.
+Chunking by topic embeds sentences before there are chunks to store the vectors in. With a paid model, the vectors are
+stored until the spans of the chunks are, so a killed process pays for no sentence twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag.types import Chunk, Embeddings, FloatMatrix, Page, Section, Step
 
 
 class ChunkStep:
-    """Splits documents."""
+    """The ingestion step which splits a document into chunks."""
 
     def __init__(self, control: JobControl, files: Originals, batch_embedder: BatchEmbedder) -> None:
         self._control = control
@@ -37,9 +37,9 @@ class ChunkStep:
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
     ) -> list[Chunk]:
-        """Split the text, and note the facts in the chunks for search filters.
+        """Split the text into chunks, and store facts from them in the document's metadata, for search filters.
 
-        Raises `DocumentGone`, and for cutting by topic the errors of embedding.
+        Raises `DocumentGone`, and when chunking by topic the errors raised by embedding.
         """
         document, database = job.document, self._control.database
         spans = database.fetch_value(document.tenant_id, "chunk_spans", **job.key)
@@ -55,7 +55,7 @@ class ChunkStep:
     def _split(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
     ) -> list[Chunk]:
-        """Split the text; if that costs money, store the spans."""
+        """Split the text into chunks; if this used paid calls, store the spans for the next run."""
         document = job.document
         if document.mime_type == EXPORT_TYPE:
             return chunks_from_bytes(self._files.get(document.tenant_id, document.file_path))
@@ -78,7 +78,7 @@ class ChunkStep:
 
 
 class SentenceEmbedder:
-    """Embeds a document's sentences, and keeps their vectors until the cut is stored."""
+    """An embedder for a document's sentences. Vectors are stored until the spans of the chunks are."""
 
     def __init__(
         self, embedder: Embedder, control: JobControl, batch_embedder: BatchEmbedder, job: DocumentJob
@@ -95,9 +95,9 @@ class SentenceEmbedder:
         self._job = job
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts without vectors from an earlier attempt.
+        """Embed the texts; batches embedded in an earlier attempt are read from the database.
 
-        Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
+        Raises `DocumentGone`, `JobInterrupted`, `ProviderError`.
         """
         embedding = self._job.profile.embedding
         size = embedding.embedding_batch_size
@@ -148,7 +148,7 @@ class SentenceEmbedder:
 
 
 def _of_neighbours(vectors: FloatMatrix) -> FloatMatrix:
-    """Give a sentence without a vector its neighbour's vector: no topic ends there.
+    """Replace missing vectors by the previous sentence's vector: then no topic ends there.
 
     Raises `VectorUnusable` if all vectors are missing.
     """

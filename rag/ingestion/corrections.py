@@ -1,7 +1,7 @@
-"""Correct the text of pages, and keep the corrections through new readings and new files.
+"""Correct the text of pages, and apply the corrections again to new readings and new files.
 
-A correction is bound by fingerprint to the text read from a page, and every version with this text gets it. Saving
-makes a new version, in which unchanged passages keep their vectors and tags.
+A correction refers by hash to the text read from a page, and applies to every version with this text. Saving creates a
+new version, in which unchanged chunks keep their vectors and tags.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NOT_APPLIED = N_(
 
 @dataclass(frozen=True)
 class CorrectionPlan:
-    """The effect and the estimated cost of a correction."""
+    """The document, the number of chunks to embed, and the estimated cost for a correction."""
 
     document: Document
     passages: int
@@ -63,7 +63,7 @@ class CorrectionPlan:
 
 @dataclass(frozen=True)
 class _Change:
-    """A correction about to be saved, with the pages and sections before and after it."""
+    """A correction to be saved, with the pages before and after it, and the new sections."""
 
     job: DocumentJob
     added: PageCorrection
@@ -74,7 +74,7 @@ class _Change:
 
 
 class Corrections:
-    """Reads and saves corrections. Changes need an administrator."""
+    """Read and save corrections. Changes need an administrator."""
 
     def __init__(
         self,
@@ -90,11 +90,14 @@ class Corrections:
         self._control = JobControl(database)
 
     def of(self, who: Who, document: Document) -> list[PageCorrection]:
-        """List the corrections in all versions, the latest first."""
+        """List the corrections in all versions of a document, latest first."""
         return find_corrections(self._database, who, document.original_id or document.id)
 
     def plan(self, identity: Identity, document_id: UUID, page: int, text: str | None) -> CorrectionPlan:
-        """Estimate the cost of saving a text; `None` stands for the text as read. Raises the errors of `save`."""
+        """Estimate the cost of a new text for a page; `None` restores the original text.
+
+        Raises the errors raised by `save`.
+        """
         return self._planned(self._change(identity, document_id, page, text, None))
 
     def save(
@@ -106,12 +109,11 @@ class Corrections:
         *,
         seen: str,
     ) -> Document:
-        """Give a page this text, or restore the text as read with `None`. Returns the new version.
+        """Save a page's text; `None` restores the original text. Return the new version.
 
-        `seen` is the fingerprint of the text before the change.
-
-        Raises `TextChanged` if somebody changed the page meanwhile, `StepNotPossible` while a different version is
-        being made, `BudgetSpent`, `NotFound`, and `InvalidInput` for an unusable text.
+        `seen` is the fingerprint of the text which the person has edited. Raises `TextChanged` if the text has changed
+        since, `StepNotPossible` while a different version is being made, `BudgetSpent`, `NotFound`, and `InvalidInput`
+        for an unusable text.
         """
         document = self._document(identity, document_id)
         with self._database.transaction(identity) as connection:
@@ -125,7 +127,7 @@ class Corrections:
         return self._document(identity, new_id)
 
     def dismiss(self, identity: Identity, document_id: UUID, correction_id: UUID) -> None:
-        """End a correction in the `not_applied` list. Raises `NotFound`."""
+        """Drop a correction listed by `not_applied`. Raises `NotFound`."""
         document = self._document(identity, document_id)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
@@ -158,7 +160,7 @@ class Corrections:
         text: str | None,
         seen: str | None,
     ) -> _Change:
-        """Return the change made by a new text."""
+        """Validate a new text for a page, and return the change. Raises the errors raised by `save`."""
         document = self._document(identity, document_id)
         if document.mime_type == EXPORT_TYPE:
             raise InvalidInput("Imported passages stay as they are. Upload the document itself to correct its text.")
@@ -193,7 +195,7 @@ class Corrections:
         return _Change(job, added, followed.id if followed else None, rows, after, sections)
 
     def _latest(self, identity: Identity, document: Document) -> DocumentJob:
-        """Return the version to correct. Raises `StepNotPossible` during other work on the document."""
+        """Return the version to correct. Raises `StepNotPossible` while another version is being made."""
         with self._database.transaction(identity) as connection:
             parameters = {"original_id": document.original_id}
             found, is_other_made = connection.execute(queries["version_to_correct"], parameters).fetchone() or (
@@ -207,7 +209,7 @@ class Corrections:
         return self._control.job(identity.tenant_id, found)
 
     def _planned(self, change: _Change) -> CorrectionPlan:
-        """Estimate the cost of embedding, and of tagging if the profile tags passages."""
+        """Estimate the cost for embedding the changed chunks, and for tagging them if the profile does."""
         job, pages = change.job, [page_from_row(row) for row in change.after]
         # Chunks by topic are known only after paying for them.
         wanted = job.document.chunking_method
@@ -274,9 +276,9 @@ class Corrections:
 
 @dataclass(frozen=True)
 class CorrectedPages:
-    """Pages and sections after the corrections, and the numbers of the corrected pages.
+    """Pages and sections with corrections, and the corrected pages' numbers.
 
-    `message` tells an admin about corrections left out.
+    `message` is a sentence for administrators about corrections which could not be applied.
     """
 
     pages: Sequence[Page]
@@ -286,16 +288,13 @@ class CorrectedPages:
 
 
 class CorrectStep:
-    """Applies the corrections to a version being processed."""
+    """The ingestion step which applies corrections to a new version."""
 
     def __init__(self, control: JobControl) -> None:
         self._control = control
 
     def run(self, job: DocumentJob, pages: Sequence[Page]) -> CorrectedPages:
-        """Apply the corrections; a second run changes nothing.
-
-        Raises `DocumentGone`.
-        """
+        """Apply the corrections. A repeated run gives the same result. Raises `DocumentGone`."""
         database, document = self._control.database, job.document
         latest = find_corrections(database, document.tenant_id, document.original_id, only_latest=True)
         with database.transaction(document.tenant_id) as connection:
@@ -312,7 +311,7 @@ class CorrectStep:
         )
 
     def message(self, job: DocumentJob) -> str:
-        """Return the sentence about corrections left out; empty without any."""
+        """Return a sentence about corrections which could not be applied, or ""."""
         database, document = self._control.database, job.document
         latest = find_corrections(database, document.tenant_id, document.original_id, only_latest=True)
         return not_applied_message(latest, find_pages(database, document.tenant_id, document.id)) if latest else ""
@@ -321,13 +320,13 @@ class CorrectStep:
 def find_corrections(
     database: Database, who: Who, original_id: UUID | None, *, only_latest: bool = False
 ) -> list[PageCorrection]:
-    """Find the corrections in all versions, the latest first. `only_latest` leaves out replaced corrections."""
+    """Return the corrections in all versions, latest first. `only_latest` leaves out replaced corrections."""
     where = {"original_id": original_id, "only_latest": only_latest}
     return database.fetch_all(who, "page_corrections", PageCorrection, **where)
 
 
 def usable(text: str) -> str:
-    """Return a typed text ready for storage. Raises `InvalidInput`."""
+    """Normalise a typed text for storage. Raises `InvalidInput` if it is empty or too long."""
     text = storable(text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         raise InvalidInput("Type the text of the page: a page without text cannot be found.")
@@ -337,12 +336,12 @@ def usable(text: str) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Return a hash to detect changes to a text."""
+    """Hash a text, to detect changes."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_hash(text: str) -> str:
-    """Return a hash to recognise a page in a new reading. Blank space does not count."""
+    """Hash a page's text without regard to whitespace, to recognise the page in a new reading."""
     return fingerprint(" ".join(text.split()))
 
 
@@ -351,10 +350,10 @@ def _md5(text: str) -> str:
 
 
 def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return the correction for each page, by page number.
+    """Assign corrections to pages, by page number.
 
-    A correction belongs to the page with its number. If the text there differs, the correction goes to the only page
-    with the right text, if any.
+    A correction applies to the page with the same number if the text read is the same. Otherwise it applies to the page
+    with the same text, if only a single page has this text.
     """
     hashes = {page.number: read_hash(page.as_read) for page in pages}
     found: dict[int, PageCorrection] = {}
@@ -375,14 +374,14 @@ def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> d
 def of_page(
     number: int, pages: Sequence[DocumentPage], history: Sequence[PageCorrection]
 ) -> tuple[list[PageCorrection], PageCorrection | None]:
-    """Return a page's corrections in all readings, and the current correction."""
+    """Return all corrections for a page, and the applied correction or `None`."""
     holding = placed([correction for correction in history if correction.is_latest], pages).get(number)
     known = holding.read_hash if holding else None
     return [c for c in history if number == c.page or c.read_hash == known], holding
 
 
 def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> list[PageCorrection]:
-    """Return the corrections without a place, because the page now has different text.
+    """Return the corrections without a page, because the text read has changed.
 
     Corrections followed by a newer correction for the same page number are left out.
     """
@@ -399,7 +398,7 @@ def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage])
 
 
 def missing(history: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return corrections missing in this version, by page, after it was restored or work failed."""
+    """Return corrections missing from this version's text, by page number. It may have been restored, for example."""
     texts = {page.number: page.text for page in pages}
     holding = placed([correction for correction in history if correction.is_latest], pages)
     return {n: c for n, c in holding.items() if c.text_after is not None and c.text_after != texts[n]}
@@ -412,7 +411,7 @@ def not_applied_message(latest: Sequence[PageCorrection], pages: Sequence[Docume
 def with_corrections(
     pages: Sequence[DocumentPage], sections: tuple[Section, ...], latest: Sequence[PageCorrection]
 ) -> tuple[list[DocumentPage], tuple[Section, ...]]:
-    """Return the pages with their corrections, and the sections at their new places."""
+    """Return the pages with their corrections, and the sections at their new positions."""
     holding = placed(latest, pages)
     after = []
     for page in pages:
@@ -437,7 +436,7 @@ def store_texts(
     after: Sequence[DocumentPage],
     sections: Sequence[Section],
 ) -> None:
-    """Write the changed pages, and the document's counts and sections, within the caller's transaction."""
+    """Store the changed pages, and the document's counts and sections, in the caller's transaction."""
     changed = [
         new for old, new in zip(before, after, strict=True) if (old.text, old.read_text) != (new.text, new.read_text)
     ]
@@ -470,7 +469,7 @@ def store_texts(
 
 
 def with_corrected_pages(chunks: Sequence[Chunk], corrected: Iterable[int]) -> list[Chunk]:
-    """Note the numbers of corrected pages in the chunks' metadata."""
+    """Add the numbers of corrected pages to the chunks' metadata."""
     numbers = sorted(corrected)
     noted = []
     for chunk in chunks:

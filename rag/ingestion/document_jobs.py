@@ -1,4 +1,4 @@
-"""Lock the jobs on documents, note their progress, and stop them."""
+"""Claim documents for jobs, store the jobs' progress, and stop them."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ class JobInterrupted(Exception):
 
 
 class JobTaken(Exception):
-    """Another worker has this job."""
+    """A different worker has claimed this job."""
 
 
 class DocumentGone(Exception):
-    """The document was deleted during the work."""
+    """The document was deleted during processing."""
 
 
 class ModelChanged(Exception):
-    """The collection's embedding model changed during the work; the vectors are made again."""
+    """The collection's embedding model changed while the document was processed; it is embedded again."""
 
 
 class JobQueue(Protocol):
-    """Takes jobs on documents."""
+    """A queue for jobs on documents."""
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
 
 
 @dataclass(frozen=True)
 class DocumentJob:
-    """A document with its collection and profile, for the pipeline's steps."""
+    """A document with collection and profile, for the ingestion steps."""
 
     document: Document
     collection: Collection
@@ -77,12 +77,12 @@ class DocumentJob:
 
     @property
     def payer(self) -> Payer:
-        """The document pays for the calls made for it."""
+        """Charge calls for the document to the document."""
         return Payer(self.document.tenant_id, self.document.id, document_id=self.document.id)
 
 
 class JobControl:
-    """Claims, watches and stops the jobs of this process. Thread-safe."""
+    """Claim and stop jobs in this process. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -97,22 +97,22 @@ class JobControl:
         self._stopping.clear()
 
     def stop_if_asked(self) -> None:
-        """Raise `JobInterrupted` when the application stops."""
+        """Raise `JobInterrupted` if the application is stopping."""
         if self._stopping.is_set():
             raise JobInterrupted
 
     def wait(self, seconds: float) -> None:
-        """Wait; raise `JobInterrupted` when the application stops."""
+        """Wait this many seconds. Raises `JobInterrupted` when the application stops."""
         if self._stopping.wait(seconds):
             raise JobInterrupted
 
     @contextmanager
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
-        """Hold the lock of a document, or of another job given by name.
+        """Claim a document, or a job by name, inside the `with` block.
 
-        The lock lasts as long as a transaction, so it is released when the process ends, however it ends. A database
-        restart also releases it, unnoticed by work waiting for a provider; so each process keeps a list too. Raises
-        `JobTaken` and `TenantSuspended`.
+        The claim is a lock held by a transaction, and ends with the process. A database restart also releases the lock,
+        unnoticed by a worker waiting for a provider; each process therefore remembers its claims too. Raises `JobTaken`
+        and `TenantSuspended`.
         """
         key = str(worked_on)
         with self._holding:
@@ -131,12 +131,12 @@ class JobControl:
                 self._held.discard(key)
 
     def stop_if_suspended(self, tenant_id: str) -> None:
-        """Raise `TenantSuspended` if this tenant is suspended and no work is allowed."""
+        """Raise `TenantSuspended` if this tenant is suspended."""
         with self.database.transaction(tenant_id) as connection:
             require_active(connection)
 
     def job(self, tenant_id: str, document_id: UUID) -> DocumentJob:
-        """Load a document with everything its steps need. Raises `DocumentGone`."""
+        """Load a document with collection and profile. Raises `DocumentGone`."""
         document = find_document(self.database, tenant_id, document_id)
         if document is None:
             raise DocumentGone
@@ -144,12 +144,12 @@ class JobControl:
         return DocumentJob(document, collection, profile_of(collection))
 
     def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
-        """Store how far a step has come, for the documents page."""
+        """Store how many of a step's units are done, for the documents page."""
         self.database.execute(job.document.tenant_id, "note_progress", **progress(job, step, done, total, None))
 
 
 def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
-    """Return a collection which existed a moment ago. Raises `DocumentGone` if it was deleted since."""
+    """Return a collection. Raises `DocumentGone` if it was deleted meanwhile."""
     found = find_collections(database, tenant_id, collection_id=collection_id)
     if not found:
         raise DocumentGone
@@ -164,14 +164,17 @@ def require_active(connection: Connection) -> None:
 
 
 def hold(connection: Connection, job: DocumentJob) -> None:
-    """Keep the document from being deleted until the transaction ends. Raises `DocumentGone`, `TenantSuspended`."""
+    """Keep the document from being deleted in this transaction. Raises `DocumentGone`, `TenantSuspended`."""
     require_active(connection)
     if connection.execute(queries["hold_document"], job.key).fetchone() is None:
         raise DocumentGone
 
 
 def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
-    """Return the parameters for `note_progress`; `started` adds the time since to the document's time."""
+    """Return the parameters for `note_progress`.
+
+    With `started`, the time since then is added to the processing time.
+    """
     elapsed_ms = round(ms_since(started)) if started is not None else 0
     return {
         **job.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,

@@ -1,7 +1,7 @@
-"""Read and write the rows for documents, pages and chunks, and remove files without a document.
+"""Read and write rows of documents, pages and chunks, and remove files without a document.
 
-Row-level security refuses COPY. In measurements, a statement per row is limited by the number of statements, and a
-temporary table writes everything twice. Binary arrays with a whole batch avoid both.
+Row-level security forbids COPY. Measurements: one statement per row is slow, and a temporary table writes everything
+twice. Binary arrays with a whole batch avoid both.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ ROWS_PER_STATEMENT = 500
 
 
 def find_document(database: Database, who: Who, document_id: UUID) -> Document | None:
-    """Find a document by its id."""
+    """Return a document by id, or `None`."""
     found = _find(database, who, {"document_id": document_id})
     return found[0] if found else None
 
 
 def find_documents(database: Database, who: Who, collection_id: UUID | None = None) -> list[Document]:
-    """Find the documents in a collection, or all documents, newest first; versions are separate documents."""
+    """Return the documents in a collection, by default in all, newest first. Each version is a document."""
     return _find(database, who, {"collection_id": collection_id})
 
 
 def find_versions(database: Database, who: Who, original_id: UUID | None) -> list[Document]:
-    """Find all versions of a document, newest first."""
+    """Return a document's versions, newest first."""
     return _find(database, who, {"original_id": original_id})
 
 
 def find_copies(database: Database, collection: Collection, sha256: str) -> list[Document]:
-    """Find a collection's documents made from the same file, newest first, with superseded versions."""
+    """Return a collection's documents with this file, newest first, including superseded versions."""
     return _find(database, collection.tenant_id, {"collection_id": collection.id, "sha256": sha256})
 
 
@@ -72,7 +72,7 @@ def list_documents(
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Document]:
-    """List documents, newest first, without superseded versions: at most `limit`, after the first `offset`."""
+    """Return documents, newest first, without superseded versions: `limit` of them after the first `offset`."""
     return _find(
         database,
         who,
@@ -102,13 +102,13 @@ def _find(database: Database, who: Who, conditions: Mapping[str, Any]) -> list[D
 def find_pages(
     database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
 ) -> list[DocumentPage]:
-    """Find a document's pages with their text, in order: at most `limit`, after the first `offset`."""
+    """Return a document's pages in order: `limit` of them after the first `offset`."""
     part = {"document_id": document_id, "limit": limit, "offset": offset}
     return database.fetch_all(who, "find_pages", DocumentPage, **part)
 
 
 def find_text(database: Database, who: Who, document_id: UUID) -> tuple[list[Page], tuple[Section, ...]]:
-    """Find a document's pages and sections as read; both are empty without a document."""
+    """Return a document's pages and sections; both are empty if it does not exist."""
     pages = [page_from_row(row) for row in find_pages(database, who, document_id)]
     return pages, tuple(sections_from_json(database.fetch_value(who, "sections_of_document", document_id=document_id)))
 
@@ -118,14 +118,14 @@ def page_from_row(row: DocumentPage) -> Page:
 
 
 def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[Page, str]]) -> None:
-    """Write the pages with their languages within the caller's transaction."""
+    """Insert pages, each with its language, in the caller's transaction."""
     rows = [page_row(document, page, language) for page, language in pages]
     with connection.cursor() as cursor:
         cursor.executemany(queries["add_page"], rows)
 
 
 def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
-    """Return a page as a table row."""
+    """Convert a page to column values."""
     return {
         "document_id": document.id,
         "number": page.number,
@@ -148,9 +148,9 @@ def add_chunks(
     *,
     tokens: Sequence[int] | None = None,
 ) -> None:
-    """Write chunks with their vectors, shape (chunks, dimensions), within the caller's transaction.
+    """Insert chunks with their vectors, shape (chunks, dimensions), in the caller's transaction.
 
-    A NaN row is a chunk without a vector. Without `tokens` they are estimated, which takes as long as writing.
+    NaN rows mean missing vectors. Without `tokens`, they are estimated, which takes as long as the insertion.
     """
     counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
     for first in range(0, len(chunks), ROWS_PER_STATEMENT):
@@ -175,7 +175,7 @@ def add_chunks(
 
 
 def find_bare_chunks(database: Database, document: Document, embedding_model: str) -> list[Chunk]:
-    """Find a document's stored chunks without a vector from this model, in order."""
+    """Return a document's chunks without a vector from this model, in order."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     with database.transaction(document.tenant_id) as connection:
         rows = connection.execute(queries["bare_chunks"], parameters).fetchall()
@@ -186,13 +186,13 @@ def find_bare_chunks(database: Database, document: Document, embedding_model: st
 
 
 def halfvecs(vectors: FloatMatrix) -> list[HalfVector | None]:
-    """Return the rows for Postgres; a NaN vector is stored as NULL."""
+    """Convert vectors for Postgres; NaN rows become `None`."""
     missing = [bool(np.isnan(vector).any()) for vector in vectors]
     return [None if is_missing else HalfVector(vector) for vector, is_missing in zip(vectors, missing, strict=True)]
 
 
 def add_bare_chunks(connection: Connection, document: Document, chunks: Sequence[Chunk]) -> None:
-    """Write chunks without vectors, within the caller's transaction."""
+    """Insert chunks without vectors, in the caller's transaction."""
     rows = [
         {
             "document_id": document.id,
@@ -216,7 +216,7 @@ def add_bare_chunks(connection: Connection, document: Document, chunks: Sequence
 def set_vectors(
     connection: Connection, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, embedding_model: str
 ) -> None:
-    """Store vectors, shape (chunks, dimensions), for stored chunks within the caller's transaction."""
+    """Store vectors, shape (chunks, dimensions), for existing chunks, in the caller's transaction."""
     columns = {
         "document_id": document.id,
         "embedding_model": embedding_model,
@@ -229,7 +229,7 @@ def set_vectors(
 def keep_embedded(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Return the indexes of chunks already stored with a vector, and remove all other rows."""
+    """Keep the stored chunks which are in `chunks` and have a vector, and delete the rest. Return the kept indexes."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     stored = connection.execute(queries["embedded_chunks"], parameters).fetchall()
     wanted = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
@@ -241,9 +241,9 @@ def keep_embedded(
 def keep_asked(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> tuple[bool, frozenset[int]]:
-    """Store the chunks without vectors.
+    """Insert the chunks without vectors, unless they are stored already.
 
-    Returns whether all vectors were already requested, and the indexes of chunks which got no vector.
+    Returns whether vectors were requested for all, and the indexes of chunks still without a vector.
     """
     key = {"document_id": document.id}
     rows = connection.execute(queries["chunks_asked_for"], key).fetchall()
@@ -260,7 +260,7 @@ def keep_asked(
 def take_over(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Copy unchanged chunks with vectors and tags into a version made by a correction. Returns their indexes."""
+    """Copy unchanged chunks with vectors and tags from the version before a correction, and return their indexes."""
     parameters = {
         "document_id": document.id,
         "embedding_model": embedding_model,
@@ -280,20 +280,20 @@ log = logging.getLogger("rag.ingestion")
 
 
 def request_file_removal(connection: Connection, tenant_id: str, file_paths: Sequence[str]) -> None:
-    """Request the removal of files, within the transaction which deletes their documents."""
+    """Queue files for removal, in the transaction which deletes their documents."""
     connection.execute(queries["await_file_removal"], {"file_paths": list(file_paths)})
     connection.execute(queries["enqueue_file_removal"], {"tenant_id": tenant_id})
 
 
 class FileRemovals:
-    """Removes the requested files. Thread-safe; several processes may try the same file."""
+    """Remove files of deleted documents. Thread-safe, also between processes."""
 
     def __init__(self, database: Database, files: Originals) -> None:
         self._database = database
         self._files = files
 
     def run(self, tenant_id: str) -> int:
-        """Remove every requested file. Returns how many could not be removed and wait for the next try."""
+        """Remove every queued file which no document uses. Return how many failed and stay queued."""
         with self._database.transaction(tenant_id) as connection:
             waiting = [row[0] for row in connection.execute(queries["waiting_file_removals"]).fetchall()]
         return sum(not self._remove(tenant_id, file_path) for file_path in waiting)

@@ -1,11 +1,11 @@
-"""Embed chunks in fixed batches, several at the same time, and store each with its receipt in one transaction.
+"""Embed chunks in fixed batches, several in parallel, and store each batch with its cost in a single transaction.
 
-`BatchEmbedder` is the only loop which embeds documents: chunks, sentences for cutting by topic, and chunks in
-a collection moving to a different model. Free vectors of meaning are made in `meaning.py`.
+`BatchEmbedder` embeds everything with the collection's embedder: chunks, sentences for chunking by topic, and chunks
+for a move to a different model. `meaning.py` makes the free vectors with the built-in meaning model.
 
-With `share_requests`, a document's job stores its passages and ends. The job which fills a request, or finds that no
-more passages come, embeds all waiting passages. A document with all its vectors then continues in a new job. A request
-has one ledger row, charged to the collection.
+With the setting `share_requests`, a document's job stores its chunks without vectors and ends. The job which fills a
+request, or finds that no more chunks come, embeds all waiting chunks. A document with complete vectors then continues
+in a new job. Such a request has a single ledger row, charged to the collection.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ SET_ASIDE = (
 
 @dataclass(frozen=True)
 class Batch(Generic[Item]):
-    """Items with the texts for a single call, and who pays for the call."""
+    """The items for one embedding call, their texts, and who pays."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -78,7 +78,7 @@ class Batch(Generic[Item]):
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with vectors, NaN for texts without a vector, and the receipt to settle when they are stored."""
+    """A batch with its vectors, and the receipt to settle when they are stored. NaN marks a missing vector."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -87,13 +87,13 @@ class EmbeddedBatch(Generic[Item]):
 
     @property
     def set_aside(self) -> list[Item]:
-        """Return the items for which the provider has no vector."""
+        """Return the items without a vector."""
         missing = [bool(np.isnan(vector).any()) for vector in self.vectors]
         return [item for item, is_missing in zip(self.items, missing, strict=True) if is_missing]
 
 
 class BatchEmbedder:
-    """Embeds batches, several at the same time. Thread-safe."""
+    """Embed batches, several in parallel. Thread-safe."""
 
     def __init__(self, control: JobControl, calls: DurableCalls) -> None:
         self._control = control
@@ -107,10 +107,10 @@ class BatchEmbedder:
         pause_ms: int,
         operation: EmbeddingOperation = "embedding",
     ) -> Iterator[list[EmbeddedBatch[Item]]]:
-        """Embed batches, and yield groups which are ready together, for storage in a single transaction.
+        """Embed batches, and yield finished batches in groups, to store each group in a single transaction.
 
-        With a pause between calls, also for different documents, only one call runs at a time. Raises `JobInterrupted`
-        and `ProviderError`s after yielding the calls under way.
+        With a pause between calls, a single call runs at a time, over all documents. Raises `JobInterrupted` and
+        `ProviderError`, after yielding the batches in progress.
         """
 
         def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
@@ -130,7 +130,7 @@ class BatchEmbedder:
 
 
 def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:
-    """Tell an admin which passages have no vector; "" if all have vectors."""
+    """Return a sentence for administrators about chunks without a vector; "" otherwise."""
     if not chunks:
         return ""
     pages = sorted({chunk.first_page for chunk in chunks})
@@ -143,17 +143,17 @@ def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str)
 
 
 class EmbedStep:
-    """Embeds a document's chunks; vectors already stored are free."""
+    """The ingestion step which embeds chunks. Stored vectors are used again."""
 
     def __init__(self, control: JobControl, batch_embedder: BatchEmbedder) -> None:
         self._control = control
         self._batch_embedder = batch_embedder
 
     def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
-        """Embed the chunks without a vector; return chunks the provider refuses, which are found only by words.
+        """Embed and store the chunks without a vector; return the chunks which the provider cannot embed.
 
-        Paid batches are kept. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s, and `VectorUnusable` if no
-        chunk has a vector.
+        Keyword search still finds these. Finished batches are kept after an error. Raises `DocumentGone`,
+        `JobInterrupted`, `ProviderError`, and `VectorUnusable` if no chunk got a vector.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
@@ -167,9 +167,9 @@ class EmbedStep:
         return self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
 
     def run_together(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk] | None:
-        """Store the chunks and leave their vectors to `SharedRequests`.
+        """Store the chunks without vectors, which `SharedRequests` adds later, together with other documents' chunks.
 
-        Returns `None` until the vectors were requested, then the same result as `run`. Raises `DocumentGone`,
+        Returns `None` until all vectors were requested, then the chunks without a vector. Raises `DocumentGone`,
         `VectorUnusable`.
         """
         document = job.document
@@ -184,7 +184,7 @@ class EmbedStep:
         return [chunk for chunk in chunks if chunk.index in bare]
 
     def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
-        """Embed stored chunks without a vector, and change nothing else in them. Returns and raises like `run`."""
+        """Embed stored chunks and add only their vectors. Returns and raises like `run`."""
         return self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
 
     def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
@@ -236,10 +236,10 @@ class EmbedStep:
         *,
         are_stored: bool,
     ) -> None:
-        """Store chunks, vectors and receipts in one transaction.
+        """Store chunks, vectors and cost in a single transaction.
 
-        The commit does not wait for the disk: only a server crash can undo it, as a whole, and then the calls are open
-        again under the same keys. Chunks already stored only get their vectors.
+        The commit does not wait for the disk. A server crash can only undo the whole transaction, and then the calls
+        are repeated with the same idempotency keys. With `are_stored`, only vectors are written.
         """
         document = job.document
         tokens = [[estimate_tokens(chunk.content) for chunk in embedded.items] for embedded in group]
@@ -265,7 +265,7 @@ MarkFailed = Callable[[str, UUID, str], None]
 
 @dataclass(frozen=True)
 class WaitingPassage:
-    """A stored passage without a vector, from a document which shares requests."""
+    """A stored chunk waiting for a vector."""
 
     id: UUID
     document_id: UUID
@@ -275,7 +275,7 @@ class WaitingPassage:
 
 
 class SharedRequests:
-    """Embeds waiting passages together. Thread-safe; only one worker at a time serves a collection."""
+    """Embed waiting chunks together. Thread-safe; only one worker at a time works on a collection."""
 
     def __init__(
         self,
@@ -293,9 +293,9 @@ class SharedRequests:
         self._mark_failed = mark_failed
 
     def run_if_due(self, tenant_id: str, document_id: UUID) -> None:
-        """Embed waiting passages in this document's collection: full requests, and the rest when no more passages come.
+        """Embed waiting chunks in this document's collection: full requests, and the rest if no more chunks will come.
 
-        Raises `JobInterrupted`, and the errors in `TEMPORARY`, after which it can be run again.
+        Raises `JobInterrupted`, and the errors in `TEMPORARY`, after which another run is possible.
         """
         collection_id = self._database.fetch_value(tenant_id, "collection_that_shares", document_id=document_id)
         if collection_id is None:
@@ -368,7 +368,7 @@ class SharedRequests:
     def _embed_apart(
         self, collection: Collection, batches: Sequence[Sequence[WaitingPassage]], embedder: Embedder
     ) -> None:
-        """Embed each document with separate requests, and end the work on documents which fail."""
+        """Embed each document in separate requests, and mark failing documents."""
         tenant_id = collection.tenant_id
         passages = [passage for batch in batches for passage in batch]
         for document_id, _ in groupby(passages, key=lambda passage: passage.document_id):

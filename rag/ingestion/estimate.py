@@ -1,7 +1,7 @@
-"""Estimate the cost of processing a document before money is spent.
+"""Estimate the cost of processing a document before anything is spent.
 
-Earlier documents correct the estimate: tokenizers count differently, and the text does not tell the length of
-a model's answers.
+The tenant's earlier documents correct the estimate: tokenizers count differently, and the length of a model's answers
+cannot be predicted from the text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ DEVIATIONS = 2
 
 @dataclass(frozen=True)
 class EstimateCorrection:
-    """Billed tokens per estimated token, and the tokens in a tagging answer; `None` while unknown.
+    """Corrections learned from earlier documents; `None` if unknown.
 
-    A deviation is the standard deviation over documents as a share of the mean, `None` for fewer than two documents.
+    Ratios are billed tokens per estimated token; `answer_tokens` is the mean length of a tagging answer. A deviation is
+    the standard deviation over documents divided by the mean, `None` for fewer than two documents.
     """
 
     embedding_ratio: Decimal | None = None
@@ -48,31 +49,31 @@ class EstimateCorrection:
 
     @property
     def embedding_spread(self) -> Decimal:
-        """The possible deviation of the embedding bill, as a share of the estimate."""
+        """The embedding estimate's expected error, relative to the estimate."""
         return _spread(self.embedding_ratio, self.embedding_deviation)
 
     @property
     def tagging_spread(self) -> Decimal:
-        """The possible deviation of the tagging bill, as a share of the estimate."""
+        """The tagging estimate's expected error, relative to the estimate."""
         return max(
             _spread(self.tagging_ratio, self.tagging_deviation), _spread(self.answer_tokens, self.answer_deviation)
         )
 
     def embedding(self, tokens: int) -> int:
-        """Correct an estimate to the tokens billed by the embedding provider."""
+        """Convert estimated to billed tokens for embedding."""
         return _corrected(tokens, self.embedding_ratio)
 
     def tagging(self, tokens: int) -> int:
-        """Correct an estimate to the input tokens billed by the tagging provider."""
+        """Convert estimated to billed input tokens for tagging."""
         return _corrected(tokens, self.tagging_ratio)
 
 
 def find_correction(
     database: Database, job: DocumentJob, embedder: Embedder, tagger: ChatModel | None
 ) -> EstimateCorrection:
-    """Learn the correction from the tenant's latest documents with these models.
+    """Learn the corrections from the tenant's latest documents with these models.
 
-    The length of answers comes from the same collection, else from the same profile.
+    The length of answers is learned from the same collection, else from the same profile.
     """
     parameters = {
         "collection_id": job.collection.id,
@@ -86,13 +87,13 @@ def find_correction(
 
 
 def estimate_work(database: Database, job: DocumentJob, work: PlannedWork) -> dict[str, Any]:
-    """Estimate the cost of work on a document at its tenant's prices, for storage."""
+    """Estimate the cost at the tenant's prices, in JSON for storage."""
     correction = find_correction(database, job, work.embedder, work.tagger)
     return amounts_to_json(estimate_costs(work, price_overrides(database, job.document.tenant_id), correction))
 
 
 def costs_money(estimate: Mapping[str, Any] | None) -> bool:
-    """Whether a stored estimate may be above zero; an unknown price counts."""
+    """Whether a stored estimate is above zero or has an unknown price."""
     total = (estimate or {}).get("total", "0")
     return total is None or Decimal(str(total)) != 0
 
@@ -121,7 +122,7 @@ WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedWork:
-    """The texts in a document to send, and the models to send them to."""
+    """The texts of a document to be sent to models, and these models."""
 
     title: str
     text: str
@@ -143,9 +144,9 @@ class PlannedWork:
 def estimate_costs(
     work: PlannedWork, prices: Mapping[str, Any], correction: EstimateCorrection = NO_CORRECTION
 ) -> CostEstimate:
-    """Estimate the cost of each step from the tokens in exactly the texts to send.
+    """Estimate each step's cost from the tokens in the texts to be sent.
 
-    A model without a known price gives `None`, never 0.
+    The cost is `None`, never 0, if a model has no known price.
     """
     embedder, tagger, text = work.embedder, work.tagger, work.text
     embedding_tokens = sum(
@@ -199,7 +200,7 @@ def estimate_costs(
 
 
 def tokens_sent(work: PlannedWork, model: str) -> int:
-    """Estimate the input tokens for tagging: a call for the document, and a call per tagged chunk."""
+    """Estimate the input tokens for tagging: a call for the document, and a call for each tagged chunk."""
     calls = [(tagging.messages_for_document(work.title, work.text), tagging.DOCUMENT_SCHEMA)]
     if work.chunk_tags:
         schema, vocabulary = tagging.tag_schema(work.chunk_tags), tagging.vocabulary_of(work.tag_values)
@@ -209,7 +210,7 @@ def tokens_sent(work: PlannedWork, model: str) -> int:
 
 
 def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
-    """Estimate the tokens a schema adds: OpenAI counts its JSON without `required` (cookbook, issue 2140)."""
+    """Estimate the tokens for a JSON schema. OpenAI does not count `required` (cookbook, issue 2140)."""
     shown = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
     return estimate_tokens(json.dumps(shown, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
 
@@ -217,10 +218,7 @@ def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
 def tokens_answered(
     text: str, tagged_chunks: int, fields: Sequence[str], model: str, correction: EstimateCorrection
 ) -> int:
-    """Estimate the output tokens of a document's tagging calls from earlier answers, else from the prompts.
-
-    The prompts limit the words in an answer, and the document shows the tokens per word.
-    """
+    """Estimate the output tokens for tagging from earlier answers, else from the word limits in the prompts."""
     if correction.answer_tokens is not None:
         return round(float(correction.answer_tokens) * (1 + tagged_chunks))
     a_word = tokens_a_word(text[: tagging.TAGGED_CHARACTERS], model)
@@ -231,7 +229,7 @@ def tokens_answered(
 
 
 def tokens_a_word(text: str, model: str) -> float:
-    """Estimate the tokens per word in this text, without numbers."""
+    """Estimate the tokens per word in a text, without numbers."""
     words = WORD.findall(text)
     if not words:
         return TOKENS_A_WORD

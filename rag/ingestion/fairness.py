@@ -1,4 +1,4 @@
-"""Let tenants take turns: share reading processes and places in the queue fairly among them."""
+"""Share reading processes and queue slots fairly among tenants."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 class Slots:
-    """Shares a number of slots among all tenants, plus an extra slot for a tenant without a slot. Thread-safe.
+    """Share `number` slots among tenants, plus a spare slot for tenants without a slot. Thread-safe.
 
-    The waiting tenant with the fewest slots comes first. A single tenant may use all slots while no other tenant waits;
-    the extra slot keeps its slow files from delaying others.
+    The waiting tenant with the fewest slots comes next. A single tenant may hold all slots while no other tenant waits;
+    the spare slot then keeps slow files from delaying other tenants.
     """
 
     def __init__(self, number: int) -> None:
@@ -23,7 +23,7 @@ class Slots:
 
     @contextmanager
     def taken(self, tenant_id: str) -> Iterator[None]:
-        """Wait for a free slot and hold it for this tenant."""
+        """Wait for a slot, and hold it for this tenant inside the `with` block."""
         turn = (object(), tenant_id)
         with self._changed:
             self._waiting.append(turn)
@@ -56,17 +56,17 @@ class Slots:
 
 
 class TenantSlots:
-    """Counts each tenant's jobs in this process. Only for the event loop of its workers."""
+    """Count each tenant's running jobs in this process. Only for the event loop of the workers."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.taken: Counter[str] = Counter()
 
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
-        """Return the tenants which may not start a job now, or `None` if no tenant may.
+        """Return the tenants which may not start a job now; `None` if no tenant may.
 
-        Any tenant may take a place. When all are taken, the spare place opens for tenants without a place, because slow
-        documents from a single tenant must not delay the rest.
+        Each tenant may hold up to `number` slots. The spare worker takes jobs only when all slots are held, and only
+        from tenants without a slot, because a tenant's slow documents must not delay the rest.
         """
         if is_spare:
             return list(+self.taken) if self.taken.total() >= self.number else None

@@ -1,4 +1,4 @@
-"""Process a document in a child process, started by `rag.ingestion.isolated_run`."""
+"""The child process started by `rag.ingestion.isolated_run`, which processes a single document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag.storage.files import FileStore, Originals
 
 
 def serve(files: Originals | None = None) -> None:
-    """Run the task from stdin and answer with its error or `None`; exit at once when stdin ends."""
+    """Run the task read from stdin, and write the error or `None` to stdout. Exit immediately when stdin closes."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     tasks = sys.stdin.buffer
@@ -38,7 +38,7 @@ def serve(files: Originals | None = None) -> None:
 
 
 def work(task: DocumentTask, files: Originals) -> None:
-    """Run the task with separate connections for this process."""
+    """Run the task with database connections for this process."""
     database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
     database.open()
     pipeline = IngestionPipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
@@ -49,7 +49,7 @@ def work(task: DocumentTask, files: Originals) -> None:
 
 
 def originals(settings: Settings) -> Originals:
-    """Open the store for original files, in the same way as the application."""
+    """Open the same file store as the application."""
     if not settings.supabase_service_role_key:
         return FileStore(settings.data_dir / "files")
     # This import takes an eighth of a second and is needed only here.
@@ -59,7 +59,7 @@ def originals(settings: Settings) -> Originals:
 
 
 def end_with(parent: BinaryIO) -> None:
-    """Exit when the application ends, whatever the reason."""
+    """Exit when the pipe from the parent closes."""
     parent.read(1)
     os._exit(1)
 

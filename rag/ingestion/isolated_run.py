@@ -1,9 +1,9 @@
-"""Process a document in a separate process, after several processes have ended while working on it.
+"""Process a document in a separate process, after several processes have died while working on it.
 
-When a process ends, nobody can tell which document was the cause, or whether the process was killed from outside. When
-a process with a single document ends while its parent lives on, this document is the cause. The process is not confined
-like the sandbox, because it needs the database and the providers. `concurrent.futures` does not fit: its processes
-finish their task after the application is killed, and would work on a document already taken up by the next start.
+When a process with several documents dies, the cause is unknown: any document, or a kill from outside. When a process
+with a single document dies and the parent lives on, this document is the cause. The process is not confined like the
+sandbox, because it needs the database and the providers. `concurrent.futures` does not fit: the processes would finish
+their task after the application was killed, while the next start works on the same document.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class DocumentTask:
-    """A document, with the access to database and providers for its process."""
+    """A document to process, and how to reach the database and the providers."""
 
     conninfo: str
     database_key: bytes = field(repr=False)
@@ -40,7 +40,7 @@ class DocumentTask:
 
 
 class IsolatedRuns:
-    """Starts processes for single documents. Thread-safe."""
+    """Run a process for each of several documents. Thread-safe."""
 
     def __init__(self, database: Database, settings: Settings, *, command: Sequence[str] = COMMAND) -> None:
         self._database = database
@@ -50,9 +50,9 @@ class IsolatedRuns:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, tenant_id: str, document_id: UUID, stop_if_asked: Callable[[], None]) -> None:
-        """Process a document held by the caller. Raises the errors of `Pipeline.run_claimed`.
+        """Process a document claimed by the caller. Raises the errors raised by `IngestionPipeline.run_claimed`.
 
-        Raises `WorkKeepsDying` if the document ends its process each time, and the errors of `stop_if_asked`.
+        Also raises `WorkKeepsDying` if the process died in every attempt, and errors from `stop_if_asked`.
         """
         task = DocumentTask(
             self._database.conninfo,
@@ -73,13 +73,13 @@ class IsolatedRuns:
         raise WorkKeepsDying
 
     def interrupt(self) -> None:
-        """End all processes; `run` notices through `stop_if_asked`."""
+        """Kill all processes. `run` then raises through `stop_if_asked`."""
         with self._lock:
             for process in self._running:
                 process.kill()
 
     def _answer(self, task: DocumentTask, stop_if_asked: Callable[[], None]) -> bytes:
-        """Return a process's answer, or b"" if it ended without an answer."""
+        """Start a process for the task, and return the pickled result; b"" if the process died."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
         ) as process:

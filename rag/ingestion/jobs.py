@@ -1,4 +1,4 @@
-"""Hand procrastinate's jobs to the workers in this process, and decide when to retry a failed job."""
+"""Give procrastinate's jobs to the workers in this process, and decide when a failed job is retried."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rag.storage.sql import queries
 
 
 class KnownJobs(JobManager):
-    """Hands jobs to a worker in this process and remembers them until their results are stored.
+    """Fetch jobs for a worker, and remember their ids until their results are stored.
 
-    A finished job has already released its document. Without this memory, it would look like a job left by a dead
-    process, would be queued again, and would be gone when its worker stores the result.
+    A finished job releases the document before the result is stored. In between, it would look like a dead process's
+    job and be queued again, and then be missing when the worker stores the result.
     """
 
     def __init__(self, connector: BaseConnector, job_ids: set[int]) -> None:
@@ -57,7 +57,7 @@ class KnownJobs(JobManager):
 
 
 class FairJobs(KnownJobs):
-    """Hands jobs from a queue to the process's worker, within the limits in `TenantSlots`."""
+    """Fetch jobs for a worker, within the limits in `TenantSlots`."""
 
     def __init__(self, connector: BaseConnector, job_ids: set[int], places: TenantSlots, *, is_spare: bool) -> None:
         super().__init__(connector, job_ids)
@@ -84,10 +84,10 @@ class FairJobs(KnownJobs):
 
 
 class RetrySchedule(BaseRetryStrategy):
-    """Decides which jobs are tried again, and when."""
+    """Decide which failed jobs are retried, and when."""
 
     def __init__(self, wait_after: Callable[[BaseException, Mapping[str, Any]], float | None]) -> None:
-        """`wait_after` returns the seconds until a failed job's next attempt, or `None` for no attempt."""
+        """`wait_after` returns the seconds until the next attempt; `None` means no retry."""
         self._wait_after = wait_after
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:

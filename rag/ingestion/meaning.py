@@ -1,7 +1,7 @@
-"""Make vectors of meaning in the background; documents are searchable by words long before.
+"""Make vectors with the built-in meaning model, in the background, while documents are already searchable by keywords.
 
-Vectors are stored a few passages at a time, so a killed process loses only seconds of work. Only one process per
-installation makes vectors at a time, because the model uses a whole core.
+A few chunks are stored at a time, so a killed process loses only seconds of work. Only one process per installation
+does this at a time, because the model uses a whole core.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class UnreadPassage:
-    """A passage without a vector of meaning."""
+    """A chunk without a vector from the meaning model."""
 
     id: UUID
     document_id: UUID
@@ -64,13 +64,13 @@ class UnreadPassage:
 
     @property
     def texts(self) -> list[str]:
-        """Return the texts to embed: the parts, each with the passage's title and section."""
+        """Return the texts to embed: each part of the chunk, with title and section."""
         return [contextual_text(self.title, self.section, part) for part in parts_of(self.content)]
 
 
 @dataclass(frozen=True)
 class MeaningProgress:
-    """Counts a document's passages with and without a vector of meaning. `unreadable` passages never get a vector."""
+    """How many chunks in a document have a vector. `unreadable` chunks never get a vector."""
 
     document_id: UUID
     collection_id: UUID
@@ -84,7 +84,7 @@ class MeaningProgress:
 
 
 class MeaningJob:
-    """Makes vectors of meaning for passages in collections with the built-in embedder."""
+    """Make vectors for chunks in collections with the built-in embedder."""
 
     def __init__(self, control: JobControl, embedder: MeaningEmbedder, data_dir: Path) -> None:
         self._control = control
@@ -92,9 +92,9 @@ class MeaningJob:
         self._lock_file = data_dir / "meaning.lock"
 
     def run(self, tenant_id: str, collection_id: UUID, *, turn_seconds: float = TURN_SECONDS) -> bool:
-        """Work on a collection until it is complete. Returns `False` if its turn ends before.
+        """Work on a collection for `turn_seconds`. Return whether it is complete.
 
-        Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` if the engine does not answer.
+        Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` if the model's process fails.
         """
         ends_at = time.monotonic() + turn_seconds
         with self._only_one(), self._control.claimed(tenant_id, f"meaning {collection_id}"):
@@ -107,7 +107,7 @@ class MeaningJob:
         return True
 
     def store_known(self, tenant_id: str, collection_id: UUID, known: Mapping[bytes, FloatMatrix]) -> int:
-        """Store vectors known by the text's digest. Return the number of passages with new vectors."""
+        """Store known vectors, looked up by their text's digest. Return how many chunks have new vectors."""
         found = dict[UnreadPassage, list[FloatMatrix]]()
         for passage in self._next(tenant_id, collection_id):
             vectors = [known.get(digest_of(text)) for text in passage.texts]
@@ -119,11 +119,11 @@ class MeaningJob:
         return len(found)
 
     def interrupt(self) -> None:
-        """End the embedding process; a passage in progress is given up."""
+        """End the model's process, and give up the current chunk."""
         self._embedder.rest()
 
     def rest_when_idle(self) -> None:
-        """End the embedding process after a while without passages."""
+        """End the model's process if it has been idle for a while."""
         self._embedder.rest(idle_seconds=IDLE_SECONDS)
 
     def _next(self, tenant_id: str, collection_id: UUID) -> list[UnreadPassage]:
@@ -137,7 +137,7 @@ class MeaningJob:
         )
 
     def _vectors(self, passage: UnreadPassage) -> list[FloatMatrix]:
-        """Embed the parts of passages, except texts the model cannot read."""
+        """Embed a chunk's parts, except texts the model cannot read."""
         vectors = list[FloatMatrix]()
         for text in passage.texts:
             self._control.stop_if_asked()
@@ -156,7 +156,7 @@ class MeaningJob:
 
     @contextmanager
     def _only_one(self) -> Iterator[None]:
-        """Hold the lock shared by all processes in this installation. Raises `JobTaken`."""
+        """Hold this installation's lock. Raises `JobTaken` if a different process holds the lock."""
         self._lock_file.parent.mkdir(parents=True, exist_ok=True)
         with self._lock_file.open("a") as file:
             if not _locked(file):
@@ -165,7 +165,7 @@ class MeaningJob:
 
 
 def parts_of(content: str) -> list[str]:
-    """Split a passage into parts with similar lengths: whole sentences or lines, headings with their text."""
+    """Split a chunk into parts of similar length, at sentence or line ends. Headings stay with the text below."""
     pieces, ends = list[str](), [found.end() for found in _PIECE.finditer(content)]
     for start, end in zip([0, *ends], [*ends, len(content)], strict=True):
         piece = content[start:end]
@@ -185,14 +185,14 @@ def parts_of(content: str) -> list[str]:
 
 
 def digest_of(text: str) -> bytes:
-    """Hash a text to look up its vector."""
+    """Hash a text, to look up the vector."""
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
 def meaning_progress(
     database: Database, tenant_id: str, *, collection_id: UUID | None = None, document_id: UUID | None = None
 ) -> list[MeaningProgress]:
-    """Count the vectors of each searchable document in collections with the built-in embedder, or of a single one."""
+    """Count the vectors of searchable documents in collections with the built-in embedder."""
     return database.fetch_all(
         tenant_id, "meaning_progress", MeaningProgress, collection_id=collection_id, document_id=document_id
     )
@@ -215,13 +215,13 @@ def _columns(passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatr
 
 
 def _mean(vectors: Sequence[FloatMatrix]) -> FloatMatrix:
-    """Average vectors to a direction with length 1."""
+    """Return the mean of vectors, normalised to length 1."""
     mean: FloatMatrix = np.mean(vectors, axis=0)
     return mean / np.linalg.norm(mean)
 
 
 def _locked(file: IO[str]) -> bool:
-    """Lock the file until this process closes it, however it ends. Returns whether the lock was free."""
+    """Lock a file until this process closes it or ends. Return whether this succeeded."""
     if fcntl is None:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Call a function for several items at once, in threads which never keep the process from ending."""
+"""Call a function for several items in parallel, in daemon threads, which never keep the process from ending."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TICK_SECONDS = 0.1
 def in_parallel(
     function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
 ) -> Iterator[list[Value]]:
-    """Yield the results since the last time together, in any order; the items are started in order.
+    """Call `function` for each item in `threads` threads, and yield results in groups as they finish, in any order.
 
-    After a failure no further item is started. Calls in progress may be paid, so their results are still yielded before
-    the first error is raised. `on_tick` may raise to stop waiting.
+    After a failure no further call starts. Calls in progress may be paid, so their results are yielded before the first
+    error is raised. `on_tick` is called while waiting, and may raise to stop.
     """
     if threads <= 1 or len(items) <= 1:
         for item in items:
@@ -76,7 +76,7 @@ def _taken_from(waiting: deque[Item]) -> Iterator[Item]:
 
 
 def _available(ended: queue.SimpleQueue[Value]) -> list[Value]:
-    """Return everything in the queue, waiting a tick for the first."""
+    """Return all results in the queue; wait `TICK_SECONDS` for the first."""
     found: list[Value] = []
     try:
         found.append(ended.get(timeout=TICK_SECONDS))

@@ -1,4 +1,4 @@
-"""Store a document's passages from another vector store: lines of records, read and chunked like any file."""
+"""Import chunks from a different vector store: a file with JSON lines, read and chunked like any file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BETWEEN = "\n\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A passage in an export. `fields` are the metadata without the text."""
+    """A chunk in an export, with its metadata in `fields`."""
 
     id: str
     text: str
@@ -36,7 +36,7 @@ class Record:
 
 
 def record_to_json(record: Record) -> str:
-    """Write a record as a line in an export file."""
+    """Convert a record to a line of an export file."""
     values: dict[str, Any] = {"id": record.id, "text": record.text, "metadata": dict(record.fields)}
     if record.namespace:
         values["namespace"] = record.namespace
@@ -44,7 +44,7 @@ def record_to_json(record: Record) -> str:
 
 
 def records_from_bytes(content: bytes) -> list[Record]:
-    """Parse lines from `record_to_json`."""
+    """Parse an export file written with `record_to_json`."""
     lines = [json.loads(line) for line in content.decode("utf-8").split("\n") if line]
     return [
         Record(id=line["id"], text=line["text"], namespace=line.get("namespace", ""), fields=line["metadata"])
@@ -53,7 +53,7 @@ def records_from_bytes(content: bytes) -> list[Record]:
 
 
 def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[Chunk]]:
-    """Make pages from the passages' texts, and a chunk per passage, in the order of the records."""
+    """Build pages from the records' texts, and a chunk for each record, in order."""
     texts: dict[int, list[str]] = {}
     places: list[tuple[Record, int, int]] = []
     start = 0
@@ -81,19 +81,19 @@ def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[
 
 
 def read_passages(content: bytes) -> ExtractedDocument:
-    """Read an imported document like any file: pages, and the metadata shared by all its passages."""
+    """Read an imported document: pages, and the metadata shared by all records."""
     records = records_from_bytes(content)
     pages, _ = pages_and_chunks(records)
     return ExtractedDocument(pages=pages, metadata=shared_fields(records))
 
 
 def chunks_from_bytes(content: bytes) -> list[Chunk]:
-    """Return an imported document's chunks, always the same."""
+    """Return an imported document's chunks. They are the same on every run."""
     return pages_and_chunks(records_from_bytes(content))[1]
 
 
 def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
-    """Return the fields with the same value in all records, which become the document's fields."""
+    """Return the fields with the same value in all records."""
     shared = {key: value for key, value in records[0].fields.items() if key not in RESERVED}
     for record in records[1:]:
         shared = {key: value for key, value in shared.items() if key in record.fields and record.fields[key] == value}
@@ -101,7 +101,7 @@ def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def pages_of(records: Sequence[Record]) -> list[int]:
-    """Return each record's page, from 1; without a page number, the previous record's page."""
+    """Return each record's page, from 1; a record without a page number is on the previous record's page."""
     named = [number_of(record.fields, PAGE_KEYS) for record in records]
     first = 1 if 0 in named else 0
     pages, page = [], next((number + first for number in named if number is not None), 1)
@@ -112,7 +112,7 @@ def pages_of(records: Sequence[Record]) -> list[int]:
 
 
 def number_of(fields: Mapping[str, Any], keys: Sequence[str]) -> int | None:
-    """Return the first field with a whole number, even from stores which keep all numbers as floats."""
+    """Return the first field with a whole number, in any number type or text; else `None`."""
     for key in keys:
         value: Any = fields.get(key)
         if value is None and "." in key and isinstance(fields.get(key.partition(".")[0]), dict):

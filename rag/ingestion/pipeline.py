@@ -1,9 +1,9 @@
-"""Take a document from its file to the search index.
+"""Process documents from file to search index.
 
-The steps are read → recognise → correct → chunk → embed → tag → publish → suggest. Each step is stored before the next
-starts, and each batch of vectors together with its ledger rows: a killed process continues where it was, and no chunk
-is paid for twice. Only one worker at a time works on a document. Its failure is stored with it, and a file which ends
-its process every time is set aside.
+The steps are read → recognise → correct → chunk → embed → tag → publish → suggest. Each is stored before the next
+begins, and each batch of vectors together with the ledger rows: after a kill, work continues at the next batch, and no
+chunk is paid twice. A single worker at a time works on a document. Errors are stored with the document, and a file
+which kills every process is marked failed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ STARTS_BEFORE_ISOLATION = 6
 
 
 class IngestionPipeline:
-    """Takes documents through their steps. Thread-safe; only one worker at a time works on a document."""
+    """Process documents step by step. Thread-safe; only one worker at a time works on a document."""
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class IngestionPipeline:
     # The steps, in their order
 
     def _read(self, tenant_id: str, document_id: UUID) -> None:
-        """Read the file and estimate the cost; the document then waits for an administrator's confirmation.
+        """Read the file and estimate the cost. The document then waits for an administrator's confirmation.
 
-        Documents from a source and documents within their confirmed limit need no confirmation, unless they would break
-        the company's budget. Raises the `DocumentError` for the file.
+        Documents from a source, and documents within their confirmed limit, continue without confirmation, unless they
+        would exceed the company's budget. Raises `DocumentError`.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
@@ -159,10 +159,10 @@ class IngestionPipeline:
         return self.why_to_ask(tenant_id, None if total is None else Decimal(str(total)))
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
-        """Take a confirmed document to the search index; do nothing in any other state.
+        """Process a confirmed document up to the search index; do nothing in any other state.
 
-        If the provider refuses the tags because of the key or the credit, the document is published without tags and
-        the step stays pending; the raised error then has `details["is_searchable"]`.
+        If the provider refuses tagging because of the key or the credit, the document is published without tags,
+        tagging stays pending, and the error is raised with `details["is_searchable"]`.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status != DocumentStatus.PROCESSING:
@@ -199,7 +199,7 @@ class IngestionPipeline:
                 raise refused
 
     def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
-        """Tag a published document with pending tags; it stays searchable meanwhile."""
+        """Do the pending tagging of a published document, which stays searchable."""
         job = self.control.job(tenant_id, document_id)
         if Step.TAG not in job.document.pending_steps:
             return
@@ -220,25 +220,25 @@ class IngestionPipeline:
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _set_aside_before(self, job: DocumentJob) -> str:
-        """Report the passages of a published document without a vector."""
+        """Return the sentence about chunks of a published document without a vector."""
         model = job.collection.embedding_model
         rows = find_bare_chunks(self._database, job.document, model)
         return set_aside_message(rows, job.document.chunk_count, model)
 
     def suggest(self, tenant_id: str, document_id: UUID) -> None:
-        """Choose questions to suggest about a document published step by step."""
+        """Choose suggested questions for a document which was published step by step."""
         pages, sections = self._stored_text(self.control.job(tenant_id, document_id))
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest_where_none_were_made(self, tenant_id: str, document_id: UUID) -> None:
-        """Choose questions about a published document that was interrupted before, or comes from an earlier version."""
+        """Choose suggested questions if they are missing, because of an interruption or an earlier release."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is DocumentStatus.COMPLETED and "suggested_questions" not in job.document.metadata:
             pages, sections = self._stored_text(job)
             self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest(self, tenant_id: str, document_id: UUID, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Suggest questions about a document; it is searchable, so the questions can be tried."""
+        """Choose suggested questions for a published document, by searching for their answers."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is DocumentStatus.COMPLETED:
             self._suggest_step.run(job, pages, sections)
@@ -252,7 +252,7 @@ class IngestionPipeline:
         return pages, sections
 
     def _tag(self, job: DocumentJob, pages: Sequence[Page]) -> tuple[str, ProviderError | None]:
-        """Tag document and chunks; return a sentence for the admin, and the error if key or money is refused."""
+        """Tag document and chunks. Return a sentence for administrators, and the error if key or credit was refused."""
         try:
             return self._tag_step.run(job, pages), None
         except WAITED_FOR as exc:
@@ -262,10 +262,10 @@ class IngestionPipeline:
     # For the runners
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
-        """Take a document through its remaining steps, until it is done or waits for an administrator.
+        """Process a document until it is done or waits for an administrator.
 
-        A document's error is stored with it. Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after
-        which it can be run again.
+        Permanent errors are stored with the document. Raises `JobTaken`, `JobInterrupted`, and the errors in
+        `TEMPORARY`, after which it can be run again.
         """
         with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
@@ -276,7 +276,7 @@ class IngestionPipeline:
         self._shared_requests.run_if_due(tenant_id, document_id)
 
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
-        """Do the work of `run` on a document claimed by the caller."""
+        """Like `run`, for a document which the caller has claimed."""
         try:
             with span("process_document", {"rag.document.id": str(document_id)}):
                 self._read(tenant_id, document_id)
@@ -298,7 +298,10 @@ class IngestionPipeline:
             self.mark_failed(tenant_id, document_id, str(RagError()))
 
     def _try(self, tenant_id: str, document_id: UUID) -> None:
-        """Work on a document in a separate process, because earlier processes ended; set it aside if this ends too."""
+        """Process a document in a separate process, because earlier processes died.
+
+        If this dies too, mark the document failed.
+        """
         log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
         try:
             self._isolated_runs.run(tenant_id, document_id, self.control.stop_if_asked)
@@ -321,12 +324,10 @@ class IngestionPipeline:
         identity: Identity | None = None,
         options: UploadOptions = DEFAULT_OPTIONS,
     ) -> ProcessingResult:
-        """Take a file through the whole pipeline without confirmation, and return when it is searchable.
+        """Process a file completely without confirmation, and return when it is searchable.
 
-        Files attached to a mail or PDF follow as separate documents; the result is the main file's.
-
-        Raises `DocumentError`s and `ProviderError`s. A stored document stays listed as failed, and is tried again with
-        the same file.
+        Files attached to a mail or PDF become documents too; the result is the main document's. Raises `DocumentError`
+        and `ProviderError`. A failed document stays in the list, and a further call with the same file tries it again.
         """
         try:
             document_id, *attached = self.uploads.add(collection, file_name, file, options, added_by=identity)
@@ -344,7 +345,7 @@ class IngestionPipeline:
         return result
 
     def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
-        """Take a stored document through the rest of the pipeline without asking; raises like `process_document`."""
+        """Process a stored document completely without confirmation. Raises the errors raised by `process_document`."""
         with self.control.claimed(tenant_id, document_id):
             try:
                 self._read(tenant_id, document_id)
@@ -371,30 +372,27 @@ class IngestionPipeline:
         )
 
     def remove_files(self, tenant_id: str) -> int:
-        """Remove the originals of deleted documents. Returns how many wait for another try."""
+        """Remove the files of deleted documents. Return how many failed and stay queued."""
         with self.control.claimed(tenant_id, f"files {tenant_id}"):
             return self._removals.run(tenant_id)
 
     def mark_failed(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
-        """End the work on a document with a reason."""
+        """Mark a document failed, and store the reason, a sentence."""
         self._database.execute(tenant_id, "mark_failed", document_id=document_id, message=sentence)
         self._ledger.note_document_costs(tenant_id, document_id)
 
     def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
-        """Store a sentence about a document being processed, or waiting for its provider."""
+        """Store a sentence about a document in progress; `is_waiting` means the document waits for a provider."""
         parameters = {"document_id": document_id, "message": sentence, "is_waiting": is_waiting}
         self._database.execute(tenant_id, "note_message", **parameters)
 
     def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
-        """Record the possible cost of calls abandoned by dead processes in the ledger.
-
-        This covers documents and abandoned questions, which are closed.
-        """
+        """Record the expected cost of calls abandoned by dead processes, and close abandoned questions."""
         ChatLogs(self._database).close_abandoned(tenant_id, quiet_seconds=LONG_QUIET_SECONDS)
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     def interrupt(self) -> None:
-        """End all work at the next durable point; reading a file ends at once."""
+        """Stop all work at the next durable point. Processes reading files are ended immediately."""
         self.control.stop()
         if self.meaning is not None:
             self.meaning.interrupt()
@@ -403,11 +401,11 @@ class IngestionPipeline:
         self._isolated_runs.interrupt()
 
     def resume(self) -> None:
-        """Resume work after `interrupt`."""
+        """Allow work again after `interrupt`."""
         self.control.resume()
 
     def close(self) -> None:
-        """End the processes which read files."""
+        """Stop all work and end the sandbox."""
         self.interrupt()
         self.sandbox.close()
 

@@ -1,4 +1,4 @@
-"""Publish a version of a document and supersede the earlier version, always in one transaction."""
+"""Publish a document's version and supersede the previous version, in a single transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOCUMENTS_INDEXED = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Processed:
-    """The outcome of processing a document, for publication."""
+    """A processed document's figures and remarks, for publication."""
 
     chunk_count: int
     #: Remarks for the admin, or "".
@@ -36,9 +36,9 @@ class Processed:
 
 
 def publish(control: JobControl, ledger: Ledger, job: DocumentJob, processed: Processed) -> None:
-    """Make a processed document searchable instead of its earlier version: states, counts, costs, keywords.
+    """Make a processed version searchable instead of the published version: state, counts, costs and keyword index.
 
-    If a newer version is already published, this version is superseded at once. Raises `ModelChanged` if the
+    If a later version is published already, this version is marked superseded. Raises `ModelChanged` if the
     collection's embedding model has changed.
     """
     control.stop_if_asked()
@@ -64,7 +64,7 @@ def publish(control: JobControl, ledger: Ledger, job: DocumentJob, processed: Pr
 
 
 def take_place(connection: Connection, document: Document, embedding_model: str) -> bool:
-    """Supersede the published version; return `False` if the published version is newer."""
+    """Supersede the published version and return True, or return False if it is later. Raises `ModelChanged`."""
     parameters: dict[str, Any] = {
         "document_id": document.id,
         "original_id": document.original_id,
@@ -87,9 +87,9 @@ def take_place(connection: Connection, document: Document, embedding_model: str)
 
 
 def restore(connection: Connection, document: Document, embedding_model: str) -> bool:
-    """Publish an earlier version again, within the caller's transaction.
+    """Publish an earlier version again, in the caller's transaction.
 
-    Returns `False` if its vectors come from a different model than the collection's; it must be embedded first.
+    Returns False if the vectors are not from the collection's embedding model: then the version must be embedded first.
     """
     key = {"document_id": document.id}
     connection.execute(queries["ask_again"], key)
@@ -103,9 +103,10 @@ def restore(connection: Connection, document: Document, embedding_model: str) ->
 
 
 def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[UUID]) -> set[UUID]:
-    """Publish earlier versions again within the caller's transaction, with the same few statements for any number.
+    """Publish several earlier versions again, in the caller's transaction, with a fixed number of statements.
 
-    Returns the published versions. The others have vectors from another model, or a different version took their place.
+    Returns the published versions' ids. The rest have vectors from a different model, or a different version was
+    published.
     """
     if not document_ids:
         return set()
@@ -123,7 +124,7 @@ def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[U
 
 
 def index_folders(control: JobControl, tenant_id: str, collection_id: UUID) -> None:
-    """Index documents in folders again: earlier versions did not index the folder."""
+    """Index all documents in folders again, because earlier releases did not index the folder."""
     where: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
     after: UUID | None = None
     with control.claimed(tenant_id, f"folders {collection_id}"):

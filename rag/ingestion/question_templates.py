@@ -1,8 +1,7 @@
-"""Write questions about a section from its heading: an amount, a procedure, a time limit, a contact.
+"""Build questions about a section from the heading: about an amount, a procedure, a deadline, a contact.
 
-Rules (`question_templates.toml`) are tried in order on the whole heading, written like inside a sentence; the first
-match makes the question. A rule may require content in the section, such as an amount of money, so that it does not ask
-about missing content.
+The rules in `question_templates.toml` are tried in order on the whole heading; the first match builds the question. A
+rule may require content in the section, for example an amount of money, to make sure the section has the answer.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ NEEDS: dict[Need, re.Pattern[str]] = {
 
 
 class Template(NamedTuple):
-    """A question for headings with a common form."""
+    """A rule: a pattern for headings, the question, and what the section has to contain."""
 
     heading: re.Pattern[str]
     question: str
@@ -139,7 +138,7 @@ NOBODY_ASKS = re.compile(
 
 
 def nobody_asks(question: str) -> bool:
-    """Whether no employee would ask this question, even if a document answers it."""
+    """Whether no employee would ask this question, even if documents answer it."""
     return NOBODY_ASKS.search(question) is not None
 
 

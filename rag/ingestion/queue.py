@@ -1,7 +1,7 @@
-"""Queue documents in the same Postgres: a job is written in the transaction which requests it.
+"""Queue jobs in Postgres, in the transaction which requests them.
 
-procrastinate hands jobs to workers on any machine. Work runs in daemon threads, so a hanging call never keeps the
-application from stopping. The work of a dead process is taken up when its lock on the document is released.
+procrastinate distributes jobs to workers on any machine. They run in daemon threads: a hanging call never keeps the
+application from stopping. A dead process's job continues elsewhere when the lock on the document is released.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ TRIED_AGAIN = N_("It is tried again by itself in {seconds} seconds; what is done
 
 
 class FilesLeft(Exception):
-    """Files of deleted documents could not be removed yet."""
+    """Some deleted documents' files could not be removed."""
 
 
 class SendLater(Exception):
-    """Another program did not accept a delivery; it is sent again."""
+    """A different program did not accept a delivery, which is sent again after `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -98,7 +98,7 @@ class SendLater(Exception):
 
 
 class WorkerPool(AsyncConnectionPool):
-    """Connections for procrastinate: each statement runs in a worker transaction."""
+    """A connection pool for procrastinate. Each connection has a transaction with the worker's rights."""
 
     def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
         super().__init__(conninfo, **options)
@@ -112,7 +112,7 @@ class WorkerPool(AsyncConnectionPool):
 
 
 class Queue:
-    """Takes jobs from any process, and runs them in processes with a worker."""
+    """Queue jobs from any process, and run them in processes with a worker."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Queue:
         self.outgoing: Mapping[str, Callable[..., float | None]] = {}
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
-        """Queue a document; with `connection`, when the caller's transaction commits."""
+        """Queue a document; with `connection`, in the caller's transaction."""
         parameters = {"tenant_id": tenant_id, "document_id": str(document_id)}
         if connection is not None:
             connection.execute(queries["enqueue"], parameters)
@@ -165,7 +165,7 @@ class Queue:
             own.execute(queries["enqueue"], parameters)
 
     def start_worker(self) -> None:
-        """Start working in the background of this process. Does nothing if a worker already runs."""
+        """Start a worker in the background, unless one is running."""
         if self.is_running:
             return
         self._stop.clear()
@@ -174,7 +174,7 @@ class Queue:
         self._thread.start()
 
     def stop_worker(self) -> None:
-        """Stop within about two seconds, even in the middle of work, which continues at the next start."""
+        """Stop the worker within about two seconds. Unfinished jobs continue at the next start."""
         self._stop.set()
         loop, wake = self._loop, self._wake
         if loop is not None and wake is not None:
@@ -190,7 +190,7 @@ class Queue:
         return self._thread is not None and self._thread.is_alive()
 
     def wait_until_idle(self, timeout_seconds: float = 60.0) -> bool:
-        """Wait until all jobs are done. Returns `False` if a job is left after the given time."""
+        """Wait until all jobs are done. Return False if some are left after `timeout_seconds`."""
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
             if self._database.fetch_value(WORKER, "waiting_jobs") == 0:
@@ -199,7 +199,7 @@ class Queue:
         return False
 
     def take_up_abandoned(self) -> None:
-        """Queue the work of dead processes again: their jobs, and documents and schedules without a job."""
+        """Queue dead processes' jobs again, and documents and schedules without a job."""
         with self._database.transaction(WORKER) as connection:
             quiet = {"quiet_seconds": self._abandoned_seconds, "known": list(self._job_ids)}
             connection.execute(queries["drop_abandoned"], quiet)
@@ -294,7 +294,7 @@ class Queue:
             await asyncio.gather(*beside, return_exceptions=True)
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
-        """Make procrastinate's application with every task; its worker takes jobs from `jobs`."""
+        """Build procrastinate's application with all tasks. Its workers fetch from `jobs`."""
         from procrastinate import App
 
         from rag.ingestion.jobs import RetrySchedule
@@ -318,10 +318,10 @@ class Queue:
         return app
 
     def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Wrap a task so that a failed attempt leaves the rest to a waiting job with the same name.
+        """Wrap a task: after a failure, leave the retry to a waiting job with the same name, if there is any.
 
-        Somebody may confirm a document while its first job still runs. Two jobs with the same name cannot wait, so the
-        failed job ends and the other starts at the time of the next attempt.
+        For example, a document is confirmed while the first job still runs. Two jobs with the same name cannot wait,
+        because procrastinate forbids it.
         """
 
         @functools.wraps(work)
@@ -337,7 +337,7 @@ class Queue:
         return task
 
     async def _postpone(self, queueing_lock: str, wait_seconds: float) -> bool:
-        """Delay the waiting job with a name by `wait_seconds`; return whether there is one."""
+        """Delay the waiting job with this name by `wait_seconds`. Return whether there was a waiting job."""
         changed: list[int] = []
 
         def postpone() -> None:
@@ -411,9 +411,9 @@ class Queue:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
 
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
-        """Give a collection its turn, and queue the rest.
+        """Let `MeaningJob` work on a collection for a turn, and queue a new job for the rest.
 
-        The rest is a new job: a document may have queued a job by now, and two jobs with the same name cannot wait.
+        A new job, because a document may have queued a job meanwhile, and two jobs with the same name cannot wait.
         """
         work = self._pipeline.meaning
         wait: float | None = 0.0
@@ -442,12 +442,12 @@ class Queue:
             raise FilesLeft
 
     def _wait(self, key: str, error: ProviderError) -> float:
-        """Return the seconds before the next try: growing, and at least as long as the provider asked for."""
+        """Return the seconds until the next attempt: growing, and never shorter than the provider demands."""
         step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
     def _tries(self, error: ProviderError) -> Counter[str]:
-        """Choose the counter for a failed attempt; waiting for a key or for credit uses up no attempts."""
+        """Return the counter for failed attempts. Waiting for a key or credit is counted separately."""
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:
@@ -486,7 +486,7 @@ class Queue:
                 log.exception("What is due could not be done; looking again later")
 
     def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
-        """Return the seconds until a job with these arguments is retried, or `None` for no retry."""
+        """Return the seconds after which a failed job is retried; `None` for never."""
         if isinstance(error, (JobInterrupted, asyncio.CancelledError)):
             return 0.0
         if isinstance(error, (JobTaken, DatabaseUnavailable)):
@@ -504,7 +504,7 @@ class Queue:
 
 
 def waiting_sentence(error: ProviderError, wait: float) -> str:
-    """Explain why a job waits and when it continues, for the documents page."""
+    """Return a sentence for the documents page: why a job waits, and when it continues."""
     again = TRIED_AGAIN.format(seconds=f"{wait:,.0f}")
     provider = str(error.details.get("provider") or "")
     if not isinstance(error, WAITED_FOR):
@@ -518,7 +518,7 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
 
 
 async def in_daemon_thread(function: Callable[[], object]) -> None:
-    """Run a blocking function in a thread which does not keep the process alive, and wait for it."""
+    """Run a blocking function in a daemon thread, and wait for it."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

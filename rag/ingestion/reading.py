@@ -1,7 +1,7 @@
-"""Read a document: its file's pages, their language and the estimated cost; then recognise its scans.
+"""Read a document: the pages in its file, their language, and the estimated cost; then recognise text in scans.
 
-Text recognition runs after the cost is confirmed. Each batch is stored with its receipt in one transaction. A stored
-page leaves the list of pending pages, so a killed process pays for no page twice.
+Recognition runs after the cost is confirmed. Each batch is stored with its cost in a single transaction, and removed
+from the list of pages awaiting recognition: a killed process pays for no page twice.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ WITHOUT_ENGINE = N_(
 
 
 class ContentReader(Protocol):
-    """Reads a profile's special kind of content."""
+    """Reads special content for a profile, for example posts."""
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
-        """Return the pages. `on_page` receives the number of pages read and the total."""
+        """Return the pages and metadata. Calls `on_page(done, total)` after each page."""
         ...
 
 
 class ReadStep:
-    """Reads files in the sandbox, or a profile's content by its reader, and stores the result in one transaction."""
+    """The ingestion step which reads a file in the sandbox, or with a profile's reader."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class ReadStep:
         self._recognition = recognition
 
     def read(self, job: DocumentJob) -> None:
-        """Read a document's file. Raises the sandbox's errors for the file."""
+        """Read a document's file and store the result. Raises `DocumentError`."""
         started = time.perf_counter()
         content = self._files.get(job.document.tenant_id, job.document.file_path)
         reported_at = 0.0
@@ -132,7 +132,7 @@ class ReadStep:
         self._store(job, extracted, started)
 
     def _store(self, job: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
-        """Store pages, sections, language and estimate in one transaction."""
+        """Store pages, sections, language and estimate in a single transaction."""
         pages, document = extracted.pages, job.document
         language = document.corrected_language or language_of(
             join_pages(pages), extracted.language or job.collection.language
@@ -188,7 +188,7 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Choose the pages for text recognition; also return a sentence if it is needed but not available."""
+        """Return the pages for text recognition, and a sentence if recognition was requested but is not available."""
         if not may_be_pictures(document):
             return [], ""
         pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type
@@ -199,18 +199,18 @@ class ReadStep:
 
 
 def may_be_pictures(document: Document) -> bool:
-    """Whether a document has pages to draw, which may be pictures."""
+    """Whether a document's pages can be drawn; they may be scans."""
     return document.mime_type in TYPES_WITH_PAGES
 
 
 def unready_message(document: Document, pages: Sequence[Page]) -> str:
-    """Explain why a document cannot be searched."""
+    """Return a sentence on why a document cannot be searched."""
     is_picture = document.mime_type in PICTURE_TYPES and not all_blank(pages)
     return IS_PICTURE if is_picture else no_text_message(pages)
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """Fill pages waiting for recognition with a text of the usual length, for the estimate."""
+    """Fill pages awaiting recognition with text of the expected length, for the estimate."""
     if not awaiting:
         return tuple(pages)
     length = expected_characters(pages, awaiting)
@@ -219,7 +219,7 @@ def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[P
 
 
 def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
-    """Estimate a page's length from the document's other pages, else from a printed page."""
+    """Estimate a scanned page's number of characters from the document's other pages, else from a typical page."""
     lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
     return sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
 
@@ -232,7 +232,7 @@ def estimate_document(
     *,
     recognition: Usage | None = None,
 ) -> dict[str, Any]:
-    """Estimate the cost of processing a document with this text, for storage."""
+    """Estimate the cost to process a document, in JSON for storage."""
     pages = extracted.pages
     # Chunks by topic are known only after paying for them; the method `smart` gives about the same number.
     wanted = job.document.chunking_method
@@ -263,9 +263,9 @@ def estimate_document(
 
 
 def language_of(text: str, claimed: str) -> str:
-    """Detect the language from the start and the middle, because a title page may use another language.
+    """Detect a text's language from start and middle, because a title page may be in a different language.
 
-    A few words are too short for statistics; then the file's or collection's language is used.
+    For a few words only the heuristic is used. Returns `claimed`, the file's stated language, without any result.
     """
     if len(text) < SHORT_TEXT:
         return detect_language_heuristic(text) or claimed
@@ -282,7 +282,7 @@ NOTHING_RECOGNISED = N_("Text recognition found no text on any page of this file
 
 
 class RecogniseStep:
-    """Recognises the text in pages which are pictures."""
+    """The ingestion step which recognises text in scanned pages."""
 
     def __init__(
         self, control: JobControl, files: Originals, recognition: TextRecognition, calls: DurableCalls
@@ -295,10 +295,10 @@ class RecogniseStep:
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: tuple[Section, ...]
     ) -> tuple[Sequence[Page], tuple[Section, ...]]:
-        """Return the pages with their text, and the sections at their new places.
+        """Recognise the text of scanned pages. Return all pages, and the sections at their new positions.
 
-        Raises `NoTextInPdf` if finally no page has text, `SettingsError` if the engine is gone, `ProviderError`s and
-        `DocumentError`s; paid pages are kept.
+        Raises `NoTextInPdf` if no page has any text, `SettingsError` without a recognition engine, `ProviderError` and
+        `DocumentError`. Finished pages are kept after an error.
         """
         awaited = list(job.document.ocr_pages)
         if awaited:
@@ -342,7 +342,7 @@ def _store(
     sections: Sequence[Section],
     awaited: Sequence[int],
 ) -> None:
-    """Store a batch of pages, and the document's sections and language with all `pages`."""
+    """Store recognised pages, and the document's new sections, language and counts."""
     # A scan's language is known only now; the earlier language was a guess.
     language = language_of(join_pages(pages), job.document.language or job.collection.language)
     rows = [page_row(job.document, *with_language(page, language)) for page in read]

@@ -1,7 +1,7 @@
-"""Move a collection to another embedding model, beside the vectors used by searches.
+"""Move a collection to a different embedding model, while searches keep using the current vectors.
 
-The new vectors grow in a table no search reads. When they are complete, one transaction swaps the vectors and the
-collection's model. The old vectors stay for undoing, which is the same move back at no cost.
+New vectors are stored in a table which no search reads. When they are complete, a single transaction swaps the vectors
+and the collection's model. The old vectors are kept, for undoing the move at no cost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rag.types import Identity, Usage, Who
 
 @dataclass(frozen=True, kw_only=True)
 class Reembedding:
-    """A row in `reembeddings`. `estimated_cost` is in US dollars, or `None` without a known price."""
+    """A row in `reembeddings`: a move. `estimated_cost` is in US dollars, `None` if no price is known."""
 
     id: UUID
     tenant_id: str
@@ -55,7 +55,7 @@ class Reembedding:
 
     @property
     def is_open(self) -> bool:
-        """Whether the move waits for confirmation, runs, or stopped with a reason."""
+        """Whether the move waits for confirmation, is running, or has failed."""
         return self.status in ("estimated", "running", "failed")
 
     @property
@@ -64,7 +64,7 @@ class Reembedding:
 
 
 def expected_range(cost: Decimal | None) -> tuple[Decimal | None, Decimal | None]:
-    """Return the lowest and the highest bill expected for an estimate."""
+    """Return the lowest and highest cost to expect for an estimate."""
     if cost is None:
         return None, None
     spread = Decimal(str(FIRST_SPREAD))
@@ -72,7 +72,7 @@ def expected_range(cost: Decimal | None) -> tuple[Decimal | None, Decimal | None
 
 
 class MoveCost(NamedTuple):
-    """The size and cost of a move. `cost` is in US dollars, or `None` without a known price."""
+    """The size and cost of a move. `cost` is in US dollars, `None` if no price is known."""
 
     chunks: int
     tokens: int
@@ -99,14 +99,14 @@ class MissingVector(NamedTuple):
 
 
 class Reembeddings:
-    """Requests, confirms, cancels, undoes and cleans up moves to another model. Changes need an administrator."""
+    """Estimate, confirm, cancel and undo moves to another embedding model. Changes need an administrator."""
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
         self._providers = providers
 
     def find(self, who: Who, *, collection_id: UUID | None = None) -> list[Reembedding]:
-        """List the moves of the tenant's collections, latest first."""
+        """List the tenant's or a collection's moves, latest first."""
         return self._database.fetch_all(who, "find_reembeddings", Reembedding, id=None, collection_id=collection_id)
 
     def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
@@ -118,10 +118,10 @@ class Reembeddings:
         return found
 
     def estimate(self, identity: Identity, collection_id: UUID, to_model: str) -> Reembedding:
-        """Estimate the cost of embedding a collection with another model; no money is spent before `confirm`.
+        """Estimate and store the cost of a move, without spending anything before `confirm`.
 
-        Vectors still kept from this model are free. Raises `SettingsError` for an unusable model, and `InvalidInput` if
-        the collection already uses the model or another move is under way.
+        Vectors still stored for this model are free. Raises `SettingsError` for an unusable model, and `InvalidInput`
+        if the collection uses the model already or a different move is open.
         """
         require_admin(identity)
         embedder = self._other_embedder(identity, collection_id, to_model)
@@ -134,7 +134,7 @@ class Reembeddings:
         return self.get(identity.tenant_id, row[0])
 
     def cost_of(self, identity: Identity, collection_id: UUID, to_model: str) -> MoveCost:
-        """Return the result of `estimate` without storing, with the same errors."""
+        """Estimate like `estimate`, without storing anything. Raises the same errors."""
         require_admin(identity)
         embedder = self._other_embedder(identity, collection_id, to_model)
         with self._database.transaction(identity) as connection:
@@ -160,13 +160,13 @@ class Reembeddings:
         return MoveCost(chunks, tokens, cost)
 
     def undo(self, identity: Identity, switched: Reembedding) -> Reembedding:
-        """Estimate the way back: free, except for chunks added since the switch."""
+        """Estimate the move back to the old model. It is free, except for chunks added since."""
         if not switched.can_be_undone:
             raise InvalidInput("The old vectors have been removed. Move the collection to that model again instead.")
         return self.estimate(identity, switched.collection_id, switched.from_model)
 
     def confirm(self, identity: Identity, reembedding_id: UUID, *, enqueue: bool = True) -> Reembedding:
-        """Confirm the cost, or try again after a failure: the job is queued."""
+        """Confirm the cost of a move, or retry a failed move, and queue the job."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"id": reembedding_id, "tenant_id": identity.tenant_id}
@@ -176,7 +176,7 @@ class Reembeddings:
         return self.get(identity.tenant_id, reembedding_id)
 
     def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
-        """Cancel a move before the switch and remove its vectors."""
+        """Cancel an uncompleted move, and delete the new vectors."""
         require_admin(identity)
         found = self.get(identity.tenant_id, reembedding_id)
         with self._database.transaction(identity) as connection:
@@ -184,7 +184,7 @@ class Reembeddings:
                 _remove_vectors(connection, found.collection_id, found.to_model)
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
-        """Remove vectors from earlier models; the switch can then no longer be undone."""
+        """Delete the vectors of earlier models. The last move can then no longer be undone."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             for move in self.find(identity, collection_id=collection_id):
@@ -194,15 +194,15 @@ class Reembeddings:
 
 
 def find_missing(connection: Connection, collection_id: UUID, to_model: str) -> list[MissingVector]:
-    """Find searchable chunks without a vector from a model, document by document."""
+    """Return searchable chunks without a vector from the new model, by document."""
     parameters = {"collection_id": collection_id, "to_model": to_model}
     return [MissingVector(*row) for row in connection.execute(queries["chunks_to_reembed"], parameters)]
 
 
 def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[MissingVector]]:
-    """Group chunks into batches which never cross documents.
+    """Group chunks into batches with a single document each.
 
-    Each document then has a separate bill, and a batch sent again after a kill is the same.
+    Each call is then charged to a document, and a repeated batch is the same call.
     """
     groups: dict[tuple[UUID, int], list[MissingVector]] = {}
     for chunk in missing:
@@ -211,7 +211,7 @@ def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[Missing
 
 
 def switch(connection: Connection, move: Reembedding) -> bool:
-    """Exchange vectors and the collection's model in the caller's transaction; `False` if vectors are missing."""
+    """Swap vectors and model in the caller's transaction. Return False if vectors are missing."""
     parameters: dict[str, Any] = {"id": move.id, "collection_id": move.collection_id, "to_model": move.to_model}
     connection.execute(queries["lock_collection"], parameters)  # publishing waits until the vectors are exchanged
     is_missing = connection.execute(queries["has_chunks_to_reembed"], parameters).fetchone()
@@ -235,7 +235,7 @@ def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> 
 
 
 class ReembeddingJob:
-    """Makes the missing vectors, then switches. Only one worker at a time works on a move."""
+    """Make a move's missing vectors, then swap. A single worker at a time works on a move."""
 
     def __init__(
         self, control: JobControl, providers: Providers, ledger: Ledger, batch_embedder: BatchEmbedder
@@ -247,9 +247,9 @@ class ReembeddingJob:
         self._moves = Reembeddings(control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
-        """Work until searches use the new vectors. A permanent error is stored with the move.
+        """Work on a move until searches use the new vectors. A permanent error is stored with the move.
 
-        Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which it can be run again.
+        Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which another run is possible.
         """
         with self._control.claimed(tenant_id, reembedding_id):
             move = self._moves.get(tenant_id, reembedding_id)
@@ -263,11 +263,11 @@ class ReembeddingJob:
         return self._moves.get(tenant_id, reembedding_id)
 
     def fail(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
-        """End a move with a reason; searches still use the old vectors."""
+        """Mark a move as failed, with a reason. Searches keep using the old vectors."""
         self._control.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=sentence)
 
     def note_waiting(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
-        """Store why a running move waits."""
+        """Store why a running move is waiting."""
         self._control.database.execute(tenant_id, "note_reembedding_waits", id=reembedding_id, message=sentence)
 
     def _work(self, move: Reembedding) -> None:
@@ -288,7 +288,7 @@ class ReembeddingJob:
             self._note_costs(move)
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
-        """Store the missing vectors beside the vectors used by searches."""
+        """Embed the missing chunks and store their vectors apart from those in use."""
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
         batches = [

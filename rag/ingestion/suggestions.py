@@ -1,7 +1,6 @@
-"""Suggest questions about a document's headings, in people's words, and keep questions which the documents answer.
+"""Suggest questions which a document answers, built from headings or written by a model.
 
-A question is kept if a free search by words finds its answer in this document before all others in the collection. So
-every suggestion has an answer, with or without a model.
+A question is kept if a free keyword search ranks an answer in this document first. Every suggestion has an answer.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ NUMBERING = re.compile(
 
 @dataclass(frozen=True)
 class CandidateQuestion:
-    """A question about a section, and the content required in a passage which answers it."""
+    """A question about a section, and what an answering chunk has to contain."""
 
     text: str
     heading: str = ""
@@ -89,7 +88,7 @@ class CandidateQuestion:
 
 
 class SuggestStep:
-    """Chooses the questions to suggest about a published document."""
+    """Choose suggested questions for published documents."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         # Without keys: the check must be free and must not depend on today's configuration.
@@ -98,7 +97,7 @@ class SuggestStep:
         self._retriever = Retriever(database, by_words)
 
     def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Store questions about the document; an error leaves the list empty. Raises the errors in `TEMPORARY`."""
+        """Choose and store questions; after an error the list is empty. Raises the errors in `TEMPORARY`."""
         try:
             questions = self._questions(job, sections, join_pages(pages))
         except TEMPORARY:
@@ -111,7 +110,7 @@ class SuggestStep:
         self._database.execute(job.document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
 
     def _questions(self, job: DocumentJob, sections: Sequence[Section], text: str) -> list[str]:
-        """Return questions with answers in the document: a model's first, then questions from headings."""
+        """Return questions which the document answers: first a model's, then questions from headings."""
         document = job.document
         language = document.language or job.collection.language
         written = [q for q in document.metadata.get("questions") or () if isinstance(q, str) and not nobody_asks(q)]
@@ -130,11 +129,11 @@ class SuggestStep:
         return kept
 
     def elsewhere(self, tenant_id: str, document_id: UUID, language: str) -> list[str]:
-        """Choose questions in a language other than the document's, and keep them with it for the next reader.
+        """Choose questions in a language different from the document's, and store them for later readers.
 
-        Only headings with a subject, such as "Annual leave", get questions: their words are known in each language, and
-        a search with them finds the passage. The questions are made when a reader with this language comes, because
-        making them beforehand would mean a dozen languages per document.
+        Only headings with a known subject, like "Annual leave", give questions: the words are known in each language,
+        and a search for them finds the chunk. Questions are made for the first reader with this language, because
+        making them in advance would mean a dozen languages per document.
         """
         job = JobControl(self._database).job(tenant_id, document_id)
         pages, sections = find_text(self._database, tenant_id, document_id)
@@ -149,7 +148,7 @@ class SuggestStep:
         return kept
 
     def _is_answered(self, job: DocumentJob, candidate: CandidateQuestion, language: str) -> bool:
-        """Whether a search by words finds the answer in this document, before any other."""
+        """Whether a keyword search ranks an answer in this document first."""
         tenant_id = job.document.tenant_id
         asker = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
         question = Question(text=candidate.text, identity=asker, collection=job.collection, language=language)
@@ -170,9 +169,9 @@ class SuggestStep:
 def candidates_from(
     title: str, sections: Sequence[Section], text: str, language: str, *, limit: int = MOST_CHECKED
 ) -> list[CandidateQuestion]:
-    """Make questions about a document's sections in its language, best first.
+    """Build questions from a document's headings in the document's language, best first.
 
-    Equal ranks are spread evenly from start to end. For a document without sections, such as a post, the title is used.
+    Questions with equal rank are spread evenly over the document. Without sections, the title is used.
     """
     if language not in TEMPLATES:
         return []
@@ -202,7 +201,7 @@ def candidates_from(
 
 
 def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, language: str) -> list[CandidateQuestion]:
-    """Make questions in a different language about the sections whose headings have words in it."""
+    """Build questions in a different language from headings with a subject known in both languages."""
     found: dict[str, CandidateQuestion] = {}
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
@@ -220,7 +219,7 @@ def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, langu
 
 
 def _in_order(sections: Sequence[Section], text: str) -> list[Section]:
-    """Return the sections in order. For a text without sections, such as a statute, return the articles."""
+    """Return the sections in order. For a text without sections, like a statute, return the articles."""
     if sections:
         return sorted(sections, key=lambda section: section.start)
     return [
@@ -287,7 +286,7 @@ def _can_be_asked_about(heading: str, *, is_dense: bool) -> bool:
 
 
 def _filled(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
-    """Write the heading into a question, with articles and endings for the language; None if these are unknown."""
+    """Insert the heading into a question with the right article or ending; `None` if these are unknown."""
     parts = match.groupdict(default="")
     rest = parts.get("rest", "").strip()
     if language == "en":
@@ -316,7 +315,7 @@ def _shown(section: str, content: str) -> str:
 
 
 def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
-    """Choose at most `limit` candidates with the lowest ranks, spread evenly over a rank which does not fit."""
+    """Choose up to `limit` candidates by rank. If a rank does not fit completely, choose evenly within the rank."""
     chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
@@ -326,14 +325,14 @@ def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[Candida
 
 
 def bare(heading: str) -> str:
-    """Strip a heading's number; 제3조(육아휴직) gives the title in the brackets."""
+    """Remove the number from a heading; "제3조(육아휴직)" gives the title in the brackets."""
     shown = LABELLED.sub("", NUMBERING.sub("", " ".join(heading.split()))).strip(" .:–—-#*")
     match = re.fullmatch(r"[(（](.+)[)）]", shown)
     return match[1] if match else shown
 
 
 def _names_in(text: str) -> frozenset[str]:
-    """Find names: words capitalised inside sentences more often than not."""
+    """Return the words mostly capitalised inside sentences, in lower case."""
     shown = text[:200_000]
     capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", shown))
     small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", shown))
@@ -341,7 +340,7 @@ def _names_in(text: str) -> frozenset[str]:
 
 
 def _is_name(heading: str, names: frozenset[str]) -> bool:
-    """Whether a heading is only a name, such as a plan's: "PerksPlus", "Northwind Standard"."""
+    """Whether a heading is only a name: "PerksPlus", "Northwind Standard"."""
     if re.fullmatch(r"[A-Z][a-z]+[A-Z]\w*", heading):
         return True
     words = heading.split()
@@ -351,7 +350,7 @@ def _is_name(heading: str, names: frozenset[str]) -> bool:
 def _lowered(heading: str, names: frozenset[str], language: str) -> str:
     """Write a heading like inside a sentence: in lower case, except names and abbreviations.
 
-    If all words are capitalised, the capitals mean nothing, and the first word decides.
+    In title case, capitals say little about single words: then the first word decides.
     """
     words = [word for word in re.findall(LETTERS, heading) if len(word) > 3]
     if heading.isupper() and len(words) > 1:
@@ -366,18 +365,18 @@ def _lowered(heading: str, names: frozenset[str], language: str) -> str:
 
 
 def small(text: str, language: str) -> str:
-    """Write a text in lower case; in Turkish, I becomes ı, and İ becomes i."""
+    """Convert to lower case; in Turkish, I becomes ı and İ becomes i."""
     return (text.replace("İ", "i").replace("I", "ı") if language == "tr" else text).lower()
 
 
 def capitalised(text: str, language: str) -> str:
-    """Capitalise the first letter in a text."""
+    """Convert the first letter to upper case."""
     first = "İ" if language == "tr" and text[:1] == "i" else text[:1].upper()
     return first + text[1:]
 
 
 def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:
-    """Choose items in order, preferring forms chosen less often."""
+    """Choose up to `limit` items in order, preferring forms chosen least."""
     rest = list(dict.fromkeys(items))
     chosen: list[Item] = []
     counts: Counter[str] = Counter()
@@ -389,9 +388,9 @@ def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> li
 
 
 def form_of(question: str) -> str:
-    """Return a question's form without its subject: its start or, in scripts without spaces, its end.
+    """Return a question's form without the subject: the first words, or in scripts without spaces the end.
 
-    If the subject comes before a colon, the text after the colon counts.
+    If the subject comes before a colon, the form is the text after the colon.
     """
     subject, colon, rest = question.partition(": ")
     if colon and subject.strip():

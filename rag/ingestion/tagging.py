@@ -1,7 +1,6 @@
-"""Tag a document and its chunks: a chat model describes their subjects.
+"""Tag documents and chunks with a chat model: summary, topics, questions, and fields like topic or crime_type.
 
-A failed tag leaves {}, is counted, and can be run again. The fields for chunks belong to the collection (source 002:
-topic, crime_type).
+The profile names the fields for chunks (source 002). Failed tags are stored as {}, counted, and can be made again.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
 
 
 def tag_document(model: CompletionModel, title: str, text: str) -> dict[str, Any]:
-    """Ask for a document's summary, topics and three questions.
+    """Return a document's summary, topics and three questions from a model.
 
-    An unusable answer gives {}. Raises other `ProviderError`s.
+    {} if the answer is unusable. Raises other `ProviderError`s.
     """
     try:
         completion = model.complete(
@@ -69,13 +68,13 @@ def tag_document(model: CompletionModel, title: str, text: str) -> dict[str, Any
 
 
 def messages_for_document(title: str, text: str) -> list[ChatMessage]:
-    """Make the prompt about a document, with the start of its text."""
+    """Build the prompt for tagging a document, with the first part of the text."""
     shown = as_data("document", text[:TAGGED_CHARACTERS], title=title)
     return [ChatMessage(role="system", content=DOCUMENT_SYSTEM), ChatMessage(role="user", content=shown)]
 
 
 def metadata_from_answer(answer: str) -> dict[str, Any]:
-    """Parse the model's JSON into metadata. Raises `ProviderAnswerInvalid`."""
+    """Parse the model's JSON answer. Raises `ProviderAnswerInvalid`."""
     try:
         found = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
         return {
@@ -114,7 +113,7 @@ CHUNK_ANSWER_TOKENS_AROUND, FIELD_TOKENS_AROUND = 11, 4
 
 
 def tag_schema(fields: Sequence[str]) -> dict[str, Any]:
-    """Return the schema for a chunk's tags: the collection's fields, a summary and keywords."""
+    """Return the JSON schema for a chunk's tags: the profile's fields, summary and keywords."""
     properties: dict[str, Any] = {field: {"type": ["string", "null"]} for field in fields if field not in ALWAYS}
     properties["summary"] = {"type": "string"}
     properties["keywords"] = {"type": "array", "items": {"type": "string"}}
@@ -122,19 +121,19 @@ def tag_schema(fields: Sequence[str]) -> dict[str, Any]:
 
 
 def tag_names(fields: Sequence[str]) -> list[str]:
-    """List the tag names in a chunk's metadata."""
+    """Return the names of a chunk's tags: the profile's fields, summary and keywords."""
     return [*(field for field in fields if field not in ALWAYS), *ALWAYS]
 
 
 def vocabulary_of(values: Iterable[tuple[str, str]]) -> Vocabulary:
-    """Return the words allowed for each tag, from a profile's `tag_values`."""
+    """Convert a profile's `tag_values` to lists of allowed words by tag."""
     return {name: [word.strip() for word in words.split(",") if word.strip()] for name, words in values}
 
 
 def tag_chunk(
     model: CompletionModel, content: str, fields: Sequence[str], vocabulary: Vocabulary | None = None
 ) -> dict[str, Any]:
-    """Ask for a chunk's tags. An unusable answer gives {}. Raises other `ProviderError`s."""
+    """Return a chunk's tags from a model; {} if the answer is unusable. Raises other `ProviderError`s."""
     try:
         completion = model.complete(
             messages_for_chunk(content, vocabulary),
@@ -148,7 +147,7 @@ def tag_chunk(
 
 
 def messages_for_chunk(content: str, vocabulary: Vocabulary | None = None) -> list[ChatMessage]:
-    """Make the prompt about a chunk; `vocabulary` lists the allowed values for some fields."""
+    """Build the prompt for tagging a chunk. `vocabulary` has the allowed words of some tags."""
     defined = "".join(
         f" `{name}` is one of {', '.join(words)} where one of them fits." for name, words in (vocabulary or {}).items()
     )
@@ -159,10 +158,9 @@ def messages_for_chunk(content: str, vocabulary: Vocabulary | None = None) -> li
 
 
 def chunk_tags_from_answer(answer: str, fields: Sequence[str], vocabulary: Vocabulary | None = None) -> dict[str, Any]:
-    """Parse the model's JSON into tags; {} if it does not fit the schema.
+    """Parse the model's JSON answer into tags; {} if it does not fit the schema.
 
-    A word from the vocabulary in a different spelling is replaced by the vocabulary's spelling, so that filters find
-    it.
+    Allowed words are normalised to the vocabulary's spelling, for filters to find them.
     """
     spelled = {name: {_folded(word): word for word in words} for name, words in (vocabulary or {}).items()}
     try:
@@ -191,7 +189,7 @@ def _short(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Tagged:
-    """An attempt to tag: its tags, {} without a usable answer, and its failure as a sentence, else ""."""
+    """A tagging attempt: tags, {} after a failure, and the reason in a sentence, or ""."""
 
     tags: Mapping[str, Any]
     failure: str
@@ -199,7 +197,7 @@ class Tagged:
 
 
 class TagStep:
-    """Tags documents and chunks without tags."""
+    """The ingestion step which tags documents and chunks."""
 
     def __init__(self, control: JobControl, providers: Providers, calls: DurableCalls) -> None:
         self._control = control
@@ -207,9 +205,9 @@ class TagStep:
         self._calls = calls
 
     def run(self, job: DocumentJob, pages: Sequence[Page]) -> str:
-        """Tag the document, and its chunks if its profile wants it; return a sentence for the admin after a failure.
+        """Tag the document, and its chunks if the profile has tags for them. Return a sentence about failures, or "".
 
-        Raises the errors in `WAITED_FOR`; tags made by then are kept.
+        Raises the errors in `WAITED_FOR`; finished tags are kept.
         """
         self._control.stop_if_asked()
         model = self._providers.translation_model_for(job.profile) if job.document.generate_metadata else None
@@ -268,9 +266,9 @@ class TagStep:
 
 
 def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:
-    """Tag with the model, and turn its failure into a sentence, because missing tags do not fail a document.
+    """Call `tag` with the model. An error becomes a sentence, because missing tags do not fail a document.
 
-    Errors for a refused key or used-up money are raised: the job waits for them.
+    Raises the errors in `WAITED_FOR`, for a refused key or spent credit, because the job waits for these.
     """
     try:
         return Tagged(tag(DurableChatModel(model, receipt)), "", receipt)

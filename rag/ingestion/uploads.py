@@ -1,4 +1,4 @@
-"""Take in files: check, unlock, store under the content's hash, and make the documents."""
+"""Accept files: check, unlock, store by content hash, and create documents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DEFAULT_OPTIONS = UploadOptions()
 
 
 class Uploads:
-    """Takes in files: checks, unlocks and stores each, and makes a document, with a queue also queued for reading."""
+    """Check and store files, and create their documents; with a queue, also queue them for reading."""
 
     def __init__(self, database: Database, files: Originals, sandbox: Sandbox, queue: JobQueue | None = None) -> None:
         self._database = database
@@ -61,12 +61,11 @@ class Uploads:
         *,
         added_by: Identity | None = None,
     ) -> list[UUID]:
-        """Add a file, and its attached files as documents in a folder with the file's name. Return their ids in order.
+        """Add a file, and attached files in a folder named after the file. Return the document ids, main document
+        first.
 
-        Attached files which are unreadable, or equal to a stored document, are left out.
-
-        Raises `InvalidInput` for an unknown chunking method or kind of PDF, a `DocumentError` for an unusable file, and
-        `DocumentAlreadyStored`.
+        Attachments which cannot be read or are stored already are skipped. Raises `InvalidInput` for an unknown
+        chunking method or PDF type, a `DocumentError` for an unusable file, and `DocumentAlreadyStored`.
         """
         tenant_id, host = collection.tenant_id, display_name(file_name)
         found = [self.add_alone(collection, file_name, content, options, added_by=added_by)]
@@ -107,9 +106,9 @@ class Uploads:
         added_by: Identity | None = None,
         queue: JobQueue | None = None,
     ) -> UUID:
-        """Add a file without attached files; with a queue, queue its reading in the same transaction.
+        """Add a file without attachments, and with `queue` queue it in the same transaction.
 
-        Raises like `add`.
+        Raises the errors raised by `add`.
         """
         tenant_id = collection.tenant_id
         profile = profile_of(collection)
@@ -162,14 +161,14 @@ class Uploads:
 
 
 def _free_name(name: str, taken: Set[str]) -> str:
-    """Return a name not used by another file: "Plan.pdf", "Plan (2).pdf"."""
+    """Return the name, numbered if it is taken: "Plan.pdf", "Plan (2).pdf"."""
     stem, dot, ending = name.rpartition(".")
     numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
     return next(free for free in chain([name], numbered) if free not in taken)
 
 
 def upload_folder(file_name: str) -> str:
-    """Return the folders before a file's name, separated by slashes, as shown; "" without folders."""
+    """Return the folders in an upload's path, separated by slashes; "" otherwise."""
     folders = [" ".join(part.split()) for part in _parts(file_name)[:-1]]
     # Drives, "." and ".." say nothing about the file.
     kept = [part for part in folders if part.strip(". ") and not part.endswith(":")]
@@ -177,13 +176,13 @@ def upload_folder(file_name: str) -> str:
 
 
 def title_of_upload(name: str, folder: str) -> str:
-    """Return a title for a file without one: "Leave policy (Germany)" in a folder Germany."""
+    """Return a title from the file name and its last folder: "Leave policy (Germany)"."""
     title = title_from_file_name(name)
     return f"{title} ({folder.rpartition('/')[2]})" if folder else title
 
 
 def _parts(file_name: str) -> list[str]:
-    """Split a path at its slashes, without control and direction-changing characters."""
+    """Split a path at slashes, without control characters and direction overrides."""
     name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
     name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
     # The slash in a closing HTML tag is no folder.
@@ -191,7 +190,7 @@ def _parts(file_name: str) -> list[str]:
 
 
 def display_name(file_name: str) -> str:
-    """Return a name to show: in any script, without folders, control and direction-changing characters."""
+    """Return the file name in a path for display, without control characters and direction overrides."""
     name = " ".join(_parts(file_name)[-1].split())
     if not name.strip(". "):
         return "document.pdf"
@@ -205,10 +204,10 @@ def display_name(file_name: str) -> str:
 def _require_new(
     database: Database, collection: Collection, sha256: str, name: str, folder: str, replaces: UUID | None
 ) -> None:
-    """Raise `DocumentAlreadyStored` if a document has this content.
+    """Raise `DocumentAlreadyStored` if the collection has a document with this content.
 
-    An earlier version of the document to replace does not count: it becomes the next version, after somebody has seen
-    the differences.
+    An earlier version of the document to replace is allowed: after the administrator has seen the differences, it
+    becomes the next version.
     """
     found = find_copies(database, collection, sha256)
     present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
@@ -227,7 +226,7 @@ def _require_new(
 
 
 def _require_unsynced(database: Database, collection: Collection, sha256: str) -> None:
-    """Raise `DocumentAlreadyStored` if a folder or another source already brought these bytes."""
+    """Raise `DocumentAlreadyStored` if a source has already added this content."""
     where = {"collection_id": collection.id, "kind": None, "digest": sha256, "file_path": f"{sha256[:2]}/{sha256}"}
     with database.transaction(collection.tenant_id) as connection:
         found = connection.execute(queries["find_same_content"], where).fetchone()
@@ -262,10 +261,9 @@ ALL_BLANK = N_("This file holds no text. Check it on your computer and upload it
 
 
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
-    """Tell an admin how the pages were read; "" if all went well.
+    """Return a sentence for administrators about problems on pages, or "".
 
-    `awaiting` are pages whose text is recognised after the document is confirmed; the estimate assumed `assumed`
-    characters for each.
+    `awaiting` are the pages to be recognised after confirmation; the estimate assumes `assumed` characters for each.
     """
     sentences = []
     if awaiting:
@@ -283,7 +281,7 @@ def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assu
 
 
 def no_text_message(pages: Sequence[Page]) -> str:
-    """Explain why there is no text to search: pages which are pictures, or unusable text."""
+    """Return a sentence on why a document has no text: its pages are scans, or their text is unusable."""
     if all_blank(pages):
         return ALL_BLANK
     scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
@@ -293,17 +291,17 @@ def no_text_message(pages: Sequence[Page]) -> str:
 
 
 def all_blank(pages: Sequence[Page]) -> bool:
-    """Whether every page is blank, so that text recognition would find nothing either."""
+    """Whether every page is blank: then recognition would find no text either."""
     return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
 
 
 def on_pages(sentences: tuple[str, str], numbers: Sequence[int], **values: str) -> str:
-    """Write a sentence about a single page or several."""
+    """Fill in a sentence about pages, singular or plural."""
     return sentences[len(numbers) > 1].format(pages=page_list(numbers), **values)
 
 
 def page_list(numbers: Sequence[int]) -> str:
-    """Write page numbers: "4", "1–3, 7", without the end of a long list."""
+    """Format page numbers: "4", "1–3, 7". A long list is cut."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:
