@@ -1,1 +1,1 @@
-"""Serve the HTTP interface for programs and the pages for signing in."""
+"""The HTTP interface: the API for programs, and the sign-in pages."""

@@ -62,7 +62,7 @@ router = APIRouter(route_class=ApiRoute, tags=["Service"])
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
 async def openapi_file(request: Request) -> Response:
-    """Describe the API in OpenAPI 3.1."""
+    """Return the API's description in OpenAPI 3.1."""
     return JSONResponse(request.app.openapi(), headers={"Cache-Control": "no-cache"})
 
 
@@ -74,7 +74,7 @@ async def openapi_file(request: Request) -> Response:
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
 )
 async def docs() -> Response:
-    """Show the API's documentation page, with a form to try each call."""
+    """Show the API's documentation, with a form to try each call."""
     page = get_swagger_ui_html(
         openapi_url="/api/openapi.json",
         title=f"{TITLE}: API",
@@ -91,14 +91,14 @@ async def docs() -> Response:
 
 @router.get("/api/docs/{name}", dependencies=[needs(ANYBODY)], summary="A file of the page", include_in_schema=False)
 async def docs_asset(name: str) -> Response:
-    """Return a file loaded by the page."""
+    """Return a script or style for the documentation page."""
     if name not in ASSET_NAMES:
         raise NotFound
     return FileResponse(ASSETS / name, headers={"Cache-Control": "private, max-age=86400"})
 
 
 class Api(FastAPI):
-    """Answer HEAD on every GET route, with our OpenAPI description."""
+    """A FastAPI application with our OpenAPI description and error format. HEAD works on every GET route."""
 
     def __init__(self, routers: Sequence[APIRouter]) -> None:
         super().__init__(
@@ -152,7 +152,7 @@ class Api(FastAPI):
         return described
 
     async def _on_error(self, request: Request, exc: Exception) -> Response:
-        """Respond to a route's error, or to a request without a route."""
+        """Convert a route's error, or an unknown address or method, to a response."""
         if isinstance(exc, RequestValidationError):
             errors = exc.errors()
             # A malformed id in the path is not found. Errors in other fields name the field.
@@ -168,14 +168,14 @@ class Api(FastAPI):
         return unexpected(request.scope, exc)
 
     def _methods_at(self, scope: Scope) -> set[str]:
-        """Return all methods for an address; each route knows only its method."""
+        """Return the methods allowed at an address, over all routes."""
         asked = {**scope, "method": "", "path_params": {}}
         found = {route.method for route in self.api_routes if route.matches(asked)[0] is Match.PARTIAL}
         return found | {"HEAD"} if "GET" in found else found
 
 
 def _tell_defaults_in_words(schemas: dict[str, Any], bodies: Any) -> None:
-    """Move defaults of body fields into descriptions, because openapi-typescript would send every default."""
+    """Move body fields' defaults into their descriptions, because openapi-typescript would send every default."""
     waiting, seen = _referenced(bodies), set[str]()
     while waiting:
         name = waiting.pop()
@@ -192,7 +192,7 @@ def _tell_defaults_in_words(schemas: dict[str, Any], bodies: Any) -> None:
 
 
 def _referenced(described: Any) -> list[str]:
-    """Return the names of all referenced schemas."""
+    """Return the names of all schemas referenced in a description."""
     return re.findall(r"'\$ref': '#/components/schemas/([^']+)'", str(described))
 
 
@@ -209,12 +209,12 @@ ROUTERS = (
 
 
 def make_api(others: Sequence[APIRouter] = ()) -> Api:
-    """Join our routes with routes from integrations."""
+    """Build the API from our routers and the integrations' routers."""
     return Api((*ROUTERS, *others, service.router, router))
 
 
 def routes_to(api: Api) -> list[BaseRoute]:
-    """Return a server's routes to the API: `/api/` and the prefixes of integrations."""
+    """Return the server routes which lead to the API: `/api/` and the integrations' prefixes."""
     prefixes = sorted({f"/{route.path.split('/')[1]}/" for route in api.api_routes})
     return [
         Route(f"{prefix}{{path:path}}", api, name=prefix.strip("/"), include_in_schema=False) for prefix in prefixes

@@ -1,6 +1,6 @@
-"""Read request bodies within their limits: JSON strictly against its model, forms with their files.
+"""Read request bodies up to a size limit: JSON validated strictly by a model, and forms with files.
 
-The size is checked before and while reading: a header can lie.
+The size is checked before reading, and again while reading, because the header may be wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FileField = Annotated[UploadFile, BeforeValidator(_file)]
 
 
 class ReadRequest(Request):
-    """Give FastAPI the body already read and checked."""
+    """A request whose body was already read and checked, for FastAPI."""
 
     def __init__(self, request: Request, content: BaseModel | FormData) -> None:
         headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
@@ -89,7 +89,7 @@ async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> Base
 
 
 async def read_form(request: Request, *, maximum_bytes: int) -> FormData:
-    """Read the body as a form, with large files on disk; raises the same errors as `read_json`."""
+    """Read the body as a form, with large files on disk. Raises the errors raised by `read_json`."""
     if _media_type(request) != FORM_TYPE:
         raise MediaTypeUnsupported("Send this as a form with a file (multipart/form-data).")
     limit = maximum_bytes + FORM_OVERHEAD_BYTES

@@ -1,6 +1,6 @@
-"""Serve collections: list, create, configure and delete them, upload a file, sync with a source (000).
+"""Routes for collections: list, create, configure and delete them, upload a file, and sync with a source (000).
 
-A sync and a webhook only queue the work, and respond at once.
+Sync and webhook only queue the work, and respond immediately.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEFAULT_BOARD = "Id or name. Default: the oldest notice board, the sample after 
 
 
 class CollectionShape(ApiModel):
-    """A collection: documents read, searched and answered by the same profile."""
+    """A collection: documents with the same profile and embedding model."""
 
     id: UUID
     name: str
@@ -60,7 +60,7 @@ class Collections(ApiModel):
 
 
 class NewCollection(ApiBody):
-    """A collection to make."""
+    """A collection to create."""
 
     name: str = Field(max_length=200, description="At most 80 characters; no other collection has it.")
     profile: str = Field(default=DEFAULT.name, max_length=50, description=f"One of {', '.join(PROFILES)}.")
@@ -105,7 +105,7 @@ class SettingChanges(ApiBody):
 
 
 class Deleting(ApiModel):
-    """Whether a collection goes to the bin or for good."""
+    """Whether to delete a collection permanently instead of moving it to the bin."""
 
     for_good: bool = Field(False, description="At once, also out of the bin. It cannot be brought back.")
     name: str = Field("", max_length=200, description="The name of the collection. `forGood` needs it.")
@@ -119,7 +119,7 @@ class Restored(ApiModel):
 
 
 class UploadForm(ApiBody):
-    """A file with reading options."""
+    """A file, and how to read it."""
 
     file: FileField
     password: str = Field(default="", max_length=1000, description="Opens a protected PDF; used once, never stored.")
@@ -160,7 +160,7 @@ class SyncRunShape(ApiModel):
 
 
 class SourceShape(ApiModel):
-    """A collection's source, and how often they are compared automatically."""
+    """A collection's source, and how often to sync automatically."""
 
     kind: str
     settings: dict[str, Any]
@@ -169,7 +169,7 @@ class SourceShape(ApiModel):
 
 
 class SyncAnswer(ApiModel):
-    """A collection's sync runs, latest first, and its sources."""
+    """A collection's syncs, latest first, and its sources."""
 
     collection: str
     runs: list[SyncRunShape]
@@ -177,7 +177,7 @@ class SyncAnswer(ApiModel):
 
 
 class ScheduleBody(ApiBody):
-    """How often a source is compared automatically."""
+    """How often to sync automatically."""
 
     collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
     kind: str | None = Field(
@@ -189,13 +189,13 @@ class ScheduleBody(ApiBody):
 
 
 class SyncBody(ApiBody):
-    """Which collection to sync."""
+    """The collection to sync."""
 
     collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
 
 
 class Which(ApiBody):
-    """Which collection."""
+    """The collection to show."""
 
     collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
 
@@ -220,7 +220,7 @@ class WebhookAnswer(ApiModel):
 
 @router.get("/api/collections", summary="List collections", dependencies=[READ])
 def list_collections(caller: Caller) -> Collections:
-    """List the collections you may read, the oldest first."""
+    """List the collections you may read, oldest first."""
     library = services().documents
     contents = library.contents(caller)
     found = [_collection(c, contents.get(c.id)) for c in library.collections(caller)]
@@ -229,7 +229,7 @@ def list_collections(caller: Caller) -> Collections:
 
 @router.get("/api/collections/{collection_id}", summary="One collection", dependencies=[READ])
 def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
-    """Return a collection with the size of the contents."""
+    """Return a collection and its size."""
     library = services().documents
     found = library.collection(caller, collection_id)
     return _collection(found, library.contents(caller).get(found.id))
@@ -237,7 +237,7 @@ def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
 
 @router.post("/api/collections", summary="Make a collection", dependencies=[ADMIN], status_code=201)
 def create_collection(caller: Caller, body: NewCollection) -> CollectionShape:
-    """Create a collection. A profile and an embedding model apply to all its documents."""
+    """Create a collection. Its profile and embedding model apply to all its documents."""
     library = services().documents
     try:
         made = library.create_collection(
@@ -267,7 +267,7 @@ def change_collection(caller: Caller, collection_id: UUID, body: CollectionChang
     "/api/collections/{collection_id}/settings", summary="Change a collection's settings", dependencies=[ADMIN]
 )
 def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -> CollectionShape:
-    """Change a collection's settings, or reset them to its profile's. Either all change, or none."""
+    """Change a collection's settings, or reset them to its profile's. If any value is invalid, nothing changes."""
     library = services().documents
     changed = library.override_collection(caller, collection_id, body.change, resets=body.reset)
     return _collection(changed, library.contents(caller).get(collection_id))
@@ -281,9 +281,9 @@ def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -
     response_class=Response,
 )
 def delete_collection(caller: Caller, collection_id: UUID, how: Annotated[Deleting, Query()]) -> None:
-    """Put a collection into the bin for 30 days, with its documents and conversations, hidden from everyone.
+    """Move a collection to the bin for 30 days, hidden from everyone, with its documents and conversations.
 
-    With `forGood` it is deleted at once. Questions and costs stay in the analytics either way.
+    With `forGood` it is deleted permanently. Questions and costs stay in the analytics either way.
     """
     library = services().documents
     if how.for_good:
@@ -309,7 +309,7 @@ def restore_collection(caller: Caller, collection_id: UUID) -> Restored:
 def add_document(
     caller: Caller, collection_id: UUID, form: Annotated[UploadForm, Form(media_type="multipart/form-data")]
 ) -> DocumentShape:
-    """Upload a file. It is read at once, then waits with its estimated cost until it is confirmed or discarded.
+    """Upload a file. It is read immediately, then waits with its estimated cost until you confirm or discard it.
 
     A changed file under a known name becomes the document's next version; an identical file returns 409 with the id of
     the existing document.
@@ -343,7 +343,7 @@ def add_document(
     responses=problems(404),
 )
 def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
-    """Queue a comparison; changes are read, embedded and published in the background. A second call adds nothing."""
+    """Queue a sync: changes are read, embedded and published in the background. A second call has no effect."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
     return _sync_answer(parts, collection, parts.syncs.request(caller, collection))
@@ -353,7 +353,7 @@ def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
     "/api/rag/sync", summary="See how the last syncs went", dependencies=[needs("sync")], responses=problems(404)
 )
 def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
-    """List the last runs with their progress and cost."""
+    """List the latest syncs with their progress and cost."""
     parts = services()
     collection = _to_sync(parts, caller, wanted.collection)
     return _sync_answer(parts, collection, parts.syncs.runs(caller, collection.id, limit=MOST_RUNS))
@@ -366,7 +366,7 @@ def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
     responses=problems(404),
 )
 def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
-    """Compare a collection with its sources every given number of minutes; null stops it."""
+    """Sync a collection with its sources at this interval in minutes; null stops the schedule."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
     parts.syncs.set_schedule(caller, collection, body.every_minutes, kind=body.kind)
@@ -381,9 +381,9 @@ def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
     max_body_size=MAXIMUM_EVENT_BYTES,
 )
 def webhook(request: Request, body: WebhookBody, wanted: Annotated[Which, Query()]) -> WebhookAnswer:
-    """Queue an event. It carries RAG_WEBHOOK_SECRET as `Authorization: Bearer` or `x-webhook-secret`.
+    """Queue an event. The request needs RAG_WEBHOOK_SECRET in `Authorization: Bearer` or `x-webhook-secret`.
 
-    Events may come late, twice and out of order: each post's newest event counts, by the time of its change.
+    Events may come late, twice and out of order: only each post's newest event counts, by time of change.
     """
     parts = services()
     _require_secret(request, parts.settings)
@@ -421,7 +421,7 @@ def _sync_answer(parts: Services, collection: Collection, runs: list[SyncRun]) -
 
 
 def webhook_secret(settings: Settings) -> str:
-    """Return the secret for events: RAG_WEBHOOK_SECRET, else Supabase's service key (source 000)."""
+    """Return the secret for webhooks: RAG_WEBHOOK_SECRET, else Supabase's service key (source 000)."""
     return settings.webhook_secret or str(getattr(settings, "supabase_service_role_key", ""))
 
 

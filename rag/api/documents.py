@@ -1,4 +1,4 @@
-"""Serve documents: list, confirm, retry and delete them; their chunks, pages and original files."""
+"""Routes for documents: list, confirm, retry and delete them, and read their chunks, pages and files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What you hav
 
 
 class DocumentShape(ApiModel):
-    """A document with its state."""
+    """A document and its state."""
 
     id: UUID
     collection_id: UUID
@@ -81,7 +81,7 @@ class DocumentShape(ApiModel):
 
     @classmethod
     def of(cls, found: Document) -> DocumentShape:
-        """Return a document in the API's format."""
+        """Convert a document to the API's format."""
         return cls.model_validate(found, from_attributes=True)
 
 
@@ -93,14 +93,14 @@ class Documents(ApiModel):
 
 
 class Paging(ApiModel):
-    """Which part of a list."""
+    """The part of a list to return."""
 
     limit: int = Field(default=50, ge=1, le=MOST_LISTED)
     offset: int = Field(default=0, ge=0, le=1_000_000_000)
 
 
 class DocumentFilter(Paging):
-    """Which documents, newest first."""
+    """Filters for the list, newest first."""
 
     collection_id: UUID | None = None
     status: DocumentStatus | None = None
@@ -171,7 +171,7 @@ class NewPageText(ApiBody):
 
 
 class CorrectionMade(ApiModel):
-    """A correction's cost, and the new version, which answers when its status is completed."""
+    """The cost of a correction, and the new version, which is searchable when the status is completed."""
 
     passages: int = Field(description="How many are embedded again.")
     estimate: dict[str, Any] = Field(description="In US dollars.")
@@ -186,13 +186,13 @@ class Pages(ApiModel):
 
 
 class Download(ApiModel):
-    """Whether the file is shown or saved."""
+    """Whether the file is saved instead of shown."""
 
     download: str = Field(default="", max_length=20, description="Anything, such as 1: to be saved, never shown.")
 
 
 class Picture(ApiModel):
-    """The marks on a page."""
+    """The texts to mark on a page."""
 
     highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
     sentence_start: int = Field(default=0, ge=0, le=1_000_000, description="Where in its text a sentence begins ...")
@@ -200,7 +200,7 @@ class Picture(ApiModel):
 
 
 async def library() -> DocumentLibrary:
-    """Return the running product's library."""
+    """Return the running product's document library."""
     return services().documents
 
 
@@ -211,7 +211,7 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 
 @router.get("/api/documents", summary="List documents", dependencies=[READ])
 def list_documents(caller: Caller, library: Library, wanted: Annotated[DocumentFilter, Query()]) -> Documents:
-    """List documents in all collections or one, newest first; only the searched version is listed."""
+    """List documents in all collections or in one, newest first, without superseded versions."""
     collection_id, status = wanted.collection_id, wanted.status
     shown = library.list(caller, collection_id=collection_id, status=status, limit=wanted.limit, offset=wanted.offset)
     return Documents(
@@ -224,7 +224,7 @@ def list_documents(caller: Caller, library: Library, wanted: Annotated[DocumentF
 
 @router.get("/api/documents/{document_id}", summary="One document", dependencies=[READ])
 def get_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Return a document with its state; ask again until its status is completed."""
+    """Return a document with its state. Poll until the status is completed."""
     return DocumentShape.of(library.get(caller, document_id))
 
 
@@ -243,9 +243,9 @@ def delete_document(
         bool, Query(alias="forGood", description="At once, also out of the bin. It cannot be brought back.")
     ] = False,
 ) -> None:
-    """Put a document with all its versions into the bin for 30 days, or delete it for good.
+    """Move a document with all versions to the bin for 30 days, or delete it permanently.
 
-    After the response, no part can be found or opened.
+    After the response, nobody can find or open it.
     """
     if for_good:
         library.delete(caller, document_id)
@@ -255,7 +255,7 @@ def delete_document(
 
 @router.post("/api/documents/{document_id}/restore", summary="Take a document back", dependencies=[WRITE])
 def restore_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Restore a document and its versions from the bin. It answers questions again if it did before."""
+    """Restore a document and its versions from the bin. A previously searchable document is searchable again."""
     library.bin.take_back(caller, document_id)
     return DocumentShape.of(library.get(caller, document_id))
 
@@ -269,7 +269,7 @@ def list_versions(caller: Caller, library: Library, document_id: UUID) -> Docume
 
 @router.post("/api/documents/{document_id}/confirm", summary="Confirm the estimated cost", dependencies=[WRITE])
 def confirm_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Accept the estimate, and process the document. Confirming twice has no effect."""
+    """Accept the estimate, and process the document. A second call has no effect."""
     return DocumentShape.of(library.confirm(caller, document_id))
 
 
@@ -293,7 +293,7 @@ def discard_document(caller: Caller, library: Library, document_id: UUID) -> Non
     responses=problems(422),
 )
 def retry_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Queue a failed document. Finished and paid steps are kept."""
+    """Queue a failed document again. Finished and paid steps are kept."""
     library.get(caller, document_id)
     return DocumentShape.of(library.retry(caller, document_id))
 
@@ -307,7 +307,7 @@ def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annot
 
 @router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
 def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
-    """List each page's text, how it was read, and its warnings."""
+    """List the pages with their text, how it was read, and warnings."""
     found = _part(caller, library, document_id, part, library.pages, library.count_pages)
     return Pages.model_validate({"pages": found.pop("found"), **found}, from_attributes=True)
 
@@ -316,7 +316,7 @@ def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annota
     "/api/documents/{document_id}/pages/{page}/correction", summary="Corrections of a page", dependencies=[WRITE]
 )
 def get_correction(caller: Caller, library: Library, document_id: UUID, page: PageNumber) -> PageText:
-    """Return a page's text, the text read from the file, and the history of corrections."""
+    """Return a page's text, the text as read from the file, and the history of corrections."""
     document = library.get(caller, document_id)
     pages = library.pages(caller, document_id)
     found = next((each for each in pages if each.number == page), None)
@@ -348,9 +348,10 @@ def get_correction(caller: Caller, library: Library, document_id: UUID, page: Pa
 def put_correction(
     caller: Caller, library: Library, document_id: UUID, page: PageNumber, body: NewPageText
 ) -> CorrectionMade:
-    """Correct a page's text. New readings of the document keep the correction while the page reads the same.
+    """Correct a page's text. The correction is kept when the document is read again, if the page's original text is the
+    same.
 
-    Only changed passages are embedded again; meanwhile, the previous version answers. If the page has changed since
+    Only changed chunks are embedded again; meanwhile, the previous version is searched. If the page has changed since
     `fingerprint`, nothing is saved, and the problem's `details` have the current text.
     """
     plan = library.corrections.plan(caller, document_id, page, body.text)
@@ -373,7 +374,7 @@ def delete_correction(
     page: PageNumber,
     seen: Annotated[str, Query(alias="fingerprint", max_length=64, description="Of the corrected text.")],
 ) -> DocumentShape:
-    """Restore the text read from the file. The history keeps the corrections."""
+    """Restore the text as read from the file. The history keeps the corrections."""
     return DocumentShape.of(library.corrections.save(caller, document_id, page, None, seen=seen))
 
 
@@ -387,9 +388,9 @@ def delete_correction(
 def document_file(
     request: Request, caller: Caller, library: Library, document_id: UUID, wanted: Annotated[Download, Query()]
 ) -> Response:
-    """Return the original. A PDF is shown, at `#page=3`; text is shown as text.
+    """Return the original. A PDF is shown in the browser, for example at `#page=3`; text is shown as plain text.
 
-    Other files are saved, and every file with `?download=1`: no upload acts as a page.
+    Other files are saved, and every file with `?download=1`, because no uploaded file may act as a web page.
     """
     document = library.get(caller, document_id)
     disposition, media_type = served_as(document.mime_type)
@@ -423,7 +424,7 @@ def page_image(
     page: Annotated[int, Path(ge=0, le=HIGHEST_PAGE)],
     wanted: Annotated[Picture, Query()],
 ) -> Response:
-    """Draw a document's page as PNG, with a chunk's text marked, and a sentence within marked more strongly."""
+    """Draw a document's page as PNG, with a chunk marked, and a sentence within more strongly."""
     document = library.get(caller, document_id)
     highlight = sentence = ""
     if wanted.highlight:
@@ -446,7 +447,7 @@ def _part(
     read: Callable[..., Sequence[Any]],
     count: Callable[..., int],
 ) -> dict[str, Any]:
-    """Return part of a document's list, with the total number. Raises `NotFound`."""
+    """Return part of a document's pages or chunks, and their total number. Raises `NotFound`."""
     library.get(caller, document_id)
     return {
         "found": read(caller, document_id, limit=part.limit, offset=part.offset),
@@ -457,9 +458,9 @@ def _part(
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
-    """Decide how to serve an original: (inline or attachment, media type).
+    """Return how to serve an original: (inline or attachment, media type).
 
-    Files able to act as a page are never shown.
+    Files which could act as a web page are never inline.
     """
     loader = BY_MEDIA_TYPE.get(mime_type)
     if loader is not None and loader.served == "shown":
@@ -472,6 +473,6 @@ def served_as(mime_type: str) -> tuple[str, str]:
 
 
 def content_disposition(file_name: str, disposition: str = "inline") -> str:
-    """Return the header naming a file, in any script (RFC 6266, RFC 5987)."""
+    """Return the Content-Disposition header for a file name in any script (RFC 6266, RFC 5987)."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
     return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"

@@ -1,7 +1,7 @@
-"""Stream an answer as server-sent events in the notice board's format (000), on the event loop without a thread.
+"""Stream an answer as server-sent events in the notice board's format (000), without a thread per stream.
 
-Each event is a `data:` line with JSON. A comment fills long silences, so proxies keep the connection open; when the
-reader leaves, the answer is stopped.
+Each event is a `data:` line with JSON. Comments are sent during long silences, so proxies keep the connection open.
+When the reader disconnects, the answer is stopped.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Told = Callable[[ContextResponse, Sequence[Citation]], list[Any]]
 
 
 class Changes:
-    """Wakes a coroutine when an answer's thread has changed something."""
+    """Wake a coroutine when the thread writing an answer changes something."""
 
     def __init__(self, live: LiveAnswer) -> None:
         self._live = live
@@ -74,7 +74,7 @@ class Changes:
         self._changed = asyncio.Event()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait, and return whether something changed within this many seconds."""
+        """Wait up to this many seconds. Return whether something has changed."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
         changed = self._changed.is_set()
@@ -82,13 +82,13 @@ class Changes:
         return changed
 
     def note(self) -> None:
-        """Wake the coroutine; called from the writing thread."""
+        """Wake the coroutine; called from the thread writing the answer."""
         with suppress(RuntimeError):  # The loop is closed: nobody is waiting.
             self._loop.call_soon_threadsafe(self._changed.set)
 
 
 class AnswerStream(StreamingResponse):
-    """Send an answer's events, and stop the answer when the reader leaves."""
+    """A streamed response with an answer's events. The answer is stopped when the reader disconnects."""
 
     media_type = "text/event-stream"
 
@@ -107,10 +107,10 @@ class AnswerStream(StreamingResponse):
 async def answer_events(
     live: LiveAnswer, told: Told, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[str]:
-    """Yield `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after each long silence.
+    """Yield `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; and comments during silences.
 
-    `restart` withdraws the earlier pieces; the later pieces are the whole answer. `followUps` comes before the end, if
-    the caller asked for follow-up questions.
+    `restart` withdraws all chunks sent before it. `followUps` comes before the end, if follow-up questions were
+    requested.
     """
     changes = Changes(live)
     shown, restarts, has_context, is_generating = 0, 0, False, False
@@ -162,9 +162,9 @@ async def answer_events(
 
 
 def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]:
-    """Describe how an answer ended: outcome, state, notices in the reader's language, and doubtful sentences.
+    """Return how an answer ended: outcome, state, notices in the reader's language, and unsupported sentences.
 
-    Programs get notices for their operators; `is_for_operators` is False if people read them.
+    By default notices are worded for a program's operators; with `is_for_operators=False`, for people.
     """
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
     read = [notice_for(notice, is_for_operators=is_for_operators) for notice in live.notices]
@@ -177,14 +177,14 @@ def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]
 
 
 def remarks(live: LiveAnswer) -> list[str]:
-    """Return remarks for an answer's reader, in their language: notices, and doubtful sentences."""
+    """Return the sentences to show below an answer: notices, and warnings about unsupported sentences."""
     ended = ending(live, is_for_operators=False)
     doubts = (_(UNSUPPORTED, sentence=sentence) for sentence in ended.get("unsupported", ()))
     return [*ended["notices"], *doubts]
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:
-    """Write an event: type, data in the source's format, and fields added by this product."""
+    """Format an event: type, data in the source's format, and additional fields."""
     content: dict[str, Any] = {"type": kind, **more}
     if data is not None:
         content["data"] = data
@@ -192,7 +192,7 @@ def event(kind: str, data: Any = None, **more: Any) -> str:
 
 
 def error_event(live: LiveAnswer, request_id: str, more: Mapping[str, Any] | None = None) -> str:
-    """Write why an answer failed: a sentence, a code, and the id that is in the log; `more` are further fields."""
+    """Format the event for a failed answer: a sentence, a code, the request's id, and the fields in `more`."""
     ended = ending(live)
     # An answer cut at a limit is incomplete, but still an answer.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
@@ -200,7 +200,7 @@ def error_event(live: LiveAnswer, request_id: str, more: Mapping[str, Any] | Non
 
 
 def failure_event(sentence: str, code: str, request_id: str, ended: Mapping[str, Any]) -> str:
-    """Write a failed stream's last event."""
+    """Format the last event of a failed stream."""
     content = {"type": "error", "data": sentence, "code": code, "requestId": request_id, **ended}
     return f"data: {json.dumps(content, ensure_ascii=False, default=_plain)}\n\n"
 

@@ -1,6 +1,6 @@
-"""Render our own form pages: templates beside this file, a token in each form, cookies, the session they lead to.
+"""Render our HTML form pages from templates, with CSRF tokens and cookies, and start sessions from them.
 
-Every form carries a token that has to equal a cookie no other site can read; the guard checks the origin besides.
+Every form has a token which must equal a cookie which no other site can read. The guard also checks the origin.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 
 
 def said(message: str) -> Markup:
-    """Translate a sentence for a template; its `format` escapes the values."""
+    """Translate a sentence for a template. Values inserted with `format` are escaped."""
     return escape(_(message))
 
 
@@ -55,9 +55,9 @@ TEMPLATES.globals["_"] = said
 
 
 def page_of(template: str, /, *, title: str, foot: str = "", mark: str = "", **values: str) -> str:
-    """Fill a template, and add our page frame, with the company's logo if it has one.
+    """Render a template inside our page frame, with the company's logo if there is any.
 
-    `mark` is a `data:` address. Values are escaped unless they are `Markup`.
+    `mark` is the logo as a `data:` address. Values are escaped unless they are `Markup`.
     """
     return TEMPLATES.get_template("frame.html").render(
         title=title,
@@ -71,12 +71,12 @@ def page_of(template: str, /, *, title: str, foot: str = "", mark: str = "", **v
 
 
 def filled(template: str, /, **values: str) -> Markup:
-    """Fill a template."""
+    """Render a template."""
     return Markup(TEMPLATES.get_template(f"{template}.html").render(values))  # noqa: S704 - it escapes by itself
 
 
 def note(text: str, *, is_error: bool = True) -> Markup:
-    """Build a sentence to show above a form and announce to screen readers; "" without text."""
+    """Build the HTML for a message above a form, announced to screen readers; "" for an empty text."""
     if not text:
         return Markup("")
     kind, role = ("wrong", "alert") if is_error else ("right", "status")
@@ -84,12 +84,12 @@ def note(text: str, *, is_error: bool = True) -> Markup:
 
 
 def link(address: str, text: str) -> Markup:
-    """Return a link in a sentence below a form."""
+    """Build the HTML for a link below a form."""
     return Markup('<a href="{}">{}</a>').format(address, text)
 
 
 class FormPages:
-    """Draw our form pages, and start sessions from them. Passwords are hashed in a few threads."""
+    """Respond with form pages, and start sessions from them. Passwords are hashed in a few threads."""
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self.services = services
@@ -98,7 +98,7 @@ class FormPages:
     async def with_password(
         self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
     ) -> Result:
-        """Run a password check or change; only a few at a time if passwords are hashed here.
+        """Run a password check or change in the password queue.
 
         Raises `TooManyAttempts` if too many are waiting.
         """
@@ -108,7 +108,7 @@ class FormPages:
         return await self._queue.run(work, *arguments, is_known=is_known, source=source)
 
     def browser_of(self, request: Request) -> Browser:
-        """Return the sending browser's marks."""
+        """Return the browser's identification: two cookies and the network address."""
         return Browser(
             known_token=self.cookie(request, KNOWN_COOKIE),
             mark=self.cookie(request, CSRF_COOKIE),
@@ -116,7 +116,7 @@ class FormPages:
         )
 
     async def know_browser(self, request: Request, answer: Response, account: Account | Identity) -> None:
-        """Remember this browser for the account."""
+        """Remember which the account has signed in from this browser."""
         known = self.cookie(request, KNOWN_COOKIE)
         account_id = account.id if isinstance(account, Account) else account.account_id
         token = await to_thread.run_sync(self.services().accounts.know_browser, account.tenant_id, account_id, known)
@@ -131,10 +131,10 @@ class FormPages:
         is_proven: bool = False,
         answer: Response | None = None,
     ) -> Response:
-        """Start a session for a signed-in person and redirect them; the browser's earlier session ends.
+        """Start a session for a signed-in person, end the browser's earlier session, and redirect.
 
-        A second factor comes first, if it has to be given or set up, unless `is_proven`; identity providers ask for
-        theirs. `answer` replaces the redirect.
+        If a second factor has to be given or set up, redirect there first, unless `is_proven` or the person signed in
+        at an identity provider. `answer` replaces the redirect.
         """
         services = self.services()
         if not is_proven and not isinstance(account, AccountFromElsewhere):
@@ -167,7 +167,7 @@ class FormPages:
         status: int = 200,
         **values: str,
     ) -> Response:
-        """Respond with a page, including its form's token; the values are those for `page_of`."""
+        """Respond with a page including a form with a CSRF token; for `values`, see `page_of`."""
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
@@ -188,12 +188,12 @@ class FormPages:
         return read_cookie(request.scope, self.services().settings, name)
 
     def has_token(self, request: Request, form: Mapping[str, str]) -> bool:
-        """Whether one of our pages made the form for this browser."""
+        """Whether a form has the CSRF token from this browser's cookie."""
         cookie, sent = self.cookie(request, CSRF_COOKIE), form.get("csrf", "")
         return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
 
     def forget_cookie(self, request: Request, answer: Response, name: str) -> None:
-        """Delete a cookie of the product in the browser."""
+        """Delete one of our cookies in the browser."""
         name = cookie_name(request.scope, self.services().settings, name)
         answer.delete_cookie(name, httponly=True, samesite="lax", secure=self.is_https(request))
 
@@ -208,12 +208,12 @@ class FormPages:
         )
 
     def is_https(self, request: Request) -> bool:
-        """Whether this response's cookies are only for https."""
+        """Whether to set cookies for https only."""
         return is_https(request.scope, self.services().settings)
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Read a form's fields; empty for other content types and for large bodies."""
+    """Read a form's fields; empty for other content types and for too large bodies."""
     if not request.headers.get("content-type", "").startswith(FORM_TYPE):
         return {}
     body = b""
@@ -228,5 +228,5 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def redirect(target: str) -> RedirectResponse:
-    """Redirect by GET, without leaving anything in a cache."""
+    """Redirect with 303, which makes the browser use GET, and without caching."""
     return RedirectResponse(target, 303, {"Cache-Control": "no-store"})

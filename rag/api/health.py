@@ -1,4 +1,4 @@
-"""Report configured and missing parts, and each missing key's benefit: for `doctor`, `/api/health`, programs."""
+"""Check which parts are configured and working, and what missing keys would add: for `doctor` and `/api/health`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Health:
 
     @property
     def ok(self) -> bool:
-        """True when people can ask questions."""
+        """Whether people can ask questions."""
         return all(check.state != "failed" for check in self.checks)
 
     def to_json(self) -> dict[str, Any]:
@@ -39,9 +39,9 @@ class Health:
 
 
 def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> Health:
-    """Check the database, the providers and the documents. Makes no paid call and never raises `RagError`.
+    """Check the database, the providers and the documents, without paid calls. Never raises `RagError`.
 
-    With `probe`, each provider is also asked by a free call, which takes up to five seconds.
+    With `probe`, each provider is also called for free, which takes up to five seconds.
     """
     try:
         parts = parts or services()
@@ -56,12 +56,12 @@ def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> H
 
 
 def model_checks(parts: Services) -> tuple[Check, ...]:
-    """Return the checks on models and text recognition, equal for every tenant."""
+    """Return the checks of models and text recognition, the same for all tenants."""
     return (_language_model(parts), _embedder(parts), _reranker(parts), _text_recognition(parts))
 
 
 def probe_checks(parts: Services) -> list[Check]:
-    """Call each provider for free, concurrently; takes up to five seconds."""
+    """Call each provider for free, in parallel, which takes up to five seconds."""
     return [
         Check(
             name=_("{provider} answers", provider=provider_name(probe.provider)),
@@ -127,7 +127,7 @@ def _database(parts: Services) -> Check:
 
 
 def _database_role(parts: Services) -> Check:
-    """Check whether a statement injected into a query stays within the rights of `rag_app`."""
+    """Check whether the application's database role has more rights than `rag_app`, in case of SQL injection."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute(
             "SELECT session_user, (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user) "
@@ -158,7 +158,7 @@ def _database_role(parts: Services) -> Check:
 
 
 def _locks(parts: Services) -> list[Check]:
-    """Check whether the server has room for search locks; empty if it has."""
+    """Check whether Postgres allows enough locks for parallel searches; empty if there are enough."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute("SELECT current_setting('max_locks_per_transaction')::integer").fetchone()
     assert row is not None  # noqa: S101
@@ -175,7 +175,7 @@ def _locks(parts: Services) -> list[Check]:
 
 
 def _addresses(parts: Services) -> list[Check]:
-    """Check whether a company could invite another's addresses at Supabase, which gives them to the first."""
+    """Check for tenants without e-mail domains, if several share Supabase, which has one user per address."""
     if parts.settings.sign_in != "supabase":
         return []
     tenants = all_tenants(parts.owner_conninfo)
@@ -221,7 +221,7 @@ def _originals(parts: Services) -> Check:
 
 
 def _reading(parts: Services) -> Check:
-    """Check the sandbox for reading files, as reported by its processes."""
+    """Check the confinement of processes reading files."""
     means = parts.documents.confinement
     if means is None:
         sentence = _("Each file is read in isolation; no file has been read yet.")
@@ -317,7 +317,7 @@ def _embedder(parts: Services) -> Check:
 
 
 def _unfinished(parts: Services) -> str:
-    """Say how many chunks are waiting for their meaning vector; "" when all are done."""
+    """Return a sentence on how many chunks still wait for a vector from the meaning model; "" if none do."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
     if done >= passages:
@@ -346,7 +346,7 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Check the collections whose profile wants a missing provider, and name the substitute."""
+    """Check for collections whose profile wants a provider which is not configured, and name the substitute."""
     found = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:
@@ -373,7 +373,7 @@ def _collections(parts: Services) -> list[Check]:
 
 
 def retirement_notices(parts: Services) -> list[str]:
-    """Warn about retiring chat models in use, from 180 days before."""
+    """Return warnings about chat models in use which retire within 180 days."""
     today = datetime.now(UTC).date()
     models = {
         model.model

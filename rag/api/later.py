@@ -1,4 +1,4 @@
-"""Import endpoints with their first request, which keeps their packages out of the start."""
+"""Endpoints imported at their first request, to keep their packages out of the start."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ log = logging.getLogger("rag.api")
 
 
 class Later:
-    """An endpoint whose module is imported by `load` or the first request.
+    """An endpoint in a module which is imported by `load` or at the first request.
 
-    `name` is a coroutine function taking a request, or an ASGI application.
+    `name` is a coroutine function which takes a request, or an ASGI application.
     """
 
     def __init__(self, module: str, name: str) -> None:
         self._module, self._name = module, name
 
     def load(self) -> ASGIApp:
-        """Import the endpoint. Raises `PackagesMissing`."""
+        """Import and return the endpoint. Raises `PackagesMissing`."""
         try:
             found = getattr(import_module(self._module), self._name)
         except ModuleNotFoundError as exc:

@@ -1,7 +1,7 @@
-"""Give every request an id and a log line, and let other sites' pages call the API if a setting allows.
+"""Give every request an id and a log line, choose the language, and allow cross-origin calls from configured sites.
 
-A site may call if a setting names its exact origin, and only with a key. Cookies are never allowed across sites, so a
-session cannot be used from elsewhere.
+A site may call the API if the settings name its exact origin, and only with a key. Cookies are never allowed across
+sites: no other site can use a session.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ REQUEST_IDS = Middleware(
 
 
 class RequestLog:
-    """Traces each request, and logs a line for each call with an API key and each answer of 500 or more."""
+    """Trace each request, and log calls with an API key and responses with status 500 or above."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -103,7 +103,7 @@ LANGUAGE_COOKIES = ("__Host-hr_language", "hr_language")
 
 
 class Languages:
-    """Respond in the language chosen in the browser, else a language the browser accepts."""
+    """Set the language for each request: the language chosen in this browser, else a language it accepts."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -122,7 +122,7 @@ class Languages:
 
 
 class Cors(CORSMiddleware):
-    """Applies Starlette's CORS to the API alone, with the origins of the settings. Other origins meet the guard."""
+    """Apply Starlette's CORS to the API only, for the origins in the settings. The guard refuses other origins."""
 
     def __init__(self, app: ASGIApp, settings: Callable[[], Settings]) -> None:
         super().__init__(
@@ -152,7 +152,7 @@ class Cors(CORSMiddleware):
 
 
 def is_open_to_sites(path: str) -> bool:
-    """Return whether pages of the sites in the settings may call this path: the API, and how a program connects."""
+    """Whether configured sites may call this path: the API, and OAuth for connecting a program."""
     return (
         (is_for_programs(path) and not path.startswith(SCIM))
         or path in CONNECTING
@@ -161,7 +161,7 @@ def is_open_to_sites(path: str) -> bool:
 
 
 def area_of(scope: Scope) -> str:
-    """Name the product's part for a path, with a few fixed words."""
+    """Return the product's area for a path, from a few fixed names, for metrics."""
     path = route_path(scope)
     return next((area for prefix, area in AREAS if path.startswith(prefix)), "pages")
 

@@ -1,6 +1,6 @@
-"""Serve the password pages: the first administrator's, choosing one by link, changing it, requesting a new one.
+"""Pages for passwords: for the first administrator, by link, changing one, and requesting a reset.
 
-A person requesting a new password never learns whether an address has an account.
+Someone requesting a reset never learns whether an address has an account.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def routes(forms: FormPages) -> list[Route]:
 
 
 class PasswordPages:
-    """Handle the forms on the password pages."""
+    """Handle the password pages' forms."""
 
     def __init__(self, forms: FormPages) -> None:
         self._forms = forms
@@ -158,7 +158,7 @@ class PasswordPages:
         return answer
 
     async def show_new_password(self, request: Request) -> Response:
-        """Show the page opened by an e-mailed link; a script copies the proof after the # into its form."""
+        """Show the page for an e-mailed link. A script copies the token after the # into the form."""
         return self._new_password_page(request)
 
     async def new_password(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Serve `/api/prices`: the models' list prices, and the tenant's prices."""
+"""Routes for `/api/prices`: list prices, and the tenant's prices."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ UNITS = "What is paid for: a million tokens (…mtok), a search unit of a rerank
 
 
 class PlannedPrice(ApiModel):
-    """A price change which has not begun yet."""
+    """A price change in the future."""
 
     price: str | None = Field(description="US dollars; null: the listed price counts from then on.")
     valid_from: date
 
 
 class PriceShape(ApiModel):
-    """The price per unit for a model, in US dollars."""
+    """The price for a model's unit, in US dollars."""
 
     provider: str = Field(description="Empty for a model that only your own prices name.")
     model: str
@@ -40,14 +40,14 @@ class PriceShape(ApiModel):
 
 
 class Prices(ApiModel):
-    """Prices for the models in use, and for models with your prices."""
+    """Prices for the models in use, and for models with prices you have set."""
 
     prices: list[PriceShape]
     total: int
 
 
 class PriceBody(ApiBody):
-    """A price of your own."""
+    """Your price for a model's unit."""
 
     model: str = Field(min_length=1, max_length=200, description="As its provider names it, such as gpt-4o.")
     unit: Unit = Field(description=UNITS)
@@ -65,7 +65,7 @@ def list_prices(caller: Caller) -> Prices:
 
 @router.post("/api/prices", summary="Set a price of your own", dependencies=[needs("admin")], status_code=201)
 def set_price(caller: Caller, body: PriceBody) -> Prices:
-    """Set a price from a day on. Earlier charges keep their price. Answers with the model's prices."""
+    """Set a price from a day on. Earlier charges keep their price. Returns the model's prices."""
     prices = services().prices
     prices.set(caller, body.model, body.unit, body.price, body.valid_from)
     return _shown([price for price in prices.list(caller) if price.model == body.model.strip()])

@@ -1,7 +1,7 @@
-"""Serve `/api/rag/chat` and `/api/rag/search`, in the format of the notice board's document (000).
+"""Routes for `/api/rag/chat` and `/api/rag/search`, in the notice board's format (000).
 
-They ask any collection. Options default to the collection's settings; the profile `notices` has the defaults from the
-document's table.
+They work with any collection. Options default to the collection's settings; in the profile `notices`, these are the
+defaults in the source's table.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 
 
 def _default(setting: str) -> str:
-    """Describe a default: the collection's setting, which is its profile's until it is changed."""
+    """Describe an option's default: the collection's setting, with the value in each profile."""
     names: dict[str, list[str]] = {}
     for name, profile in PROFILES.items():
         names.setdefault(str(profile.value(setting)).lower(), []).append(name)
@@ -77,7 +77,7 @@ def _default(setting: str) -> str:
 
 
 class SearchOptions(ApiBody):
-    """Options for this call instead of the collection's."""
+    """Options which replace the collection's settings for this call."""
 
     top_k: int | None = Field(
         default=None, ge=1, le=MOST_PASSAGES, description=f"Initial number of passages to retrieve. {_default('top_k')}"
@@ -126,7 +126,7 @@ class SearchOptions(ApiBody):
     recency_boost: bool | None = Field(default=None, description=f"Raise recent posts. {_default('recency_boost')}")
 
     def to_options(self) -> Options:
-        """Return the options for the retriever."""
+        """Convert to the retriever's options."""
         filters = SearchFilters(
             categories=tuple(self.category_filter or ()),
             date_from=_day(self.date_from),
@@ -151,7 +151,7 @@ class SearchOptions(ApiBody):
 
 
 class ChatOptions(SearchOptions):
-    """The options for searching and answering."""
+    """Options for searching and answering."""
 
     stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
     follow_ups: int | None = Field(
@@ -163,7 +163,7 @@ class ChatOptions(SearchOptions):
     )
 
     def options_for(self, collection: Collection) -> Options:
-        """Return the options for the retriever and the answer."""
+        """Convert to options for a question to this collection."""
         wanted = self.follow_ups
         if wanted is None and "follow_ups" not in profile_of(collection).api_extras:
             wanted = 0
@@ -270,7 +270,7 @@ class ChatAnswer(ApiModel):
 def search(
     request: Request, caller: Caller, body: Annotated[SearchBody, Body(openapi_examples=SEARCH_EXAMPLES)]
 ) -> SearchAnswer:
-    """Find the chunks matching a question, in the order of the collection's profile."""
+    """Find the chunks which match a question, in the order of the collection's profile."""
     started, parts = time.perf_counter(), services()
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, caller, body.collection)
@@ -313,7 +313,7 @@ async def chat(
     caller: Caller,
     body: Annotated[ChatBody, Body(openapi_examples=CHAT_EXAMPLES)],
 ) -> ChatAnswer | Response:
-    """Search, and answer from the chunks that were found; with `options.stream`, while the answer is written.
+    """Search, and answer from the chunks found. With `options.stream`, the answer is sent while it is written.
 
     Closing the connection stops the answer.
     """
@@ -371,7 +371,7 @@ def accepted_languages(request: Request) -> list[str]:
 
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
-    """Start the answer; return it with the additions from the collection's profile."""
+    """Start the answer. Return it, and the extra fields which the collection's profile adds to the response."""
     with parts.limits.question(caller):
         collection_id: str | None = body.collection
         if body.conversation_id is not None and collection_id is None:
@@ -392,7 +392,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
 
 
 async def until_done(live: LiveAnswer, request: Request) -> None:
-    """Wait for the whole answer, and stop it when the caller leaves."""
+    """Wait until the answer is complete; stop it if the caller disconnects."""
     changes = Changes(live)
     try:
         with live.heard_by(changes.note):
@@ -406,7 +406,7 @@ async def until_done(live: LiveAnswer, request: Request) -> None:
 
 
 def failure_of(live: LiveAnswer) -> ProviderError:
-    """Return the error for an answer without text."""
+    """Build the error for an answer which ended without text."""
     kind = ProviderRefused if live.outcome is Outcome.REFUSED else ProviderUnavailable
     return kind(live.notice or None)
 

@@ -1,7 +1,7 @@
-"""Serve reference documents, the eight routes in source 002, and the reference block for an opinion's prompt.
+"""Routes for reference documents, the eight routes in source 002, and for opinions.
 
-A document is sent as a PDF, or in steps as text, tags and vectors. Field names and errors follow source 002: 400 for an
-unreadable or unrecognisable file, 500 if a model failed, with `success: false`.
+A document is sent as a PDF, or step by step as text, tags and vectors. Field names and errors follow source 002: 400
+for a file which cannot be read or recognised, 500 if a model failed, both with `success: false`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from rag.types import Collection, Identity, SearchResult
 
 
 class ReferenceRoute(ApiRoute):
-    """Report errors in source 002's format."""
+    """A route with errors in source 002's format."""
 
     refusals = reference_problems
 
 
 class OpinionRoute(ProviderRoute):
-    """The same, for a handler waiting for a model."""
+    """A `ReferenceRoute` with a handler which waits for a model."""
 
     refusals = reference_problems
 
@@ -69,14 +69,14 @@ CollectionId = Annotated[UUID | None, Field(description="A collection with the p
 
 
 class Listing(ApiModel):
-    """Which part of the list."""
+    """The part of the list to return."""
 
     limit: int = Field(PAGE_SIZE, ge=1, le=100)
     offset: int = Field(0, ge=0, le=1_000_000)
 
 
 class Registration(ApiBody):
-    """A document whose text comes later."""
+    """A document to register without text."""
 
     title: Title
     source_description: Description = None
@@ -87,7 +87,7 @@ class Registration(ApiBody):
 
 
 class Ingestion(ApiBody):
-    """A PDF with its title."""
+    """A PDF and its description."""
 
     document: FileField | None = Field(None, description="The PDF.")
     title: Title | None = None
@@ -100,13 +100,13 @@ class Ingestion(ApiBody):
 
 
 class Text(ApiBody):
-    """A document's text, whole or by page; without either, the stored pages are chunked again."""
+    """A document's text, whole or by page. Without either, the stored pages are chunked again."""
 
     full_text: str | None = None
     page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')
 
     def by_page(self) -> dict[int, str] | None:
-        """Return the text by page, `None` without text. Raises `InvalidInput`."""
+        """Return the text by page number; `None` without text. Raises `InvalidInput`."""
         if self.page_texts is not None and self.full_text is not None:
             raise InvalidInput("Send either fullText or pageTexts, not both.")
         if self.full_text is not None:
@@ -135,7 +135,7 @@ class Made(ApiModel):
 
     @classmethod
     def of(cls, document: ReferenceDocument) -> Made:
-        """Return a document after a step."""
+        """Convert a document to the response after a step."""
         return cls(
             id=document.id,
             title=document.title,
@@ -147,7 +147,7 @@ class Made(ApiModel):
 
 
 class Described(ApiModel):
-    """A reference document: its table's columns by name, and counts."""
+    """A reference document, with source 002's column names, and counts of its chunks."""
 
     id: UUID
     collection_id: UUID
@@ -166,7 +166,7 @@ class Described(ApiModel):
 
     @classmethod
     def of(cls, document: ReferenceDocument) -> Described:
-        """Return a document in the API's format; empty texts are null."""
+        """Convert a document to the API's format, with null for empty texts."""
         values: dict[str, Any] = {
             "id": document.id,
             "collection_id": document.collection_id,
@@ -192,7 +192,7 @@ class One(ApiModel):
 
 
 class Registered(One):
-    """A new document; its id is also at the top level, for the next steps."""
+    """A new document. Its id is repeated at the top level, for the next steps."""
 
     id: UUID
 
@@ -211,7 +211,7 @@ class Deleted(ApiModel):
 
 
 class Analysis(ApiBody):
-    """The known facts of the case."""
+    """The facts of the case."""
 
     summary: str = Field("", max_length=LONGEST_SUMMARY)
     issues: list[Annotated[str, Field(max_length=2000)]] = Field(default_factory=list, max_length=MOST_ISSUES)
@@ -232,7 +232,7 @@ class Wanted(ApiBody):
 
 
 class Reference(ApiModel):
-    """A chunk of the block."""
+    """A chunk in the reference block."""
 
     id: UUID
     document_id: UUID
@@ -244,7 +244,7 @@ class Reference(ApiModel):
 
     @classmethod
     def of(cls, found: SearchResult) -> Reference:
-        """Return a passage in the format of the block's chunks."""
+        """Convert a hit to the API's format."""
         values: dict[str, Any] = {
             "id": found.chunk_id,
             "document_id": found.document_id,
@@ -258,7 +258,7 @@ class Reference(ApiModel):
 
 
 class Block(ApiModel):
-    """The block with its query and chunks."""
+    """The reference block, with its query and chunks."""
 
     success: bool = True
     query: str
@@ -281,7 +281,7 @@ class Case(Wanted):
 
     @property
     def facts(self) -> str:
-        """Return the facts for the draft."""
+        """Return the given facts, else the analysis."""
         return self.data_block.strip() or "\n".join([self.analysis.summary, *self.analysis.issues]).strip()
 
 
@@ -300,7 +300,7 @@ class OpinionShape(ApiModel):
 
     @classmethod
     def of(cls, opinion: Opinion) -> OpinionShape:
-        """Return a draft in the API's format."""
+        """Convert a draft to the API's format."""
         return cls(
             id=opinion.id,
             opinion_type=opinion.opinion_type,
@@ -315,7 +315,7 @@ class OpinionShape(ApiModel):
 
 
 class Drafted(Block):
-    """A draft with the block it is based on."""
+    """A draft, with the reference block it is based on."""
 
     opinion: OpinionShape
 
@@ -357,10 +357,10 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 def ingest_reference_document(
     caller: Caller, body: Annotated[Ingestion, Form(media_type="multipart/form-data")]
 ) -> Made:
-    """Read, chunk, embed and tag a PDF; responds when it is searchable.
+    """Read, chunk, embed and tag a PDF. The response comes when it is searchable.
 
-    If a step fails, the document stays: the problem's `details.document_id` names it, and its `/embed` and `/tag`
-    continue from there.
+    If a step fails, the document is kept: the problem's `details.document_id` has its id, with which `/embed` and
+    `/tag` continue.
     """
     content = body.document.file.read() if body.document else b""
     if body.document is None or not content:
@@ -390,7 +390,7 @@ def ingest_reference_document(
     responses=reference_problems(404),
 )
 def register_reference_document(caller: Caller, body: Registration) -> Registered:
-    """Register a document. Its text comes with `/chunk`; then `/tag` and `/embed`, in either order."""
+    """Register a document without text. Send the text to `/chunk`; then call `/tag` and `/embed`, in either order."""
     if not body.title.strip():
         raise PartMissing("The title is missing. Send it as the field title.")
     made = services().references.register(
@@ -409,7 +409,7 @@ def register_reference_document(caller: Caller, body: Registration) -> Registere
 
 @router.get(PATH, summary="List reference documents", dependencies=[READ])
 def list_reference_documents(caller: Caller, part: Annotated[Listing, Query()]) -> Listed:
-    """List reference documents, newest first, with counts of their chunks, vectors and tags."""
+    """List reference documents, newest first, with the numbers of chunks, vectors and tags."""
     found, total = services().references.list(caller, limit=part.limit, offset=part.offset)
     return Listed(documents=[Described.of(item) for item in found], total=total, limit=part.limit, offset=part.offset)
 
@@ -439,7 +439,7 @@ def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
     max_body_size=TEXT_BYTES,
 )
 def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
-    """Replace the chunks by a new text's chunks; the document is searchable again after it is embedded."""
+    """Replace the document's text and chunks. Embed the document afterwards to make it searchable again."""
     return Made.of(services().references.chunk(caller, id, page_texts=body.by_page()))
 
 
@@ -450,7 +450,7 @@ def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
     responses=reference_problems(404),
 )
 def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, body: Tags) -> One:
-    """Set a chunk's tags; missing tags stay unchanged, null removes a tag."""
+    """Set a chunk's tags. Tags left out stay unchanged; null removes a tag."""
     parts = services()
     parts.references.set_tags(caller, id, chunk_index, body.tags)
     return One(document=Described.of(parts.references.get(caller, id)))
@@ -463,7 +463,10 @@ def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, bod
     responses=reference_problems(409),
 )
 def tag_reference_document(caller: Caller, id: UUID) -> Made:
-    """Have a model note topic, offence, summary and keywords. Call again for failed chunks."""
+    """Have a model write topic, offence, summary and keywords for each chunk without tags.
+
+    Call again for failed chunks.
+    """
     return Made.of(services().references.tag(caller, id))
 
 
@@ -474,13 +477,13 @@ def tag_reference_document(caller: Caller, id: UUID) -> Made:
     responses=reference_problems(409, 422),
 )
 def embed_reference_document(caller: Caller, id: UUID) -> Made:
-    """Embed the chunks; with a vector for each, the document is searchable. Continues an ingest that failed."""
+    """Embed the chunks and make the document searchable. Continues a failed ingestion."""
     return Made.of(services().references.embed(caller, id))
 
 
 @router.delete(f"{PATH}/{{id}}", summary="Delete a document with its chunks", dependencies=[WRITE])
 def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
-    """Delete a document for good, without the bin. After the response, no part can be found any more."""
+    """Delete a document permanently, without the bin. After the response, it can no longer be found."""
     parts = services()
     parts.references.get(caller, id)
     parts.documents.delete(caller, id)
@@ -494,7 +497,7 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
     responses=reference_problems(404),
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
-    """Build a query from the kind of opinion and the case, find the nearest chunks, and write the block."""
+    """Build a query from the kind of opinion and the case; return the most similar chunks in a block for a prompt."""
     collection, found = _found(caller, body)
     return Block(
         query=found.query,
@@ -512,7 +515,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     max_body_size=TEXT_BYTES,
 )
 def generate_opinion(caller: Caller, body: Case) -> Drafted:
-    """Search references for a case, have a model write the draft, and store it; responds when it is complete."""
+    """Find references for a case, have a model write a draft, and store it. The response comes when it is complete."""
     parts = services()
     collection, found = _found(caller, body)
     wanted = body.reference_ids
@@ -551,7 +554,7 @@ def list_opinions(caller: Caller, part: Annotated[Listing, Query()]) -> OpinionL
     "/api/opinion/{id}", summary="One of your drafts", dependencies=[needs("chat")], responses=reference_problems(404)
 )
 def get_opinion(caller: Caller, id: UUID) -> OpinionShape:
-    """Return a draft with the passages it cites."""
+    """Return a draft with the chunks it cites."""
     return OpinionShape.of(services().opinions.get(caller, id))
 
 
@@ -576,7 +579,7 @@ def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """Return the collection with this id, else the profile's default collection, created if missing."""
+    """Return the collection with this id; by default the profile's, created if missing."""
     library = services().documents
     if collection_id is not None:
         found = library.collection(identity, collection_id)

@@ -1,8 +1,8 @@
-"""Check a route's caller before reading the body, limit the body's size, and run handlers in separate threads.
+"""FastAPI routes which check caller and size before reading a body, and run handlers in separate threads.
 
-FastAPI reads a body before it runs the dependencies checking the caller, accepts "5" as a number, and stores files of
-any size. Here nothing is read for a caller without the scope, JSON is strict, and each body has a limit. Handlers are
-plain functions in separate threads; handlers waiting long for an answer may be coroutines.
+Plain FastAPI reads the body before the dependencies check the caller, accepts "5" as a number, and stores files of any
+size. Here, a body is read only for a caller with the scope, JSON is strict, and each body has a limit. Handlers are
+plain functions, run in separate threads; long-waiting handlers may be coroutines.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ Handler = Callable[..., Any]
 
 
 class ApiModel(BaseModel):
-    """An API value: camelCase on the wire, snake_case here."""
+    """A model with camelCase names in JSON and snake_case names here."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class ApiBody(ApiModel):
-    """A body of a request. Unknown fields are refused by name: a misspelt option must not be ignored."""
+    """A request body. Unknown fields are rejected by name, because a misspelt option must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 async def identity_of(request: Request) -> Identity:
-    """Return the caller. For an API key: its tenant, the role its scopes need, and `key:` with its name as e-mail."""
+    """Return the caller. For an API key, the scopes decide the role, and the e-mail is `key:` with the key's name."""
     identity = request.scope.get("identity")
     if not isinstance(identity, Identity):
         raise SignedOut
@@ -70,7 +70,7 @@ async def identity_of(request: Request) -> Identity:
 
 
 async def key_of(request: Request) -> KeyUse | None:
-    """Return the request's key, or `None` for a session."""
+    """Return the request's API key; `None` for a session."""
     key: KeyUse | None = request.scope.get("api_key")
     return key
 
@@ -80,17 +80,17 @@ ApiKey = Annotated[KeyUse | None, Depends(key_of)]
 
 
 def needs(scope: str) -> params.Security:
-    """Declare the scope a route needs: an API key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks it."""
+    """Declare the scope which a route needs: a key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks it."""
     declared: params.Security = Security(_declared, scopes=[scope])
     return declared
 
 
 async def _declared() -> None:
-    """Do nothing: the route has checked its scope before reading anything."""
+    """Do nothing: `ApiRoute` has already checked the scope."""
 
 
 def check_scope(scope: str, identity: Identity | None, key: KeyUse | None) -> None:
-    """Raise `SignedOut`, `ScopeMissing` for a key, or `NotAllowed` for a person's role."""
+    """Raise `SignedOut` without a caller, `ScopeMissing` for a key, or `NotAllowed` for a person without the scope."""
     if scope == PUBLIC:
         return
     if not isinstance(identity, Identity):
@@ -104,7 +104,7 @@ def check_scope(scope: str, identity: Identity | None, key: KeyUse | None) -> No
 
 
 class ApiRoute(APIRoute):
-    """Extends FastAPI's route by a scope, a limit and threads, and describes every answer it may give."""
+    """A FastAPI route with a scope, a body limit, separate threads, and all responses described in OpenAPI."""
 
     at_once: ClassVar[int] = HANDLERS_AT_ONCE
     #: Describes refusals by their statuses.
@@ -133,11 +133,11 @@ class ApiRoute(APIRoute):
 
     @property
     def has_form(self) -> bool:
-        """Whether the body is a form with files instead of JSON."""
+        """Whether the body is a form with files, not JSON."""
         return self.body_field is not None and isinstance(self.body_field.field_info, params.Form)
 
     def maximum_bytes(self) -> int:
-        """Return the body's limit, for a form the limit of its files."""
+        """Return the largest allowed body in bytes; for a form, the largest allowed file."""
         return services().settings.maximum_upload_bytes if self.has_form else self._maximum_bytes
 
     def get_route_handler(self) -> Callable[[Request], Any]:
@@ -168,7 +168,7 @@ class ApiRoute(APIRoute):
         return ReadRequest(request, await read_json(request, model, maximum_bytes=self.maximum_bytes()))
 
     def _described_answers(self) -> dict[int | str, dict[str, Any]]:
-        """Return the responses for OpenAPI: the declared ones, and the refusals common to such routes."""
+        """Return the responses for OpenAPI: the declared responses, and the errors implied by scope and body."""
         refusals = {503}
         if self.scope != PUBLIC:
             refusals |= {401, 403, 429}
@@ -189,13 +189,13 @@ class ApiRoute(APIRoute):
 
 
 class ProviderRoute(ApiRoute):
-    """Run a handler waiting for a provider, a file store or another service over the network."""
+    """A route with a handler which waits for a provider or another service, with more threads."""
 
     at_once = CALLERS_AT_ONCE
 
 
 def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:
-    """Run a handler in separate threads: slow routes must not take threads from other routes or pages."""
+    """Wrap a handler to run in separate threads, which keeps slow routes from taking other routes' or pages' threads."""
     limiter = CapacityLimiter(at_once)
 
     @functools.wraps(handler)

@@ -1,7 +1,7 @@
-"""Convert hits into the `RAGSearchResult` from the notice board's document (000).
+"""Convert hits to `RAGSearchResult`, the format in the notice board's document (000).
 
-`metadata` holds the fields the source document stores with each vector. Documents other than posts have the same fields
-if they apply, and further fields for their origin.
+`metadata` has the fields which the source stores with each vector. Documents other than posts have the fields which
+apply to them, and further fields for their origin.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXCERPT_CHARACTERS = 200
 
 
 class RAGSearchResult(ApiModel):
-    """A chunk that was found."""
+    """A chunk which was found."""
 
     model_config = ConfigDict(title="RAGSearchResult")
 
@@ -51,7 +51,7 @@ class RAGSearchResult(ApiModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDocument:
-    """A row in `documents`, with the columns shown in results."""
+    """A document's columns shown in results."""
 
     id: UUID
     title: str
@@ -63,7 +63,7 @@ class SourceDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkPlace:
-    """Where a chunk is."""
+    """A chunk's collection and index."""
 
     chunk_id: UUID
     collection_id: UUID
@@ -78,7 +78,7 @@ def answer_sources(
     *,
     names_collections: bool = False,
 ) -> list[RAGSearchResult]:
-    """Return an answer's passages: the cited ones by number, so `[n]` is the n-th, then the rest."""
+    """Return an answer's sources: first the citations by number (`[n]` is the n-th), then all other hits."""
     found: dict[UUID, SearchResult] = {result.chunk_id: result for result in context.results}
     missing = [citation.chunk_id for citation in citations if citation.chunk_id not in found]
     places = {
@@ -97,7 +97,7 @@ def answer_sources(
 
 
 def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
-    """Return a passage which was not searched for: from a whole document, its summary or a comparison."""
+    """Build a hit for a citation which no search found, for example from a summary or a comparison."""
     return SearchResult(
         chunk_id=citation.chunk_id,
         document_id=citation.document_id,
@@ -118,7 +118,7 @@ def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
 def search_results(
     database: Database, who: Who, results: Sequence[SearchResult], *, names_collections: bool = False
 ) -> list[RAGSearchResult]:
-    """Return the results for a caller; their documents are read in a single statement."""
+    """Convert hits; their documents are read with a single statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return []

@@ -1,4 +1,4 @@
-"""Ask for proof: a second factor after the password, and the password again before a sensitive act."""
+"""Pages for the second factor after the password, and for confirming the password before sensitive actions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _start_again() -> Markup:
 
 
 def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
-    """Return the routes; `safe_next` keeps redirects within this site."""
+    """Return the routes. `safe_next` keeps redirects within this site."""
     pages, confirm = SecondFactorPages(forms, safe_next), ConfirmPages(forms, safe_next)
     return [
         Route(SECOND_FACTOR, pages.show_asked, methods=["GET"]),
@@ -57,7 +57,7 @@ def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
 
 
 class SecondFactorPages:
-    """Handle the second factor forms. Database calls run in threads."""
+    """Handle the forms for the second factor. Database calls run in threads."""
 
     def __init__(self, forms: FormPages, safe_next: Callable[[str], str]) -> None:
         self._forms, self._safe_next = forms, safe_next
@@ -89,7 +89,7 @@ class SecondFactorPages:
         return answer
 
     def _give(self, account: Account, token: str, code: str, browser: Browser) -> list[str]:
-        """Check the code; return recovery codes after the first code."""
+        """Check a code. If it sets up the second factor, return the recovery codes."""
         factors = self._factors
         if factors.state(account.tenant_id, account.id).is_on:
             factors.check(account.tenant_id, account.id, code, browser)
@@ -224,9 +224,9 @@ class SecondFactorPages:
 
 
 class ConfirmPages:
-    """Asks for the password again before a sensitive act, then sends back. The session stays the same.
+    """Ask for the password again before a sensitive action, then redirect back. The session stays the same.
 
-    Somebody who signed in at a provider is sent there to be asked, and comes back with a new session.
+    A person who signed in at a provider confirms there, and returns with a new session.
     """
 
     def __init__(self, forms: FormPages, safe_next: Callable[[str], str]) -> None:
@@ -264,7 +264,7 @@ class ConfirmPages:
         return redirect(target)
 
     def _prove(self, identity: Identity, form: Mapping[str, str], browser: Browser) -> None:
-        """Check the code where a second factor is in use, and note the proof in the session."""
+        """Check the second factor's code, if there is one, and record the confirmed sign-in in the session."""
         if self._asks_for_code(identity):
             code = form.get("code", "")[:64]
             self._services.accounts.second_factors.check(identity.tenant_id, identity.account_id, code, browser)
@@ -298,7 +298,7 @@ class ConfirmPages:
 
 
 def _identity(account: Account) -> Identity:
-    """Return the identity of a person with a correct password, for their account."""
+    """Return the identity for an account whose password was checked."""
     return Identity(
         account_id=account.id,
         tenant_id=account.tenant_id,

@@ -1,4 +1,4 @@
-"""Serve `/api/health`, `/api/me` and `/metrics`: readiness, the caller, and Prometheus metrics.
+"""Routes for `/api/health`, `/api/ready`, `/api/me` and `/metrics`.
 
 Metrics need a separate key (`RAG_METRICS_KEY`); without it, only this machine may read them.
 """
@@ -49,14 +49,14 @@ class CheckShape(ApiModel):
 
 
 class DatabaseShape(ApiModel):
-    """Whether the database answers, and if not, why."""
+    """Whether the database responds, and if not, why."""
 
     state: Literal["up", "slow", "down"]
     sentence: str | None = None
 
 
 class HealthShape(ApiModel):
-    """Live: the process answers. Ready: people can ask questions. The checks are for administrators."""
+    """`live`: the process responds. `ready`: people can ask questions. Only administrators see the checks."""
 
     ok: bool
     live: bool
@@ -66,13 +66,13 @@ class HealthShape(ApiModel):
 
 
 class ReadyShape(ApiModel):
-    """Whether more people may be sent to this process."""
+    """Whether a load balancer may send more people to this process."""
 
     ready: bool
 
 
 class Me(BaseModel):
-    """Who calls."""
+    """The caller."""
 
     account_id: UUID
     tenant_id: str
@@ -93,7 +93,8 @@ class Me(BaseModel):
 async def health(request: Request, response: Response, key: ApiKey) -> HealthShape:
     """Check whether the service is ready, without signing in; 503 if it is not. Responds within two seconds.
 
-    Administrators and keys with the scope admin see every check. `/_stcore/health` only says the process is alive.
+    Administrators, and keys with the scope admin, see every check. `/_stcore/health` only says which the process is
+    alive.
     """
     database = database_state()
     caller: Identity | None = request.scope.get("identity")
@@ -111,10 +112,10 @@ async def health(request: Request, response: Response, key: ApiKey) -> HealthSha
 
 @router.get("/api/ready", summary="Readiness", dependencies=[needs(PUBLIC)], responses=problems(503))
 def ready(response: Response) -> ReadyShape:
-    """Tell load balancers whether this process can take more people; needs no sign-in.
+    """Tell load balancers whether this process can serve more people, without signing in.
 
-    503 if the database does not answer, and while the number of answers in progress is near its maximum
-    (`RAG_ANSWERS_UNDER_WAY`): before anyone has to wait for their turn. People already here continue to be served.
+    503 if the database does not respond, or if the answers in progress come near the maximum (`RAG_ANSWERS_UNDER_WAY`):
+    before anyone has to queue. People already here continue to be served.
     """
     is_ready = database_state().state == "up" and services().answers.has_room
     if not is_ready:
@@ -125,7 +126,7 @@ def ready(response: Response) -> ReadyShape:
 
 @router.get("/api/me", summary="Who is calling", dependencies=[needs(ANYBODY)])
 def me(caller: Caller, key: ApiKey) -> Me:
-    """Return the signed-in person or the key, with its scopes. Pages call it to notice the end of a session."""
+    """Return the signed-in person or the key, and the scopes. Pages call this to notice the end of a session."""
     return Me(
         account_id=caller.account_id,
         tenant_id=caller.tenant_id,
@@ -138,7 +139,7 @@ def me(caller: Caller, key: ApiKey) -> Me:
 
 
 def database_state() -> DatabaseShape:
-    """Return the database's state from its watcher: a query could hang with the database."""
+    """Return the database's state from its watcher, because a query could hang."""
     try:
         database = services().database
     except RagError as exc:
@@ -157,7 +158,7 @@ REFUSED = (
 
 
 async def scrape(request: Request) -> Response:
-    """Return every metric of this process in the Prometheus text format."""
+    """Return this process's metrics in Prometheus's text format."""
     parts = services()
     if not _may_see(request, parts.settings.metrics_key):
         return problem(KeyRejected(REFUSED), headers={"WWW-Authenticate": "Bearer"})
@@ -176,7 +177,7 @@ def _may_see(request: Request, key: str) -> bool:
 
 
 def _is_local(request: Request) -> bool:
-    """Whether a program on this machine is calling; requests passed on by a proxy name another host."""
+    """Whether the caller is a program on this machine, and not a proxy."""
     if "x-forwarded-for" in request.headers or "forwarded" in request.headers or request.client is None:
         return False
     try:
@@ -187,7 +188,7 @@ def _is_local(request: Request) -> bool:
 
 
 def _look(parts: Services) -> None:
-    """Update gauges before a scrape."""
+    """Update the gauges before metrics are returned."""
     database = parts.database
     size, free, waiting = database.pool_use()
     metrics.database_connections.labels("used").set(size - free)

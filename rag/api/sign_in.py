@@ -1,4 +1,4 @@
-"""Sign people in and out, here or at a provider, on pages which need no Streamlit session."""
+"""Sign people in and out, with a password or at a provider, on pages without a Streamlit session."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def routes(services: Callable[[], AccessServices]) -> list[Route]:
-    """Return the sign-in routes. `services` is called with each request, never before.
+    """Return the sign-in routes. `services` is called at each request, not before.
 
-    The routes for a provider respond 404 without a provider.
+    Routes for a provider respond 404 if none is configured.
     """
     pages = SignInPages(services)
     elsewhere = SingleSignOn(services, pages)
@@ -69,7 +69,7 @@ def safe_next(path: str) -> str:
 
 
 class SignInPages:
-    """Handles the sign-in forms. Blocking calls run in threads."""
+    """Handle the sign-in forms. Blocking calls run in threads."""
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self._services = services
@@ -93,7 +93,7 @@ class SignInPages:
         return self._sign_in_page(request, next=target, message=message)
 
     async def _why_signed_out(self, request: Request, token: str) -> str:
-        """Return why somebody who was signed in is asked to sign in again; empty for everybody else."""
+        """Return why a person has been signed out; "" if they were not signed in."""
         was_open = "ended" in request.query_params
         if not token and not was_open:
             return ""
@@ -133,7 +133,10 @@ class SignInPages:
         return await self.forms.start_session(request, account, target)
 
     async def _checked(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
-        """Return the account signing in. Raises `AccessError`; a wrong password counts against its network address."""
+        """Check the form and return the account.
+
+        Raises `AccessError`; a wrong password counts against the network address.
+        """
         try:
             return await self.forms.with_password(
                 self._provider().sign_in, form, browser, is_known=is_known, source=browser.mark
@@ -155,7 +158,7 @@ class SignInPages:
         return answer
 
     def sign_in_trouble(self, request: Request, exc: RagError, target: str) -> Response:
-        """Show the sign-in page with a provider's error."""
+        """Show the sign-in page with an error from a provider."""
         return self._sign_in_page(request, next=target, error=exc.message, status=exc.status)
 
     # Inside
@@ -194,7 +197,7 @@ class SignInPages:
 
 
 class SingleSignOn:
-    """Handle signing in at a provider. Calls to the provider run in threads."""
+    """Handle sign-ins at a provider. Calls to the provider run in threads."""
 
     def __init__(self, services: Callable[[], AccessServices], pages: SignInPages) -> None:
         self._services = services
@@ -239,7 +242,10 @@ class SingleSignOn:
         return answer
 
     async def sign_out(self, request: Request) -> Response:
-        """Sign out the person named by the provider (back-channel logout): 200, or 400 for a token of somebody else."""
+        """Sign out the person named in a provider's logout token (back-channel logout).
+
+        Responds 200, or 400 if it is invalid.
+        """
         form = await read_form(request)
         try:
             for named in await to_thread.run_sync(self._provider().signed_out, form.get("logout_token", "")):

@@ -1,4 +1,4 @@
-"""The commands: each module adds some with `add_parsers` and runs them.
+"""The commands. Each module adds parsers with `add_parsers` and runs the commands.
 
-Imports wait until a command runs, so help appears at once.
+Packages are imported only when a command runs, which makes help appear immediately.
 """

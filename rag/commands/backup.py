@@ -1,4 +1,4 @@
-"""Write all data into a file and read it back: `backup` and `restore`."""
+"""Write all data to a file and read it back: `backup` and `restore`."""
 
 from __future__ import annotations
 

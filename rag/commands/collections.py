@@ -1,4 +1,4 @@
-"""Manage collections: `collection` makes and configures them, then `sync`, `reembed` and `calibrate`."""
+"""Manage collections: `collection`, `sync`, `reembed` and `calibrate`."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) -> int:
-    """Move a collection to the bin, or delete it for good, whether in the bin or not."""
+    """Move a collection to the bin, or delete it permanently, also from the bin."""
     from rag.library.bin import BIN_DAYS
 
     library, wanted = parts.documents, arguments.collection
@@ -201,7 +201,7 @@ def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) 
 
 
 def _binned(parts: Services, identity: Identity, wanted: str) -> BinnedCollection:
-    """Return the collection in the bin with this name, the latest of several, or with this id."""
+    """Return a collection in the bin by name or id. If several match, the last deleted."""
     for found in parts.documents.bin.collections(identity):
         if wanted in (found.name, str(found.id)):
             return found
@@ -209,7 +209,7 @@ def _binned(parts: Services, identity: Identity, wanted: str) -> BinnedCollectio
 
 
 def _index(parts: Services, identity: Identity, chosen: Collection, arguments: argparse.Namespace) -> int:
-    """Make, measure or drop a collection's vector index, and print the measurements."""
+    """Create, measure or drop a collection's vector index, and print the measurements."""
     indexes = parts.vector_indexes
     if arguments.drop:
         had = indexes.drop(identity, chosen)
@@ -265,7 +265,7 @@ def _described(found: Collection) -> str:
 
 
 def _setting(given: str) -> tuple[str, Any]:
-    """Read SETTING=VALUE; the value is JSON, else plain text. Raises `InvalidInput`."""
+    """Parse SETTING=VALUE. The value is JSON, else text. Raises `InvalidInput`."""
     name, equals, value = given.partition("=")
     if not equals:
         raise InvalidInput(f"Settings are written SETTING=VALUE, such as top_k=20, not {given!r}.")
@@ -276,7 +276,7 @@ def _setting(given: str) -> tuple[str, Any]:
 
 
 def sync(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Compare with the source, then process the changes, if any."""
+    """Sync a collection with its source, and process changed documents."""
     from rag.ingestion.document_jobs import JobTaken
     from rag.services import program_of, services
     from rag.types import DocumentStatus
@@ -323,7 +323,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def interval(given: str) -> int:
-    """Read 30m, 6h or 1d as minutes; `off` is 0."""
+    """Parse 30m, 6h or 1d to minutes; `off` is 0."""
     units = {"m": 1, "h": 60, "d": 1440}
     if given == "off":
         return 0
@@ -333,7 +333,7 @@ def interval(given: str) -> int:
 
 
 def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the settings for a table of posts. Raises `InvalidInput`."""
+    """Return the source settings for a table of posts. Raises `InvalidInput`."""
     mapping: dict[str, Any] = {"table": table}
     for given in columns:
         field, equals, name = given.partition("=")
@@ -345,7 +345,10 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
-    """Sync with the named source. RAG_SYNC_FOLDERS does not apply: people at the terminal can read the folder."""
+    """Sync a collection with a source.
+
+    RAG_SYNC_FOLDERS does not apply, because the person at the terminal can read files.
+    """
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import FolderSource
     from rag.ingestion.sources.sync import SyncWriter, sync_collection
@@ -393,13 +396,13 @@ def _secret_in(path: Path) -> str:
 def _set_schedule(
     parts: Services, identity: Identity, collection: Collection, every: int | None, kind: str | None
 ) -> None:
-    """Set the minutes between automatic comparisons; 0 stops, `None` changes nothing."""
+    """Set the minutes between automatic syncs; 0 stops them, `None` changes nothing."""
     if every is not None:
         parts.syncs.set_schedule(identity, collection, every or None, kind=kind)
 
 
 def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Show the cost, ask, embed and switch. After a kill, running it again continues."""
+    """Show the cost of a move to a different model, ask, embed and switch. After a kill, another run continues."""
     from rag.ingestion.reembedding import Reembeddings
     from rag.profiles import profile_of
     from rag.services import program_of, services
@@ -440,7 +443,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
-    """Return the collection's model before its last switch. Raises `SettingsError` if its vectors are gone."""
+    """Return the collection's model before the last move. Raises `SettingsError` if the vectors were deleted."""
     for move in moves:
         if move.can_be_undone and move.to_model == model_now:
             return move.from_model

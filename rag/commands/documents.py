@@ -1,4 +1,4 @@
-"""Add documents by `ingest`, list and delete them by `documents`."""
+"""Add documents with `ingest`; list, correct and delete them with `documents`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Send the files at all paths through the whole pipeline: a line for each, a bar and a summary for all."""
+    """Process files completely, printing a line for each, a progress bar and a summary."""
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import unreadable_files
     from rag.services import services
@@ -167,7 +167,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _count(paths: list[Path], limits: ExtractionLimits) -> int:
-    """Count the files at all paths. Raises `SettingsError` naming an unusable archive."""
+    """Count the files at these paths. Raises `SettingsError` naming an unusable archive."""
     from rag.ingestion.sources.folder import count_files
 
     total = 0
@@ -188,14 +188,14 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def _shown(paths: list[Path], path: Path, place: str) -> str:
-    """Return a file's place within its folder or archive, including the path if there are several."""
+    """Return a file's path within its folder or archive. If there are several, their path comes first."""
     if len(paths) == 1:
         return place
     return str(path) if path.is_file() and place == path.name else str(path / place)
 
 
 def documents(arguments: argparse.Namespace, settings: Settings) -> int:
-    """List documents, correct pages, move documents to the bin, take them back or delete them for good."""
+    """List documents, correct pages, and delete or restore documents."""
     from rag.library.bin import BIN_DAYS
     from rag.services import connect_services, program_of
 
@@ -225,7 +225,7 @@ def documents(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _correct(parts: Services, identity: Identity, arguments: argparse.Namespace) -> bool:
-    """Show a page's text, or correct it and process the new version. Returns whether the version is searchable."""
+    """Show a page's text, or correct it and process the new version. Return whether the new version is searchable."""
     from rag.errors import InvalidInput, NotFound
     from rag.ingestion.corrections import fingerprint
 
@@ -281,9 +281,9 @@ def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) ->
 def in_order(
     process: Callable[[FoundFile], ProcessingResult], files: Iterable[FoundFile]
 ) -> Iterator[tuple[FoundFile, Future[ProcessingResult]]]:
-    """Yield each file with its result, in order; the worker's maximum runs concurrently.
+    """Process files in parallel, and yield each with its result, in order.
 
-    Files with the same name are versions of a document, the last is the latest, so they wait for each other.
+    Files with the same name are versions: they are processed sequentially, and the last is the latest version.
     """
     from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 
@@ -303,7 +303,7 @@ def in_order(
 
 
 def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:
-    """Draw a bar on the terminal's last line, unless the output goes to a file."""
+    """Draw a progress bar on the terminal's last line, unless output is redirected."""
     if sys.stdout.isatty():
         filled = width * done // total
         print(f"\r{'█' * filled}{'░' * (width - filled)} {done}/{total} {name:<40.40}", end="", flush=True)

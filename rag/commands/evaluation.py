@@ -1,4 +1,4 @@
-"""Measure answers against golden questions: `eval`."""
+"""Measure answers with golden questions: `eval`."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _least(wanted: list[str], known: list[str]) -> dict[str, float]:
 
 
 def _too_low(runs: list[Run], least: dict[str, float]) -> int:
-    """Print figures below their limit, and return the exit status. A missing figure counts as too low."""
+    """Print metrics below their minimum, and return the exit status. A missing metric counts as too low."""
     status = 0
     for run in runs:
         for name, value in least.items():

@@ -1,6 +1,6 @@
-"""End connections whose request does not arrive: half a head, or a slowly dripping body.
+"""Close HTTP connections whose request does not arrive completely in time.
 
-uvicorn waits for both without a limit, and each open connection takes a file descriptor.
+uvicorn waits without limit for a slow head or body, and each open connection uses a file descriptor.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ BODY_SECONDS, BODY_BYTES = 30.0, 64 * 1024
 
 
 class HttpConnection(H11Protocol):
-    """A uvicorn connection which limits the wait for a request.
+    """A uvicorn connection with a time limit for requests. Websockets are exempt.
 
-    While the server is busy with a body's beginning, the rest is not awaited. Websockets are exempt.
+    The limit does not run while the server is busy with the part of a body it has received.
     """
 
     head_seconds, body_seconds, body_bytes = HEAD_SECONDS, BODY_SECONDS, BODY_BYTES

@@ -1,4 +1,4 @@
-"""Run commands in the server, for processes on this machine: the counterpart of `rag.commands.running_server`."""
+"""Run commands in the server for processes on this machine. `rag.commands.running_server` is the other side."""
 
 from __future__ import annotations
 
@@ -39,10 +39,13 @@ END_SECONDS = 5.0
 
 
 class CommandListener:
-    """Listen in the data folder from `start` to `stop`. Among several servers for a folder, the first listens."""
+    """Listen on a socket in the data folder, from `start` to `stop`.
+
+    If several servers share the folder, the first listens.
+    """
 
     def __init__(self, services: Services, settings_digest: str) -> None:
-        """`settings_digest` is a digest of the environment's settings; commands with other settings are refused."""
+        """Commands whose `settings_digest` differs from the server's are refused."""
         self._services = services
         self._settings_digest = settings_digest
         self._stop = Event()
@@ -56,7 +59,7 @@ class CommandListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Accept no more commands and end those in progress; their processes notice. Idempotent."""
+        """Accept no more commands, and end those running. May be called twice."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -144,7 +147,7 @@ class CommandListener:
 
 
 class Reply:
-    """Sends a command's output to the calling process. `cancel` is set when the process has gone."""
+    """Sends a command's output to the process which called. `cancel` is set when which process has gone."""
 
     def __init__(self, client: socket.socket) -> None:
         self.cancel = Event()
@@ -164,7 +167,7 @@ class Reply:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Notice within the block when the process disappears."""
+        """Set `cancel` if the process disconnects during the `with` block."""
         watcher = Thread(target=self._watch, name="command-watch", daemon=True)
         watcher.start()
         try:
@@ -187,7 +190,7 @@ class Reply:
 
 
 def _request(client: socket.socket) -> dict[str, Any]:
-    """Read a process's request; empty if unreadable."""
+    """Read the request from a process; {} if it is unreadable."""
     with client.makefile("rb") as lines:
         try:
             found = json.loads(lines.readline(LONGEST_REQUEST))

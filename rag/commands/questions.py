@@ -1,4 +1,4 @@
-"""Ask questions without a browser: `search` and `ask`."""
+"""Search and ask on the command line: `search` and `ask`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Search or ask, in the data folder's running server if its settings match, else in this process."""
+    """Run the command in the running server for this data folder if its settings match, else in this process."""
     arguments.tenant = arguments.tenant or settings.tenant
     arguments.reader_languages = terminal_languages()
     output = Terminal()
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def search_passages(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
-    """Search and write the results; too short to be cancelled."""
+    """Search and print the hits. `cancel` is ignored, because a search is short."""
     from rag.profiles import profile_by_name, profile_of
     from rag.retrieval.explain import explained, shortened
 
@@ -124,7 +124,7 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
 
 
 def ask_question(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
-    """Answer a question and write the answer while it arrives, until `cancel` is set."""
+    """Answer a question, and print the answer while it arrives. Stops when `cancel` is set."""
     from rag.answering.pipeline import DoneEvent, TextEvent
     from rag.ingestion.loaders import has_rows
     from rag.profiles import profile_of
@@ -161,7 +161,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
 
 
 class WithoutBold:
-    """Remove bold marks from an answer's pieces: a terminal shows asterisks."""
+    """Remove Markdown's bold marks from an answer's pieces, because a terminal would show the asterisks."""
 
     def __init__(self) -> None:
         #: An asterisk at the end of the last piece, perhaps half a mark.
@@ -174,27 +174,27 @@ class WithoutBold:
 
 
 def say(notices: Sequence[str], output: Output) -> None:
-    """Write notices to standard error, separate from the answer."""
+    """Print notices to standard error, apart from the answer."""
     for notice in notices:
         output.err(f"{notice}\n")
 
 
 def exit_status(outcome: Outcome, state: MessageState) -> int:
-    """Return an answer's exit status: 0 only if complete."""
+    """Return the exit status for an answer: 0 only if it is complete."""
     if outcome in ("failed", "refused"):
         return 1
     return 0 if state == "complete" else NOT_WHOLE
 
 
 def terminal_languages() -> list[str]:
-    """Return the terminal's language; empty if only an encoding is set."""
+    """Return the languages set for the terminal; empty if there are none."""
     variables = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     language = next(filter(None, variables), "").partition(".")[0]
     return [language] if re.fullmatch("[a-z]{2,3}(_.+)?", language) else []
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    """Return the given options; others default to the collection's settings, initially its profile's."""
+    """Return the given options. The others default to the collection's settings."""
     from rag.profiles.profile import Options
 
     return Options(

@@ -1,4 +1,4 @@
-"""Read the records, and forget them: `report`, `privacy` and `audit`."""
+"""Read records, and delete personal data: `report`, `privacy` and `audit`."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _add_audit(commands: Commands) -> None:
 
 
 def audit(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print every entry, or only new entries."""
+    """Print all audit log entries, or follow new entries."""
     from rag.access.tenants import all_tenants
     from rag.services import connect_services
 
@@ -186,7 +186,7 @@ def audit(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 class Tail:
-    """Follow a tenant's audit log; `from_now` skips earlier entries."""
+    """Follow a tenant's audit log; `from_now` skips existing entries."""
 
     def __init__(self, log: AuditLog, tenant_id: str, *, from_now: bool = False) -> None:
         self._log, self._tenant_id = log, tenant_id
@@ -196,7 +196,7 @@ class Tail:
             self._seen.extend(entry.id for entry in log.after(tenant_id, self._last - LATE_NUMBERS))
 
     def lines(self) -> Iterator[str]:
-        """Yield the entries written since, oldest first."""
+        """Yield the entries added since the last call in JSON lines, oldest first."""
         while True:
             entries = self._log.after(self._tenant_id, max(self._last - LATE_NUMBERS, 0))
             fresh = [entry for entry in entries if entry.id not in self._seen]

@@ -1,10 +1,9 @@
-"""Have the data folder's running server run a command, because everything is loaded there.
+"""Run a command in the running server for a data folder, because everything is loaded there.
 
-The server listens on a Unix socket within the data folder, in a folder only its owner may enter; it cannot be reached
-over a network (`rag.commands.listener`). The command writes a JSON line and reads JSON lines: `{"is_taken": bool}`,
-then `{"out": text}` and `{"err": text}` during the work, and `{"status": number}` at the end.
-
-This half imports only the standard library and the settings.
+The server listens on a Unix socket in a folder only the owner may enter, unreachable over a network
+(`rag.commands.listener`). The command sends a JSON line and receives JSON lines: `{"is_taken": bool}`, then `{"out":
+text}` and `{"err": text}` while it runs, and `{"status": number}` at the end. This side imports only the standard
+library and the settings.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ SERVER_ENDED = "The server stopped before it had finished. Run the command again
 
 
 class Output(Protocol):
-    """Receives a command's output, piece by piece."""
+    """Receives a command's output piece by piece."""
 
     def out(self, text: str) -> None:
         """Write to standard output."""
@@ -45,7 +44,7 @@ class Output(Protocol):
 
 
 class Terminal:
-    """Write to this process's output immediately."""
+    """Write a command's output to standard output and standard error immediately."""
 
     def out(self, text: str) -> None:
         print(text, end="", flush=True)
@@ -55,19 +54,19 @@ class Terminal:
 
 
 def socket_path(data_dir: Path) -> Path | None:
-    """Return the socket path for a data folder's server; `None` if the path is too long for a socket."""
+    """Return the server's socket path in a data folder; `None` if the path is too long."""
     path = data_dir / FOLDER / SOCKET
     return path if len(os.fsencode(path)) <= LONGEST_PATH else None
 
 
 def digest_of(settings: Settings) -> str:
-    """Return a digest of the settings affecting commands: no secret is sent."""
+    """Hash the settings which affect commands, to compare them with the server's without sending secrets."""
     values = {item.name: getattr(settings, item.name) for item in fields(settings) if item.name not in OF_THE_SERVER}
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Output) -> int | None:
-    """Return the command's status; `None` if no server with these settings accepts it, with nothing done."""
+    """Run a command in the server, and return the exit status; `None` if no server with these settings accepted it."""
     path = socket_path(settings.data_dir)
     if path is None:
         return None
@@ -99,5 +98,5 @@ def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Out
 
 
 def _read(line: bytes) -> dict[str, Any]:
-    """Return a reply; empty if the server ended within it."""
+    """Parse a line from the server; {} if the server ended while sending it."""
     return dict(json.loads(line)) if line.endswith(b"\n") else {}

@@ -1,4 +1,4 @@
-"""Run the service: `serve` starts it, `worker` processes documents beside it, `doctor` checks everything."""
+"""Run the product: `serve` starts the server, `worker` only processes documents, `doctor` checks everything."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def mcp(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Serve a single program over standard input and output until it closes them."""
+    """Serve the MCP protocol to a program over standard input and output, until it closes them."""
     # Standard output belongs to the protocol.
     for handler in log.handlers:
         if isinstance(handler, logging.StreamHandler):
@@ -169,7 +169,7 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def psql(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Start the built-in server if necessary, and psql as a role which may only read a single tenant."""
+    """Start the built-in Postgres if needed, and open psql with a role which can only read one tenant."""
     from rag.services import connect_services
     from rag.storage.database import reading_as
     from rag.storage.embedded_postgres import BINARIES, reader_environment, start_server

@@ -1,4 +1,4 @@
-"""Manage companies: `tenant`, and each company's `prices`."""
+"""Manage tenants and their prices: `tenant` and `prices`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _add_tenant(commands: Commands) -> None:
 
 
 def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out the command and print the result."""
+    """Run the `tenant` command and print the result."""
     if arguments.act == "create" and settings.sign_in == "supabase" and not arguments.domains:
         raise InvalidInput(DOMAINS_NEEDED)
     from rag.access.tenants import all_tenants
