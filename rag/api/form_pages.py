@@ -1,6 +1,6 @@
 """Render our HTML form pages from templates, with CSRF tokens and cookies, and start sessions from them.
 
-Every form has a token which must equal a cookie which no other site can read. The guard also checks the origin.
+Every form has a token which must equal a cookie unreadable to other sites. The guard also checks the origin.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class FormPages:
         )
 
     async def know_browser(self, request: Request, answer: Response, account: Account | Identity) -> None:
-        """Remember which the account has signed in from this browser."""
+        """Record that the account has signed in from this browser."""
         known = self.cookie(request, KNOWN_COOKIE)
         account_id = account.id if isinstance(account, Account) else account.account_id
         token = await to_thread.run_sync(self.services().accounts.know_browser, account.tenant_id, account_id, known)

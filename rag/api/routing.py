@@ -195,7 +195,7 @@ class ProviderRoute(ApiRoute):
 
 
 def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:
-    """Wrap a handler to run in separate threads, which keeps slow routes from taking other routes' or pages' threads."""
+    """Wrap a handler to run in separate threads: slow routes must not take threads from other routes or pages."""
     limiter = CapacityLimiter(at_once)
 
     @functools.wraps(handler)

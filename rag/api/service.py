@@ -93,7 +93,7 @@ class Me(BaseModel):
 async def health(request: Request, response: Response, key: ApiKey) -> HealthShape:
     """Check whether the service is ready, without signing in; 503 if it is not. Responds within two seconds.
 
-    Administrators, and keys with the scope admin, see every check. `/_stcore/health` only says which the process is
+    Administrators, and keys with the scope admin, see every check. `/_stcore/health` only says that the process is
     alive.
     """
     database = database_state()

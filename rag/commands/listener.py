@@ -147,7 +147,7 @@ class CommandListener:
 
 
 class Reply:
-    """Sends a command's output to the process which called. `cancel` is set when which process has gone."""
+    """Sends a command's output to the calling process. `cancel` is set when the calling process has gone."""
 
     def __init__(self, client: socket.socket) -> None:
         self.cancel = Event()
