@@ -1,4 +1,4 @@
-"""Connect the product to other companies' products.
+"""Connections to other companies' products.
 
-Each integration is a folder, which `registry` finds. The core never imports an integration and works without any.
+Each integration is a folder, found by `registry`. The core never imports an integration and works without any.
 """

@@ -1,4 +1,4 @@
-"""Share between chat programs: who writes, which collection is asked, and sentences."""
+"""Functions shared by chat programs: finding the account, choosing the collection, and sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _InChat:
 
 
 def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity | None:
-    """Find the active account with a chat user's e-mail address."""
+    """Return the active account with a chat user's e-mail address, or `None`."""
     found = database.fetch_one(tenant_id, "account_in_chat", _InChat, email=email)
     if found is None:
         return None
@@ -44,15 +44,18 @@ def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity 
 
 
 def is_repeated(database: Database, tenant_id: str, program: str, *delivery: str) -> bool:
-    """Return whether a chat program delivered this before, to any process. A delivery is remembered for a day."""
+    """Record a chat program's delivery, and return whether any process already had this delivery.
+
+    Remembered for a day.
+    """
     known = hashlib.sha256("\n".join(delivery).encode()).digest()
     return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=known)
 
 
 def asked_collection(parts: Services, person: Identity, wanted: str | None, *, is_direct: bool) -> Collection:
-    """Choose the collection to search; in a channel, one open to the whole company.
+    """Choose the collection to search; in a channel, a collection open to the whole company.
 
-    Raises `NotFound`, and `NotAllowed` for a collection restricted to groups in a channel.
+    Raises `NotFound`, and `NotAllowed` in a channel for a collection restricted to groups.
     """
     collection = chosen_collection(parts, person, wanted)
     if is_direct or not collection.groups:

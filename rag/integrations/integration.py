@@ -1,4 +1,4 @@
-"""Describe an integration in a single value."""
+"""The value with which an integration is described to the product."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A path with methods. The first request imports the module with the function or application."""
+    """A path with methods. The module with the function or application is imported at the first request."""
 
     path: str
     #: "module:name".
@@ -27,7 +27,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class SourceKind:
-    """A place to follow from collections. Tables hold the `kind`, therefore it never changes."""
+    """A kind of source for collections. The `kind` is stored in tables and never changes."""
 
     kind: str
     #: A function for making the source: it receives the product's settings, the collection and the stored settings.
@@ -38,9 +38,9 @@ class SourceKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Integration:
-    """Describes an integration to the product.
+    """An integration's description for the product.
 
-    Every command imports the value, therefore the module must not import packages. Functions are named "module:name".
+    Every command imports these descriptions; the module must not import packages. Functions are named "module:name".
     """
 
     #: The folder name.
@@ -93,7 +93,7 @@ class Integration:
 
     @property
     def is_installed(self) -> bool:
-        """Return whether all packages are installed."""
+        """Whether all required packages are installed."""
         try:
             return all(map(version, self.packages))
         except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Find the integrations by their folders."""
+"""Find the integrations in their folders, and combine their additions to the product."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ FOLDER = Path(__file__).parent
 
 @cache
 def integrations() -> tuple[Integration, ...]:
-    """List the value `INTEGRATION` in each folder, sorted by path."""
+    """Return each folder's `INTEGRATION`, sorted by path."""
     folders = sorted(path.parent.relative_to(FOLDER) for path in FOLDER.glob("*/*/__init__.py"))
     return tuple(import_module(".".join(("rag.integrations", *folder.parts))).INTEGRATION for folder in folders)
 
 
 def named(name: str) -> Any:
-    """Import an object by name, "module:name". Raises `PackagesMissing`."""
+    """Import an object by a name like "module:name". Raises `PackagesMissing`."""
     module, _, inside = name.partition(":")
     try:
         return getattr(import_module(module), inside)
@@ -50,12 +50,12 @@ def named(name: str) -> Any:
 
 
 def routes() -> list[Route]:
-    """List all routes."""
+    """Return all integrations' routes."""
     return [route for integration in integrations() for route in routes_of(integration.all_routes)]
 
 
 def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
-    """Return routes to endpoints."""
+    """Convert endpoints to routes, which import their module at the first request."""
     from starlette.routing import Route  # only for the server
 
     from rag.api.later import Later
@@ -67,17 +67,17 @@ def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
 
 
 def routers() -> list[APIRouter]:
-    """List the routes for our API."""
+    """Return the FastAPI routers with integrations' routes for our API."""
     return [integration.router() for integration in integrations() if integration.router is not None]
 
 
 def refusals() -> Mapping[str, Refusal]:
-    """Map path prefixes to functions for writing errors."""
+    """Return the functions which format errors, by path prefix."""
     return {prefix: named(write) for integration in integrations() for prefix, write in integration.refusals.items()}
 
 
 def paths_for_other_sites() -> frozenset[str]:
-    """List the open paths for posts from other sites."""
+    """Return the open paths to which other sites' pages may post."""
     return frozenset().union(*(integration.other_sites for integration in integrations()))
 
 
@@ -89,14 +89,14 @@ def draw_outside(parts: Services, identity: Identity, collection: Collection) ->
 
 
 def add_commands(commands: Commands) -> None:
-    """Add commands from all integrations."""
+    """Add all integrations' commands to the command line."""
     for integration in integrations():
         if integration.add_commands:
             named(integration.add_commands)(commands)
 
 
 def jobs() -> Mapping[str, Callable[..., float | None]]:
-    """Map job names to functions, except for integrations without their packages."""
+    """Return job functions by name, from installed integrations."""
     return {
         name: partial(_run_named, work)
         for integration in integrations()
@@ -106,19 +106,19 @@ def jobs() -> Mapping[str, Callable[..., float | None]]:
 
 
 def _run_named(name: str, *arguments: Any, **more: Any) -> Any:
-    """Call a function, imported by the first call."""
+    """Import and call a function by name."""
     return named(name)(*arguments, **more)
 
 
 def check(settings: Settings) -> None:
-    """Check all settings. Raises `SettingsError`."""
+    """Check all integrations' settings. Raises `SettingsError`."""
     for integration in integrations():
         if integration.check is not None:
             integration.check(settings)
 
 
 def source_makers(settings: Settings) -> dict[str, SourceMaker]:
-    """Map kinds of sources to functions for making sources. Raises `SettingsError`."""
+    """Return functions which make sources, by kind. Raises `SettingsError`."""
     check(settings)
     return {
         source.kind: partial(_run_named, source.makes, settings)
@@ -128,7 +128,7 @@ def source_makers(settings: Settings) -> dict[str, SourceMaker]:
 
 
 def source_forms() -> dict[str, SourceForm]:
-    """Map kinds of sources to forms, in the order on the page."""
+    """Return the forms for sources by kind, in the order on the page."""
     from rag.ui.source_forms import FOLDER  # Streamlit, only for pages
 
     found = [
@@ -140,7 +140,7 @@ def source_forms() -> dict[str, SourceForm]:
 
 
 def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | None:
-    """Return the provider for signing in elsewhere. Raises `SettingsError`, `PackagesMissing`."""
+    """Return the configured sign-in provider, or `None`. Raises `SettingsError`, `PackagesMissing`."""
     for integration in integrations():
         if integration.single_sign_on:
             provider: SingleSignOn | None = named(integration.single_sign_on)(settings, database)
@@ -149,13 +149,13 @@ def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | Non
 
 
 def automatic_backups(settings: Settings) -> AutomaticBackups | None:
-    """Make the automatic backups, if there is the integration. Raises `SettingsError`."""
+    """Return the automatic backups, or `None` without the integration. Raises `SettingsError`."""
     made = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
     return next(made, None)
 
 
 def standbys(settings: Settings, database: Database) -> ReadServers:
-    """Connect to standbys; without any, the primary alone answers."""
+    """Connect to standbys; without any, all reads go to the primary."""
     from rag.storage.database import PrimaryAlone
 
     found = (named(one.standbys)(settings, database) for one in integrations() if one.standbys)
@@ -163,26 +163,26 @@ def standbys(settings: Settings, database: Database) -> ReadServers:
 
 
 def checks(parts: Services) -> list[Check]:
-    """Run all checks for `doctor`."""
+    """Run all integrations' checks for `doctor`."""
     return [check for integration in integrations() if integration.checks for check in named(integration.checks)(parts)]
 
 
 def measure(parts: Services) -> None:
-    """Update all gauges for `/metrics`."""
+    """Update all integrations' gauges for `/metrics`."""
     for integration in integrations():
         if integration.measure:
             named(integration.measure)(parts)
 
 
 def warm_up() -> None:
-    """Import slow modules, except for integrations without their packages."""
+    """Import installed integrations' slow modules."""
     for integration in integrations():
         if integration.warm_up is not None and integration.is_installed:
             integration.warm_up()
 
 
 async def serve_stdio(parts: Services, identity: Identity) -> None:
-    """Serve a program on this machine by standard input and output. Raises `PackagesMissing`."""
+    """Serve a program on this machine over standard input and output. Raises `PackagesMissing`."""
     serving = next((one for one in integrations() if one.serve_stdio is not None), None)
     if serving is None or serving.serve_stdio is None or not serving.is_installed:
         raise PackagesMissing
@@ -190,14 +190,14 @@ async def serve_stdio(parts: Services, identity: Identity) -> None:
 
 
 async def finish(seconds: float) -> None:
-    """Let integrations send their last messages; each may take this long."""
+    """Let integrations send their last messages, each for up to this many seconds."""
     for integration in integrations():
         if integration.finish is not None:
             await integration.finish(seconds)
 
 
 def public_methods() -> Mapping[str, frozenset[str]]:
-    """Map open paths to methods, for the guard."""
+    """Return the open paths with their methods, for the guard."""
     return {
         # A route for GET also answers HEAD.
         one.path: frozenset(one.methods) | ({"HEAD"} if "GET" in one.methods else frozenset())

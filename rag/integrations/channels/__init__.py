@@ -1,1 +1,1 @@
-"""Answer questions in chat programs."""
+"""Channels in which people ask questions outside the product's pages."""

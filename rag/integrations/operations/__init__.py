@@ -1,1 +1,1 @@
-"""Connect tools for operators: storage for backups, more database servers."""
+"""Tools for operators: automatic backups, and standby database servers."""

@@ -1,1 +1,1 @@
-"""Sources, a folder for each service."""
+"""Sources for collections, a folder for each service."""

@@ -1,4 +1,4 @@
-"""Reach services: checked connections, limits for size and time, errors in plain sentences."""
+"""HTTP clients for sources, with checked addresses, limits for size and time, and readable errors."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
 
 
 class CheckedTransport(httpx.BaseTransport):
-    """Refuses private networks, except for hosts from the settings, and requires https elsewhere.
+    """An httpx transport which refuses private networks, except for configured hosts, and requires https elsewhere.
 
-    Each request is checked, so a redirect does not get past it. Answers are bounded (`rag.providers.bounds`). Raises
+    Each request is checked, including redirects, and responses are limited (`rag.providers.bounds`). Raises
     `InvalidInput`.
     """
 
@@ -86,14 +86,14 @@ class CheckedTransport(httpx.BaseTransport):
 
 
 def private_network(host: str) -> InvalidInput:
-    """Make the error for a host in a private network."""
+    """Build the error for a host in a private network."""
     return InvalidInput(
         f"{host} leads into a private network. The operator of the server can allow it with RAG_SYNC_HOSTS."
     )
 
 
 def is_own(url: httpx.URL, own_hosts: frozenset[str]) -> bool:
-    """Return whether the operator allowed the host, with a port if given."""
+    """Whether the settings allow this host, with the port if given."""
     return url.netloc.decode("ascii").lower() in own_hosts
 
 
@@ -105,7 +105,7 @@ def client_for(
     headers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> httpx.Client:
-    """Make a client with checked connections; redirects are followed only on request."""
+    """Build a client with checked addresses. It follows redirects only on request."""
     return httpx.Client(
         transport=CheckedTransport(own_hosts, allow_http=allow_http, bounds=Bounds(most_bytes=most_bytes)),
         timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
@@ -116,7 +116,7 @@ def client_for(
 
 
 def web_address_of(text: str, what: str) -> httpx.URL:
-    """Read a typed web address. Raises `InvalidInput` naming the field."""
+    """Parse a typed web address. Raises `InvalidInput` naming the field."""
     problem = f"{what} has to be a web address, such as https://example.com."
     try:
         url = httpx.URL(text if "://" in text else f"https://{text}")
@@ -129,13 +129,13 @@ def web_address_of(text: str, what: str) -> httpx.URL:
 
 
 def require_https(url: httpx.URL, own_hosts: frozenset[str]) -> None:
-    """Raise `InvalidInput` if keys would be sent without encryption."""
+    """Raise `InvalidInput` if keys would be sent unencrypted."""
     if url.scheme != "https" and not is_own(url, own_hosts):
         raise InvalidInput(f"The address of {url.host} has to begin with https://.")
 
 
 def fields_of(kept: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD) -> dict[str, str]:
-    """Return settings as single lines. Raises `InvalidInput` for longer text."""
+    """Return these settings as text. Raises `InvalidInput` for long or several lines."""
     values = {name: str(kept.get(name) or "").strip() for name in names}
     if any(len(value) > longest or not value.isprintable() for value in values.values()):
         raise InvalidInput(f"Each field takes one line of at most {longest} characters.")
@@ -144,7 +144,7 @@ def fields_of(kept: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD
 
 @contextmanager
 def own_errors(service: str) -> Iterator[None]:
-    """Raise our errors for connection errors."""
+    """Convert httpx errors inside the `with` block to errors from `rag.errors`."""
     try:
         yield
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.TooManyRedirects) as exc:
@@ -156,7 +156,7 @@ def own_errors(service: str) -> Iterator[None]:
 
 
 def require_success(answer: httpx.Response, service: str, *, rejected: str, forbidden: str, missing: str) -> None:
-    """Raise the error for a status; each source has sentences with the remedy."""
+    """Raise the error for a response's status, with the source's sentences."""
     status = answer.status_code
     if status < 400:
         return
@@ -179,7 +179,7 @@ def require_success(answer: httpx.Response, service: str, *, rejected: str, forb
 def send_patiently(
     send: Callable[[], httpx.Response], *, wait: Callable[[float], object] = time.sleep
 ) -> httpx.Response:
-    """Send a request; retry after a broken connection, a server error, or the requested pause."""
+    """Send a request, and retry after a broken connection, a server error, or a requested pause."""
     for attempt in range(ATTEMPTS):
         is_last = attempt + 1 == ATTEMPTS
         try:
@@ -200,13 +200,13 @@ def send_patiently(
 
 
 def require_size(size: int, limits: ExtractionLimits) -> None:
-    """Raise `DocumentError` for a file above the limit."""
+    """Raise `DocumentError` if a size is above the limit."""
     if size > limits.maximum_bytes:
         raise DocumentError(f"It is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB.")
 
 
 def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
-    """Read a streamed body. Raises `DocumentError` above the limit."""
+    """Read a streamed response. Raises `DocumentError` above the limit."""
     require_size(int(answer.headers.get("content-length") or 0), limits)
     parts, size = [], 0
     for part in answer.iter_bytes():
@@ -217,7 +217,7 @@ def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
 
 
 def _read(answer: httpx.Response) -> bytes:
-    """Read a list's page. Raises `ProviderAnswerInvalid` above the limit."""
+    """Read a response with a list. Raises `ProviderAnswerInvalid` above the limit."""
     parts, size = [], 0
     for part in answer.iter_bytes():
         size += len(part)
@@ -228,7 +228,7 @@ def _read(answer: httpx.Response) -> bytes:
 
 
 class JsonApi:
-    """Asks an API for JSON, with a token. The token is sent only to the API's host."""
+    """Send requests to a JSON API with a token, which is sent only to the API's host."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class JsonApi:
         token: Callable[[], str],
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`sentences` explain "rejected", "forbidden" and "missing", with the remedy."""
+        """`sentences` are the error messages for "rejected", "forbidden" and "missing"."""
         self._client = client
         self._base = base
         self._service = service
@@ -249,7 +249,7 @@ class JsonApi:
         self._wait = wait
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Fetch an answer; `path` may be a complete address from the API."""
+        """Return the JSON at a path, or at a complete address from the API."""
         with self.stream(path, query) as answer:
             return self._content(answer)
 
@@ -276,7 +276,7 @@ class JsonApi:
         method: str = "GET",
         content: Mapping[str, Any] | None = None,
     ) -> Iterator[httpx.Response]:
-        """Send a request and let the caller read the answer. Raises the error for the status."""
+        """Send a request and yield the unread response. Raises the error for its status."""
         with own_errors(self._service):
             url = httpx.URL(path if path.startswith(("https://", "http://")) else self._base + path)
             base = httpx.URL(self._base)

@@ -1,4 +1,7 @@
-"""Serve assistants by the Model Context Protocol: `server` has the tools, `oauth` connects an assistant to a person."""
+"""Serve AI assistants with the Model Context Protocol:
+
+`server` has the tools, `oauth` connects an assistant to a person.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def warm_up() -> None:
 
 
 async def serve_stdio(parts: Services, identity: Identity) -> None:
-    """Serve an assistant on this machine by standard input and output."""
+    """Serve an assistant on this machine over standard input and output."""
     from rag.integrations.channels.mcp import server  # the `mcp` package
 
     await server.serve_stdio(parts, identity)

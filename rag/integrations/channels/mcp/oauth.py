@@ -1,4 +1,4 @@
-"""Serve OAuth 2.1 for programs that speak the Model Context Protocol: a person connects each in the browser.
+"""OAuth 2.1 for programs which use the Model Context Protocol: a person connects each program in the browser.
 
 The `mcp` package implements the protocol: metadata (RFC 8414, RFC 9728), registration (RFC 7591), codes with PKCE,
 tokens, revocation (RFC 7009). We add the consent page and the storage (`access/connected_apps.py`).
@@ -59,7 +59,7 @@ MAXIMUM_BYTES = 16 * 1024
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Gives the protocol's handlers access to the stored clients and tokens."""
+    """Adapts stored clients and tokens to the `mcp` package's handlers."""
 
     @property
     def _apps(self) -> ConnectedApps:
@@ -150,7 +150,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         return None  # the guard recognises them
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        """Do nothing; `revoke` below revokes."""
+        """Do nothing: the route `revoke` revokes tokens."""
 
     async def _grant(self, client: OAuthClientInformationFull, token: str) -> Grant | None:
         grant = await to_thread.run_sync(self._apps.grant, token)
@@ -171,10 +171,10 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
 
 async def authorize(request: Request) -> Response:
-    """Redirect to the consent page; show errors on a page of ours.
+    """Redirect to the consent page, or show an error on our page.
 
-    The protocol sends errors to the program's address. Programs register themselves, so a link to us could then lead
-    anybody anywhere.
+    The protocol would redirect errors to the program's address. Because anyone may register a program, a link to us
+    could then redirect people to any site.
     """
     answer = await AUTHORIZATION.handle(request)
     address = answer.headers.get("location", "")
@@ -186,7 +186,7 @@ async def authorize(request: Request) -> Response:
 
 
 async def consent(request: Request) -> Response:
-    """Ask the person whether this program may act for them; with a form, carry out the choice."""
+    """Ask whether this program may act for the person, and carry out the choice."""
     identity = request.scope["identity"]
     assert isinstance(identity, Identity)  # noqa: S101 - the guard lets nobody else through
     apps = services().connected_apps
@@ -235,7 +235,7 @@ async def consent(request: Request) -> Response:
 
 
 async def _revoke(request: Request) -> Response:
-    """Disconnect the program of a token (RFC 7009). Unknown and known tokens get the same answer."""
+    """Disconnect a token's program (RFC 7009). Known and unknown tokens get the same response."""
     form = await read_form(request)
     apps = services().connected_apps
     grant = await to_thread.run_sync(apps.grant, form.get("token", ""))
@@ -245,7 +245,7 @@ async def _revoke(request: Request) -> Response:
 
 
 async def metadata(request: Request) -> Response:
-    """Describe where programs register, ask and exchange (RFC 8414)."""
+    """Return the addresses for registration, authorization and tokens (RFC 8414)."""
     base = base_of(request.scope, services().settings)
     return JSONResponse(
         {
@@ -266,7 +266,7 @@ async def metadata(request: Request) -> Response:
 
 
 async def protected_resource(request: Request) -> Response:
-    """Name the server that grants access to `/mcp` (RFC 9728)."""
+    """Return the address of the authorization server for `/mcp` (RFC 9728)."""
     base = base_of(request.scope, services().settings)
     return JSONResponse(
         {
@@ -285,13 +285,13 @@ def _message(text: str, *, status: int) -> Response:
 
 
 def _onward(address: str, program: str) -> Response:
-    """Send the browser on with a page, because our forms must not redirect to other sites."""
+    """Respond with a page which leads back to the program, because our forms must not redirect to other sites."""
     html = page_of("onward", title=_(TITLE), address=address, program=program)
     return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
 
 
 def _limited(handle: Any) -> ASGIApp:
-    """Refuse bodies larger than any program needs, before they are read."""
+    """Wrap a handler to refuse too large bodies before they are read."""
     return RequestBodyLimitMiddleware(request_response(handle), MAXIMUM_BYTES)
 
 

@@ -1,8 +1,8 @@
-"""Serve the Model Context Protocol: other vendors' assistants search, ask and open documents with these tools.
+"""The Model Context Protocol: tools with which AI assistants search, ask and open documents.
 
-Over HTTP at `/mcp`, with an API key or a session, and by standard input and output (`python -m rag mcp`) for a program
-on this machine. Requests are independent, so any of several processes can answer.
-Every answer names its pages with links that open them.
+It is served over HTTP at `/mcp`, with an API key or a session, and over standard input and output (`python -m rag mcp`)
+for a program on this machine. Requests are independent, so several processes can share them. Every answer has links to
+the cited pages.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ URI = "document://{id}"
 
 
 class _Arguments(BaseModel):
-    """Arguments for a tool. Unknown arguments are refused by name."""
+    """A tool's arguments. Unknown arguments are rejected by name."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -101,7 +101,7 @@ class PageArguments(_Arguments):
 
 
 class Passage(BaseModel):
-    """A passage that was found or cited."""
+    """A chunk which was found or cited."""
 
     number: int = Field(description="Its number in the answer, or its place among what was found, from 1.")
     title: str
@@ -114,7 +114,7 @@ class Passage(BaseModel):
 
 
 class Found(BaseModel):
-    """What a search found, the best first."""
+    """A search's hits, best first."""
 
     collection: str
     passages: list[Passage]
@@ -149,7 +149,7 @@ class ListedDocument(BaseModel):
 
 
 class DocumentList(BaseModel):
-    """Documents that can be searched, the newest first."""
+    """Searchable documents, newest first."""
 
     documents: list[ListedDocument]
     total: int
@@ -168,7 +168,7 @@ class PageText(BaseModel):
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, and where links lead."""
+    """The caller, and the base address for links."""
 
     parts: Services
     identity: Identity
@@ -180,7 +180,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class _Tool:
-    """A tool: name, arguments, and function."""
+    """A tool: name, description, arguments, and function."""
 
     name: str
     title: str
@@ -297,7 +297,7 @@ TOOLS = {
 
 
 class McpServer:
-    """The protocol's server. `caller_of` says who sent a request; it raises `RagError`s."""
+    """The protocol's handlers. `caller_of` returns a request's caller, or raises a `RagError`."""
 
     def __init__(self, caller_of: Callable[[Any, str], Caller]) -> None:
         self._caller_of = caller_of
@@ -399,7 +399,7 @@ SERVER = McpServer(_caller_of_request)
 
 
 class HttpTransport:
-    """Answers `/mcp`. Requests are independent."""
+    """Handle `/mcp` over HTTP, without sessions."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
@@ -415,7 +415,7 @@ HTTP = HttpTransport()
 
 
 async def serve_stdio(parts: Services, identity: Identity) -> None:
-    """Serve one program by standard input and output until it closes them."""
+    """Serve a program over standard input and output until it closes them."""
     caller = Caller(parts, identity, parts.settings.own_address)
     server = McpServer(lambda request, scope: caller).server
     async with stdio_server() as (read, write):
@@ -447,7 +447,7 @@ def _begin(parts: Services, who: Identity, collection: Collection, text: str) ->
 
 
 def _wait_for(live: LiveAnswer) -> None:
-    """Wait for the whole answer, and stop it when the caller leaves."""
+    """Wait until the answer is complete; stop it if the caller disconnects."""
     try:
         while not live.wait(LOOK_SECONDS):
             from_thread.check_cancelled()
@@ -458,7 +458,7 @@ def _wait_for(live: LiveAnswer) -> None:
 
 @contextmanager
 def _as_protocol_errors() -> Iterator[None]:
-    """Turn our errors into errors of the protocol, with their sentences."""
+    """Convert `RagError`s inside the `with` block to protocol errors with the same sentence."""
     try:
         yield
     except RagError as exc:

@@ -1,4 +1,4 @@
-"""Serve OpenAI's routes: `routes` answers, `errors` refuses."""
+"""OpenAI's chat API for collections: `routes` answers, `errors` formats errors."""
 
 from __future__ import annotations
 

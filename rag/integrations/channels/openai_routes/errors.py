@@ -1,4 +1,4 @@
-"""Write errors in OpenAI's format: clients then show our sentence."""
+"""Format errors like OpenAI: clients then show our sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_
 
 
 def answer(error: RagError, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with an error."""
+    """Convert an error to a response."""
     wait = {"Retry-After": str(error.details["wait_seconds"])} if "wait_seconds" in error.details else {}
     return JSONResponse(
         {"error": fields_of(error)},
@@ -43,7 +43,7 @@ def answer(error: RagError, headers: Mapping[str, str] | None = None) -> Respons
 
 
 def fields_of(error: RagError) -> dict[str, Any]:
-    """Return message, type, param, code, and the request's id."""
+    """Return OpenAI's error fields: message, type, param, code, and the request's id."""
     fields: list[FieldProblem] = list(error.details.get("fields", []))
     return {
         "message": error.message,
@@ -55,6 +55,6 @@ def fields_of(error: RagError) -> dict[str, Any]:
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the errors with these statuses, for a route's `responses`."""
+    """Describe error responses for OpenAPI, by status."""
     content = {"application/json": {"schema": ERROR}}
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in sorted(statuses)}

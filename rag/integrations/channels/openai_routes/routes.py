@@ -1,9 +1,9 @@
-"""Serve `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`: a collection is a model.
+"""Routes for `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`, in which a collection takes a model's place.
 
-Open WebUI, LibreChat and the `openai` package use a collection like a model, with one of our API keys. Sources are
-`annotations` (`url_citation`). Keys, limits, ledger and log are shared with `/api/rag/chat`. Clients send many fields
-unasked: `temperature` or `tools` mean nothing here and are ignored. Options with a promise, like several choices, are
-refused.
+Open WebUI, LibreChat and the `openai` package can use a collection like a model, with an API key. Sources are returned
+in `annotations` (`url_citation`). Keys, limits, ledger and log are shared with `/api/rag/chat`. Fields sent by many
+clients without need, like `temperature` or `tools`, are ignored. Options which change the response's form, like several
+choices, are refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rag.types import (
 
 
 class OpenAIRoute(ProviderRoute):
-    """Refuses like OpenAI."""
+    """A route with errors in OpenAI's format."""
 
     refusals = errors.described
 
@@ -60,7 +60,7 @@ WITHDRAWN = "\n\n---\n\n"
 
 
 class _OpenAIModel(BaseModel):
-    """A value in OpenAI's format. Unknown fields are ignored."""
+    """A model in OpenAI's format. Unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -92,13 +92,13 @@ class StreamOptions(_OpenAIModel):
 
 
 class ResponseFormat(_OpenAIModel):
-    """The answer's form: always text."""
+    """The requested format; only text is supported."""
 
     type: Literal["text"] = "text"
 
 
 class CompletionBody(_OpenAIModel):
-    """A request for an answer."""
+    """A chat completion request."""
 
     model_config = ConfigDict(title="CreateChatCompletionRequest")
 
@@ -121,7 +121,7 @@ class CompletionBody(_OpenAIModel):
 
 
 class UrlCitation(BaseModel):
-    """The address for a cited page."""
+    """A cited page's address and title, and the citation's place in the text."""
 
     start_index: int = Field(description="The first character of the citation in the text.")
     end_index: int = Field(description="The first character after it.")
@@ -130,7 +130,7 @@ class UrlCitation(BaseModel):
 
 
 class Annotation(BaseModel):
-    """A source for the answer."""
+    """A cited source."""
 
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
@@ -155,7 +155,7 @@ class Choice(BaseModel):
 
 
 class CompletionUsage(BaseModel):
-    """Tokens for writing the answer; 0 without a model. The cost ledger has every call."""
+    """Tokens used to write the answer; 0 without a model. The cost ledger has every call."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -180,7 +180,7 @@ class ChatCompletion(BaseModel):
 
 
 class Model(BaseModel):
-    """A collection in a model's place."""
+    """A collection, in the format for models."""
 
     id: str = Field(description="The collection's name.")
     object: Literal["model"] = "model"
@@ -189,14 +189,14 @@ class Model(BaseModel):
 
 
 class Models(BaseModel):
-    """The collections for this caller."""
+    """The collections which the caller may ask."""
 
     object: Literal["list"] = "list"
     data: list[Model]
 
 
 class EmbeddingsBody(_OpenAIModel):
-    """A request for vectors."""
+    """A request for embeddings."""
 
     model_config = ConfigDict(title="CreateEmbeddingRequest")
 
@@ -211,7 +211,7 @@ class EmbeddingsBody(_OpenAIModel):
 
 
 class EmbeddedText(BaseModel):
-    """The vector for a text; its length is 1."""
+    """A text's vector, with length 1."""
 
     object: Literal["embedding"] = "embedding"
     index: int
@@ -219,14 +219,14 @@ class EmbeddedText(BaseModel):
 
 
 class EmbeddingUsage(BaseModel):
-    """Tokens, counted by the provider; 0 for the built-in embedder."""
+    """Tokens counted by the provider; 0 for the built-in embedder."""
 
     prompt_tokens: int
     total_tokens: int
 
 
 class EmbeddingList(BaseModel):
-    """Vectors in the order in which the texts came."""
+    """Vectors in the order of the texts."""
 
     object: Literal["list"] = "list"
     data: list[EmbeddedText]
@@ -236,7 +236,7 @@ class EmbeddingList(BaseModel):
 
 @router.get("/models", summary="Collections, as models", dependencies=[needs(ANYBODY)])
 def list_models(caller: Caller) -> Models:
-    """List the collections for this caller, the default first."""
+    """List the collections you may ask, the default first."""
     parts = services()
     default = parts.documents.choose(caller, None)
     found = sorted(
@@ -247,7 +247,7 @@ def list_models(caller: Caller) -> Models:
 
 @router.get("/models/{model:path}", summary="One collection, as a model", dependencies=[needs(ANYBODY)])
 def retrieve_model(model: str, caller: Caller) -> Model:
-    """Describe a collection like a model."""
+    """Return a collection, in the format for models."""
     return _model(_collection(services(), caller, model))
 
 
@@ -260,7 +260,8 @@ def retrieve_model(model: str, caller: Caller) -> Model:
     response_model_exclude_none=True,
 )
 async def create_chat_completion(request: Request, caller: Caller, body: CompletionBody) -> ChatCompletion | Response:
-    """Answer the last question of a conversation from a collection; with `stream`, while the answer is written.
+    """Answer the last question in a conversation from a collection. With `stream`, the answer is sent while it is
+    written.
 
     Closing the connection stops the answer.
     """
@@ -282,7 +283,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: Complet
     responses=errors.described(404, 502),
 )
 def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
-    """Embed texts with a collection's embedder, in the way in which documents are embedded."""
+    """Embed texts with a collection's embedder, the same way as documents."""
     parts = services()
     collection = _collection(parts, caller, body.model)
     texts = [body.input] if isinstance(body.input, str) else body.input
@@ -307,7 +308,7 @@ def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
 
 
 class _Written:
-    """Writes an answer in OpenAI's format."""
+    """Formats an answer like OpenAI."""
 
     def __init__(self, live: LiveAnswer, body: CompletionBody, *, base: str) -> None:
         self.live = live
@@ -330,21 +331,21 @@ class _Written:
         )
 
     def chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> str:
-        """Write a stream event."""
+        """Format a stream event."""
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
         return self._event(choices=[choice], **more)
 
     def usage_chunk(self) -> str:
-        """Write the usage event, if wanted."""
+        """Format the event with the usage; "" if not requested."""
         options = self._body.stream_options
         return self._event(choices=[], usage=self.usage.model_dump()) if options and options.include_usage else ""
 
     def failure(self) -> str:
-        """Write the event for an answer without text; clients raise an error."""
+        """Format the event for an answer without text, for which clients raise an error."""
         return f"data: {json.dumps({'error': errors.fields_of(failure_of(self.live))}, ensure_ascii=False)}\n\n"
 
     def annotations(self, text: str) -> Iterator[Annotation]:
-        """Yield each citation's source and position in the text."""
+        """Yield each citation with its position in the text."""
         by_number = {citation.number: citation for citation in self.live.citations}
         if self.live.kind == "nearest":
             return
@@ -357,7 +358,7 @@ class _Written:
                 yield Annotation(url_citation=where)
 
     def source_list(self) -> str:
-        """Return the sources in a Markdown list, "" if not wanted or without sources."""
+        """Return the sources in a Markdown list; "" if there are none or the client does not want them."""
         if self._body.sources != "text" or self.live.kind == "nearest" or not self.live.citations:
             return ""
         lines = (f"- [{item.number}] [{_escaped(_title(item))}]({self._url(item)})" for item in self.live.citations)
@@ -385,7 +386,7 @@ class _Written:
 
 
 async def _chunks(written: _Written) -> AsyncIterator[str]:
-    """Yield the stream's events: role, pieces of text, sources, reason for the end, `[DONE]`."""
+    """Yield the stream's events: role, pieces of text, sources, finish reason, `[DONE]`."""
     live = written.live
     changes = Changes(live)
     shown, restarts = 0, 0

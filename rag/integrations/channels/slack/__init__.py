@@ -1,4 +1,4 @@
-"""Answer in Slack: `bot` has the conversation, `settings.toml` the settings."""
+"""Answer questions in Slack: `bot` handles conversations, `settings.toml` has the settings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Answer in Slack: a question in, the answer with its sources out; a thread is a conversation, thumbs are feedback.
+"""Answer questions in Slack. A thread is a conversation, and thumbs are feedback.
 
-Slack's library checks signatures and calls Slack's API. The asker is the account with the same e-mail address. In a
-direct message, people get answers from everything they may read. A channel is read by all its members, so only
-collections open to the whole company are searched there, and none in channels shared with other companies.
+Slack's library checks signatures and calls Slack's API. The account with the same e-mail address asks. In a direct
+message, all collections open to the person are searched. Because all members read a channel, only collections open to
+the whole company are searched there, and none in channels shared with other companies.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STRANGER = N_(
 
 
 class SlackBot:
-    """Answers Slack's events in threads of the bot."""
+    """Handles Slack's events in a few threads."""
 
     def __init__(self, parts: Services) -> None:
         settings = parts.settings
@@ -131,7 +131,7 @@ class SlackBot:
         *,
         is_direct: bool,
     ) -> tuple[LiveAnswer, str]:
-        """Begin an answer and post a placeholder message; return both."""
+        """Start an answer and post a placeholder message; return the answer and the message's id."""
         parts = self._parts
         parts.limits.count_request(person)
         place = {"program": PROGRAM, "channel": channel, "thread": thread, "account_id": person.account_id}
@@ -151,10 +151,10 @@ class SlackBot:
         return live, str(said["ts"])
 
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
-        """Return the account with a Slack user's e-mail address. Raises `NotAllowed` for everybody else.
+        """Return the account with a Slack user's e-mail address.
 
-        Guests and users of other workspaces are refused: no administrator of this workspace vouches for their
-        address.
+        Raises `NotAllowed` without an account, and for guests and users from other workspaces, whose address no
+        administrator here has confirmed.
         """
         try:
             found: dict[str, Any] = client.users_info(user=user)["user"]
@@ -174,7 +174,7 @@ class SlackBot:
 
 
 def _blocks(live: LiveAnswer, base: str) -> list[dict[str, Any]]:
-    """Write a Slack message: the answer, sources with links, notes, and the thumbs."""
+    """Format an answer for Slack: text, sources with links, remarks, and thumbs."""
     notes = remarks(live)
     text = live.text or " ".join(notes) or _("This answer could not be written. Please ask again.")
     texts = list(_pieces(_marked(text).strip()))
@@ -213,7 +213,7 @@ def _context(kind: str, text: str) -> dict[str, Any]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Split a text into pieces short enough for Slack, at the end of a line or a word."""
+    """Split a text into pieces within Slack's length limit, at the end of a line or word."""
     while len(text) > MOST_CHARACTERS:
         start = text[:MOST_CHARACTERS]
         # Without either, never inside an entity such as "&lt;".
@@ -231,12 +231,12 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape links and mentions, because text from a document must not notify people or link elsewhere."""
+    """Escape links and mentions: text from documents must not notify people or link elsewhere."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦")
 
 
 def _marked(text: str) -> str:
-    """Convert bold, headings and lists to Slack's markup; everything else is text."""
+    """Convert Markdown's bold, headings and lists to Slack's markup, and escape the rest."""
     escaped = _plain(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"*\1*", escaped)
     escaped = re.sub(r"(?m)^#{1,6}\s+(.+)$", r"*\1*", escaped)
@@ -256,7 +256,7 @@ def _bot(parts: Services) -> SlackBot:
 
 
 async def events(request: Request) -> Response:
-    """Take an event or a click; Slack's library checks the signature."""
+    """Handle an event or a click from Slack, whose library checks the signature."""
     parts = services()
     if not all(map(parts.settings.variable, ("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET"))):
         return refusal(request.scope, NotFound())

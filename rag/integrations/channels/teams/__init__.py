@@ -1,4 +1,7 @@
-"""Answer in Microsoft Teams: `bots` keeps each company's bot, `conversations` answers, `section` sets a bot up."""
+"""Answer questions in Microsoft Teams:
+
+`bots` stores each company's bot, `conversations` answers, `section` is the set-up.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def draw(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
-    """Draw the section of the page Other programs."""
+    """Draw the section on the page Other programs."""
     from rag.integrations.channels.teams.section import draw_teams  # Pillow, only for administrators
 
     draw_teams(parts, identity, collections)
 
 
 async def finish(seconds: float) -> None:
-    """Wait until all answers have been sent."""
+    """Wait up to this many seconds until all answers have been sent."""
     from rag.integrations.channels.teams import route
 
     await route.finish(seconds)

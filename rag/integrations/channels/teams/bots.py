@@ -1,4 +1,4 @@
-"""Keep each company's bot in Microsoft Teams: the app registration, the client secret, and the allowed directories."""
+"""Store each company's bot in Microsoft Teams: app registration, client secret, and allowed directories."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class TeamsBot:
 
 
 class TeamsBots:
-    """Keeps a bot for each company. Thread-safe."""
+    """Store and find bots, one for each company. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get(self, who: Who) -> TeamsBot | None:
-        """Return the company's bot, if any. Raises `NotAllowed`."""
+        """Return the company's bot, or `None`. Raises `NotAllowed`."""
         require_admin(who)
         return self._database.fetch_one(who, "get_teams_bot", TeamsBot)
 
@@ -58,7 +58,7 @@ class TeamsBots:
         secret: str,
         collection_id: UUID | None = None,
     ) -> TeamsBot:
-        """Store the bot. An empty secret keeps the stored secret.
+        """Store the company's bot; an empty `secret` keeps the stored secret.
 
         Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an invalid id or secret.
         """
@@ -103,13 +103,13 @@ class TeamsBots:
         return found
 
     def switch(self, identity: Identity, *, is_active: bool) -> None:
-        """Have the bot answer, or no longer. Raises `NotAllowed`, `NotFound`."""
+        """Turn the bot on or off. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         if not self._database.execute(identity, "switch_teams_bot", is_active=is_active):
             raise NotFound
 
     def remove(self, identity: Identity) -> str:
-        """Remove the bot and its secret; return a row for `put_back`. Raises `NotAllowed`, `NotFound`."""
+        """Remove the bot and its secret; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         kept = self._database.fetch_value(identity, "remove_teams_bot")
         if kept is None:
@@ -117,14 +117,14 @@ class TeamsBots:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a removal. Raises `NotAllowed`, `InvalidInput`."""
+        """Restore a removed bot. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
         self._database.put_back(identity, "put_teams_bot_back", kept=kept)
 
     # For messages from Teams
 
     def find(self, app_id: str) -> TeamsBot | None:
-        """Find an active bot by application id. Raises `DatabaseUnavailable`."""
+        """Return the active bot with this application id, or `None`. Raises `DatabaseUnavailable`."""
         if not GUID.fullmatch(app_id):
             return None
         hashed = token_hash(app_id)

@@ -1,10 +1,10 @@
-"""Answer in Microsoft Teams: a question in, the answer with its sources out; a thread is a conversation.
+"""Answer questions in Microsoft Teams. A thread is a conversation, and thumbs are feedback.
 
-Microsoft's library checks the token of each message and calls Teams. The library accepts other issuers, and only
-warns if an answer would go to another address than the token names; this module refuses both. The asker is the
-account with the same user name or e-mail address. In a personal chat, people get answers from everything they may
-read. A channel or a group chat is read by everybody in it, so only collections open to the whole company are searched
-there, and none if people of other companies take part.
+Microsoft's library checks each message's token and calls Teams. The library also accepts other issuers, and only warns
+if the reply address differs from the token's; this module refuses both. The account with the same user name or e-mail
+address asks. In a personal chat, all collections open to the person are searched. Because everybody reads a channel or
+group chat, only collections open to the whole company are searched there, and none if people from other companies take
+part.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ HELLO = N_(
 
 @dataclass(frozen=True)
 class Turn:
-    """A person's message to a bot."""
+    """A person's message to a bot, checked."""
 
     bot: TeamsBot
     activity: Activity
@@ -95,12 +95,12 @@ class Turn:
 
     @property
     def is_chat(self) -> bool:
-        """Return whether this is a chat, which has no threads."""
+        """Whether this is a chat, which has no threads."""
         return self.kind in ("personal", "groupChat")
 
 
 class TeamsConversations:
-    """Takes activities from Teams and answers them separately."""
+    """Receives messages from Teams, and answers them in background tasks."""
 
     def __init__(self, parts: Services) -> None:
         self._parts = parts
@@ -111,10 +111,10 @@ class TeamsConversations:
         self._at_work: set[asyncio.Task[None]] = set()
 
     async def take(self, token: str, content: bytes) -> None:
-        """Check an activity and begin to answer it.
+        """Check a message and start to answer it.
 
-        Raises `KeyRejected` for an activity without proof from Teams, `NotAllowed` for another company's,
-        `BodyUnreadable`, and `TooManyRequests`.
+        Raises `KeyRejected` if it is not proven to be from Teams, `NotAllowed` for other companies, `BodyUnreadable`,
+        and `TooManyRequests`.
         """
         try:
             activity = Activity.model_validate_json(content)
@@ -140,7 +140,7 @@ class TeamsConversations:
     # The person and the bot
 
     async def _checked(self, token: str, activity: Activity) -> Turn:
-        """Verify the activity's token and sender; return the message with the bot."""
+        """Verify a message's token and sender, and find the bot. Raises `KeyRejected`, `NotAllowed`."""
         where = activity.conversation
         ids = [
             str(one.id or "") if one is not None else "" for one in (activity.recipient, activity.from_property, where)
@@ -182,7 +182,7 @@ class TeamsConversations:
         return (address.rstrip("/") + "/").lower().startswith(base.lower())
 
     async def _person(self, turn: Turn, client: TeamsConnectorClient) -> Identity:
-        """Find the writer's account. Raises `NotAllowed` for guests and for people without an account."""
+        """Return the sender's account. Raises `NotAllowed` for guests and people without an account."""
         found = await client.get_conversation_member(turn.place, turn.writer)
         if not _is_own(turn.bot, found):
             raise NotAllowed(_(STRANGER))
@@ -194,7 +194,7 @@ class TeamsConversations:
         raise NotAllowed(_(STRANGER))
 
     async def _require_own_people(self, turn: Turn, client: TeamsConnectorClient) -> None:
-        """Raise `NotAllowed` if people from other companies would read the answer."""
+        """Raise `NotAllowed` if people from other companies could read the answer."""
         data = turn.activity.channel_data if isinstance(turn.activity.channel_data, dict) else {}
         channel = data.get("channel")
         if isinstance(channel, dict) and channel.get("type") == "shared":
@@ -287,12 +287,12 @@ class TeamsConversations:
         return TeamsConnectorClient(endpoint=base, token=token, session=session)
 
     async def _post(self, client: TeamsConnectorClient, turn: Turn, text: str) -> str:
-        """Post a message to the conversation and return the new id."""
+        """Post a message to the conversation and return its id."""
         said = await client.conversations.send_to_conversation(turn.place, _text(_plain(text)))
         return str(said.id)
 
     def _token(self, bot: TeamsBot) -> str:
-        """Return the bot's access token for Teams. Raises `NotAllowed`."""
+        """Request an access token for the bot. Raises `NotAllowed` if Microsoft rejects the client secret."""
         with self._lock:
             application = self._applications.get(bot.secret)
             if application is None:
@@ -313,7 +313,7 @@ class TeamsConversations:
         return str(found["access_token"])
 
     async def finish(self, seconds: float) -> None:
-        """Wait until all answers have been sent."""
+        """Wait up to this many seconds until all answers have been sent."""
         if self._at_work:
             await asyncio.wait(set(self._at_work), timeout=seconds)
 
@@ -331,7 +331,7 @@ class TeamsConversations:
 
 
 class _Connected:
-    """Connects to Teams for one turn."""
+    """A connection to Teams for a single message, as an async context manager."""
 
     def __init__(self, conversations: TeamsConversations, turn: Turn) -> None:
         self._conversations, self._turn = conversations, turn
@@ -345,7 +345,7 @@ class _Connected:
 
 
 async def _wait(live: LiveAnswer) -> None:
-    """Wait for an answer without holding a thread; cancel it after three minutes."""
+    """Wait for an answer without blocking a thread; stop it after three minutes."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def note() -> None:
@@ -362,14 +362,14 @@ async def _wait(live: LiveAnswer) -> None:
 
 
 def _thread(turn: Turn, person: Identity) -> dict[str, Any]:
-    """Return the key of a thread: replies in a channel name the first message of their thread."""
+    """Return the key for the thread: in a channel, the place includes the thread's first message."""
     channel, _separator, _root = turn.place.partition(";")
     thread = hashlib.sha256(turn.place.encode()).hexdigest()
     return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}
 
 
 def _is_own(bot: TeamsBot, member: Any) -> bool:
-    """Return whether a member belongs to the company and is not a guest."""
+    """Whether a member belongs to the company and is not a guest."""
     name = str(member.user_principal_name or "")
     is_guest = str(member.user_role or "").lower() in ("guest", "anonymous") or "#EXT#" in name.upper()
     return str(member.tenant_id or "").lower() in bot.directories and not is_guest
@@ -380,7 +380,7 @@ def _text(text: str, **more: Any) -> Activity:
 
 
 def _message(live: LiveAnswer, base: str) -> Activity:
-    """Write a Teams message: the answer, sources with links, and the thumbs."""
+    """Format an answer for Teams: text, sources with links, and thumbs."""
     notes = remarks(live)
     text = _plain(live.text or " ".join(notes) or _("This answer could not be written. Please ask again."))
     parts = [text[:MOST_CHARACTERS]]
@@ -419,6 +419,6 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape tags, mentions and links: text from a document must not notify people or link elsewhere."""
+    """Escape tags, mentions and links: text from documents must not notify people or link elsewhere."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("](", "] (")

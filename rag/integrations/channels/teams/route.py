@@ -1,4 +1,4 @@
-"""Receive messages from Microsoft Teams. The first message imports Microsoft's library."""
+"""Route for messages from Microsoft Teams. Microsoft's library is imported at the first message."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _conversations(parts: Services) -> TeamsConversations:
 
 
 async def finish(seconds: float) -> None:
-    """Wait until all answers have been sent."""
+    """Wait up to this many seconds until all answers have been sent."""
     for _parts, conversations in _made:
         await conversations.finish(seconds)
 
 
 async def messages(request: Request) -> Response:
-    """Take an activity; Microsoft's library checks the token. The answer is sent to Teams separately."""
+    """Receive a message, and answer it separately through Teams."""
     parts, header = services(), request.headers.get("authorization", "")
     if not header.startswith("Bearer "):
         return refusal(request.scope, KeyRejected())

@@ -1,4 +1,4 @@
-"""Draw the set-up of the bot in Microsoft Teams: steps, a form, and the app package to upload."""
+"""Draw the bot's set-up for Microsoft Teams: steps, a form, and the app package to upload."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STEPS = (
 
 
 def draw_teams(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
-    """Draw the section Microsoft Teams."""
+    """Draw the section for Microsoft Teams."""
     bots, base = TeamsBots(parts.database), reader_address(parts.settings)
     bot = bots.get(identity)
     st.header(_("Microsoft Teams"), anchor=False)
@@ -159,7 +159,7 @@ BLUE, AMBER = "#3353d4", "#f5b53d"
 
 
 def teams_package(bot: TeamsBot, base: str) -> bytes:
-    """Return the ZIP file. `base` is the address of this product."""
+    """Return the app package as a ZIP file. `base` is the product's address."""
     manifest = {
         "$schema": SCHEMA,
         "manifestVersion": "1.19",
@@ -199,7 +199,7 @@ def teams_package(bot: TeamsBot, base: str) -> bytes:
 
 
 def _icon(size: int, *, is_outline: bool) -> bytes:
-    """Draw the mark: a bubble with two lines, white; in colour on its ground."""
+    """Draw the bot's icon as PNG: a speech bubble, white on transparent for the outline."""
     large = 768  # drawn large and scaled down for smooth edges
     unit = large / 32
     image = Image.new("RGBA", (large, large), (0, 0, 0, 0) if is_outline else BLUE)

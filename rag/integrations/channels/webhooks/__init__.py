@@ -1,4 +1,7 @@
-"""Tell other programs of events: `webhooks` keeps addresses and sends, `routes` serves them, `section` sets them up."""
+"""Send events to other programs:
+
+`webhooks` stores addresses and delivers, `routes` is the API, `section` the set-up.
+"""
 
 from __future__ import annotations
 

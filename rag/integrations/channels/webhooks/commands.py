@@ -1,4 +1,4 @@
-"""Add addresses, send tests and list deliveries: `webhook`."""
+"""Manage webhooks on the command line: `webhook`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def webhook(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out the command and print the result."""
+    """Run the `webhook` command and print the result."""
     from rag.integrations.channels.webhooks.webhooks import webhooks_of
     from rag.services import connect_services, program_of
 

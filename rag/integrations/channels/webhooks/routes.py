@@ -1,4 +1,4 @@
-"""Serve `/api/webhooks`: addresses for events, and deliveries."""
+"""Routes for `/api/webhooks`: addresses and deliveries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ", ".join(EVENTS)
 
 
 class WebhookShape(ApiModel):
-    """An address that receives events, with the outcomes of the last seven days."""
+    """An address which receives events, with counts for the last seven days."""
 
     id: UUID
     name: str
@@ -61,13 +61,13 @@ class MadeWebhook(WebhookShape):
 
 
 class WebhookChanges(ApiBody):
-    """Whether an address receives events."""
+    """Whether the address receives events."""
 
     is_active: bool
 
 
 class DeliveryShape(ApiModel):
-    """An event for one address."""
+    """The delivery of an event to an address."""
 
     id: UUID
     webhook_id: UUID
@@ -90,7 +90,7 @@ class Deliveries(ApiModel):
 
 @router.get("/api/webhooks", summary="List webhooks", dependencies=[needs("admin")])
 def list_webhooks(caller: Caller) -> WebhookList:
-    """List the addresses that receive events, the oldest first."""
+    """List the addresses which receive events, oldest first."""
     found = webhooks_of(services()).list(caller)
     shown = [WebhookShape.model_validate(webhook, from_attributes=True) for webhook in found]
     return WebhookList(webhooks=shown, total=len(shown))
@@ -98,7 +98,10 @@ def list_webhooks(caller: Caller) -> WebhookList:
 
 @router.post("/api/webhooks", summary="Add a webhook", dependencies=[needs("admin")], status_code=201)
 def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
-    """Add an address that receives events. The answer has the secret of its signatures, which is not shown again."""
+    """Add an address which receives events.
+
+    The response has the secret for its signatures, which is not shown again.
+    """
     made, secret = webhooks_of(services()).add(caller, body.name, body.address, body.events)
     return MadeWebhook(**WebhookShape.model_validate(made, from_attributes=True).model_dump(), secret=secret)
 
@@ -138,7 +141,7 @@ def remove_webhook(webhook_id: UUID, caller: Caller) -> Response:
 def list_deliveries(
     webhook_id: UUID, caller: Caller, limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50
 ) -> Deliveries:
-    """List deliveries of the last thirty days, the latest first."""
+    """List deliveries from the last thirty days, latest first."""
     found = webhooks_of(services()).deliveries(caller, webhook_id, limit=limit)
     shown = [DeliveryShape.model_validate(delivery, from_attributes=True) for delivery in found]
     return Deliveries(deliveries=shown, total=len(shown))
@@ -152,7 +155,7 @@ def list_deliveries(
     responses=problems(404),
 )
 def send_test(webhook_id: UUID, caller: Caller) -> Response:
-    """Send an event of the kind `test`; its delivery is listed like any other."""
+    """Send an event with the kind `test`. Its delivery is listed like any other."""
     webhooks_of(services()).test(caller, webhook_id)
     return Response(status_code=202)
 
@@ -165,6 +168,6 @@ def send_test(webhook_id: UUID, caller: Caller) -> Response:
     responses=problems(404),
 )
 def deliver_again(delivery_id: UUID, caller: Caller) -> Response:
-    """Send an event once more, with all its attempts."""
+    """Deliver an event again, with a new series of attempts."""
     webhooks_of(services()).deliver_again(caller, delivery_id)
     return Response(status_code=202)

@@ -1,4 +1,4 @@
-"""Draw the webhooks and their deliveries, and the dialogs that add and remove a webhook."""
+"""Draw webhooks and their deliveries, with dialogs to add and remove a webhook."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ERROR = "programs_error"
 
 
 def _attempt(action: Callable[..., object], *arguments: object, **changes: object) -> None:
-    """Run a change; the page shows why it was refused."""
+    """Run a change, and show the error if it is refused."""
     actions.attempt(ERROR, action, *arguments, **changes)
 
 

@@ -1,7 +1,7 @@
-"""Send events to other programs, signed by the Standard Webhooks scheme; the queue retries until they are accepted.
+"""Send events to other programs, signed by the Standard Webhooks scheme, with retries until they are accepted.
 
-`rag.records.events` lists the events. Body, id and signature are made on sending, therefore receivers may refuse
-messages older than a few minutes.
+`rag.records.events` lists the events. Body and signature are made at each attempt: receivers may refuse messages older
+than a few minutes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ GONE = 410
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook:
-    """An address for events, with the outcomes from the last seven days."""
+    """An address which receives events, with counts for the last seven days."""
 
     id: UUID
     name: str
@@ -67,7 +67,7 @@ class Webhook:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """An event for one address."""
+    """The delivery of an event to an address."""
 
     id: UUID
     webhook_id: UUID
@@ -84,7 +84,7 @@ class Delivery:
 
 
 class Webhooks:
-    """Keeps addresses, sends events to them, and lists the deliveries. Thread-safe."""
+    """Store addresses, send events to them, and list deliveries. Thread-safe."""
 
     def __init__(
         self,
@@ -102,9 +102,9 @@ class Webhooks:
     # Addresses
 
     def add(self, identity: Identity, name: str, address: str, events: Sequence[str] = ()) -> tuple[Webhook, str]:
-        """Keep an address, and return it with the secret for signatures, which is shown only now.
+        """Store an address, and return it with the secret for signatures, which is never shown again.
 
-        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an address we must not call.
+        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an address which is invalid or in our network.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -128,7 +128,7 @@ class Webhooks:
         return self.get(identity, made), secret
 
     def list(self, identity: Identity) -> builtins.list[Webhook]:
-        """List the tenant's webhooks, the oldest first. Raises `NotAllowed`."""
+        """List the tenant's webhooks, oldest first. Raises `NotAllowed`."""
         require_admin(identity)
         return self._database.fetch_all(identity, "list_webhooks", Webhook, webhook_id=None)
 
@@ -141,7 +141,7 @@ class Webhooks:
         return found
 
     def remove(self, identity: Identity, webhook_id: UUID) -> str:
-        """Remove an address and its deliveries; return a text for `put_back`. Raises `NotAllowed`, `NotFound`."""
+        """Remove an address and its deliveries; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         kept = self._database.fetch_value(identity, "remove_webhook", webhook_id=webhook_id)
         if kept is None:
@@ -149,12 +149,12 @@ class Webhooks:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Restore a removed address, the secret and the latest deliveries. Raises `NotAllowed`, `InvalidInput`."""
+        """Restore a removed address with the secret and the latest deliveries. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
         self._database.put_back(identity, "put_webhook_back", kept=kept)
 
     def switch(self, identity: Identity, webhook_id: UUID, *, is_active: bool) -> None:
-        """Tell an address of events again, or no longer. Raises `NotAllowed`, `NotFound`."""
+        """Turn a webhook on or off. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         if not self._database.execute(identity, "switch_webhook", webhook_id=webhook_id, is_active=is_active):
             raise NotFound
@@ -171,7 +171,7 @@ class Webhooks:
     def deliveries(
         self, identity: Identity, webhook_id: UUID | None = None, *, limit: int = MOST_LISTED
     ) -> builtins.list[Delivery]:
-        """List deliveries from the last thirty days, the latest first, for a webhook or for all."""
+        """List deliveries from the last thirty days, latest first, for a webhook or for all."""
         require_admin(identity)
         if webhook_id is not None:
             self.get(identity, webhook_id)
@@ -180,7 +180,7 @@ class Webhooks:
         )
 
     def deliver_again(self, identity: Identity, delivery_id: UUID) -> None:
-        """Send an event again, with all attempts. Raises `NotAllowed`, `NotFound`."""
+        """Deliver an event again, with a new series of attempts. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             if connection.execute(queries["deliver_again"], {"delivery_id": delivery_id}).fetchone() is None:
@@ -189,7 +189,7 @@ class Webhooks:
     # Sending, for the queue
 
     def deliver(self, tenant_id: str, delivery_id: UUID) -> float | None:
-        """Try to send a delivery; return the seconds until the next try, or None."""
+        """Attempt a delivery. Return the seconds until the next attempt; `None` if the delivery is finished."""
         with (
             self._database.transaction(tenant_id) as connection,
             connection.cursor(row_factory=dict_row) as cursor,
@@ -220,7 +220,7 @@ class Webhooks:
         return wait
 
     def _send(self, row: Mapping[str, Any]) -> tuple[int | None, str]:
-        """Send a delivery; return the status, None without an answer, and a sentence for people."""
+        """Send an event. Return the response's status, `None` without a response, and a sentence about the result."""
         # Commands send nothing and do without these packages.
         import httpx
         from standardwebhooks import Webhook as Signer
@@ -267,7 +267,7 @@ class Webhooks:
         return json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
 
     def _check_address(self, address: str) -> None:
-        """Raise `InvalidInput` for an invalid address and for an address in our network."""
+        """Raise `InvalidInput` for an address which is invalid or in our network."""
         try:
             parts = urlsplit(address.strip())
             host, _ = (parts.hostname or "").lower(), parts.port
@@ -287,7 +287,7 @@ class Webhooks:
             )
 
     def _is_listed(self, address: str) -> bool:
-        """Return whether the settings name the host, or host and port."""
+        """Whether the settings allow this host, with its port if given."""
         return urlsplit(address.strip()).netloc.lower() in self._own_hosts
 
     @cached_property
@@ -311,7 +311,7 @@ class Webhooks:
 
 
 def _is_number(host: str) -> bool:
-    """Return whether a host is an IP address, also in the odd forms which resolvers accept."""
+    """Whether a host is an IP address, also in the unusual forms accepted by resolvers."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -327,5 +327,5 @@ def webhooks_of(parts: Services) -> Webhooks:
 
 
 def deliver(database: Database, settings: Settings, tenant_id: str, delivery_id: str) -> float | None:
-    """Try to send a delivery, for the queue."""
+    """Attempt a delivery; the queue's job."""
     return Webhooks(database, settings).deliver(tenant_id, UUID(delivery_id))

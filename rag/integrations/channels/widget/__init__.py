@@ -1,4 +1,4 @@
-"""Answer on other sites' pages: `widgets` keeps widgets, `routes` serves them, `section` sets them up."""
+"""A widget for asking on other sites' pages: `widgets` stores them, `routes` serves them, `section` is the set-up."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw(parts: Services, identity: Identity, collections: Sequence[Collection])
 
 
 def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
-    """Draw which sites and public pages ask a collection."""
+    """Draw which sites and public pages can ask a collection."""
     from rag.integrations.channels.widget import section
     from rag.integrations.channels.widget.widgets import widgets_of
 

@@ -1,8 +1,8 @@
-"""Serve the widget: a script for other sites, a page for the frame, and answers.
+"""Routes for the widget: a script for other sites, the page in its frame, and answers.
 
-The script puts a frame into the site's page. Page and conversation cannot read each other. Only a widget's sites may
-show the frame and call. Visitors are not signed in, and no cookie is read or set. For each source they see title, place
-and the quoted sentence.
+The script adds a frame to the site's page; page and frame cannot read each other. Only a widget's sites may show the
+frame and send questions. Visitors are not signed in, and no cookie is read or set. For each source they see title,
+place and the quoted sentence.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ router = APIRouter(route_class=ApiRoute, tags=["Widgets"])
 
 
 class WidgetShape(ApiModel):
-    """A collection for the pages of other sites."""
+    """A widget: a collection which other sites' visitors can ask."""
 
     id: UUID
     name: str
@@ -83,7 +83,7 @@ class WidgetList(ApiModel):
 
 
 class NewWidget(ApiBody):
-    """A new widget, off until somebody turns it on."""
+    """A new widget, which is off until someone turns the widget on."""
 
     name: str = Field(max_length=200)
     collection: str = Field(max_length=200, description="Id or name; it has to be open to everybody in the company.")
@@ -106,7 +106,7 @@ class WidgetChanges(ApiBody):
 
 @router.get("/api/widgets", summary="List widgets", dependencies=[needs("admin")])
 def list_widgets(request: Request, caller: Caller) -> WidgetList:
-    """List the collections for other sites, the oldest first."""
+    """List the widgets, oldest first."""
     shown = [_shape(request, widget) for widget in widgets_of(services().database).list(caller)]
     return WidgetList(widgets=shown, total=len(shown))
 
@@ -115,7 +115,7 @@ def list_widgets(request: Request, caller: Caller) -> WidgetList:
     "/api/widgets", summary="Make a widget", dependencies=[needs("admin")], status_code=201, responses=problems(404)
 )
 def add_widget(request: Request, caller: Caller, body: NewWidget) -> WidgetShape:
-    """Let other sites ask a collection after somebody turns the widget on."""
+    """Create a widget for a collection, turned off. Other sites can ask after you turn the widget on."""
     collection = chosen_collection(services(), caller, body.collection)
     return _shape(request, widgets_of(services().database).add(caller, collection, body.name, body.sites))
 
@@ -124,7 +124,7 @@ def add_widget(request: Request, caller: Caller, body: NewWidget) -> WidgetShape
     "/api/widgets/{widget_id}", summary="Change a widget", dependencies=[needs("admin")], responses=problems(404)
 )
 def change_widget(request: Request, widget_id: UUID, caller: Caller, body: WidgetChanges) -> WidgetShape:
-    """Turn a widget on or off, or change sites, words and limits."""
+    """Turn a widget on or off, or change the sites, texts and limits."""
     budget = None if body.budget is None else Decimal(body.budget)
     change = WidgetChange(budget=budget, **body.model_dump(exclude={"budget"}))
     return _shape(request, widgets_of(services().database).change(caller, widget_id, change))
@@ -138,13 +138,13 @@ def change_widget(request: Request, widget_id: UUID, caller: Caller, body: Widge
     responses=problems(404),
 )
 def remove_widget(widget_id: UUID, caller: Caller) -> Response:
-    """Remove a widget; the questions stay in the log."""
+    """Remove a widget. Visitors' questions stay in the log."""
     widgets_of(services().database).remove(caller, widget_id)
     return Response(status_code=204)
 
 
 def script_tag(base: str, widget: Widget) -> str:
-    """Return the HTML tag for a widget."""
+    """Return the HTML tag which shows a widget."""
     return f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>'
 
 
@@ -182,21 +182,21 @@ class RatingBody(BaseModel):
 
 
 async def script(request: Request) -> Response:
-    """Return the tag's script, with words in the visitor's language."""
+    """Return the widget's script, with texts in the visitor's language."""
     words = {"open": _(TITLE), "close": _("Close")}
     text = (STATIC / "widget.js").read_text("utf-8").replace("__WORDS__", json.dumps(words))
     return Response(text, media_type="text/javascript", headers=SCRIPT_HEADERS)
 
 
 async def asset(request: Request) -> Response:
-    """Return a file for the page in the frame."""
+    """Return a script or style for the page in the frame."""
     name = request.url.path.rpartition("/")[2]
     kind = "text/javascript" if name.endswith(".js") else "text/css"
     return Response((STATIC / f"widget_{name}").read_text("utf-8"), media_type=kind, headers=SCRIPT_HEADERS)
 
 
 async def page(request: Request) -> Response:
-    """Return the page in the frame. The widget's public page is the same page."""
+    """Return the page in the frame, which is also the widget's public page."""
     try:
         widget = await to_thread.run_sync(widgets_of(services().database).find, request.query_params.get("key", ""))
         # The browser tells why a page is loaded; the frame's policy keeps unlisted sites out.
@@ -236,7 +236,7 @@ async def page(request: Request) -> Response:
 
 
 def frame_policy(widget: Widget) -> str:
-    """Return the policy for the page: files it may load, sites that may show it."""
+    """Return the page's Content-Security-Policy, with the sources it may load from and the sites which may show it."""
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         f"base-uri 'none'; form-action 'none'; frame-ancestors {' '.join(widget.sites) or chr(39) + 'none' + chr(39)}"
@@ -244,7 +244,7 @@ def frame_policy(widget: Widget) -> str:
 
 
 async def ask(request: Request) -> Response:
-    """Stream the answer to a visitor; closing the connection stops the answer."""
+    """Stream the answer to a visitor. Closing the connection stops the answer."""
     allowed: dict[str, str] = {}
     try:
         widget, allowed = await _caller(request)
@@ -287,7 +287,7 @@ def _begin(widget: Widget, body: QuestionBody, address: str, languages: list[str
 
 
 async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
-    """Return a caller's widget, and headers to let the widget's sites read the answer.
+    """Return the widget with the request's key, and the CORS headers for its sites.
 
     Raises `NotFound` for an unknown key, `NotAllowed` for unlisted sites.
     """
@@ -322,7 +322,7 @@ async def _body(request: Request, shape: type[Shape]) -> Shape:
 
 
 async def _events(live: LiveAnswer) -> AsyncIterator[str]:
-    """Yield the answer in inert HTML, then the sources and the end's reason."""
+    """Yield the answer in harmless HTML, then sources and outcome."""
     changes, written = Changes(live), GrowingAnswer()
     restarts = blocks = characters = 0
     yield _event("begun", conversation=str(live.conversation_id), message=str(live.message_id))

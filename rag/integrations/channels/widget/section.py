@@ -1,4 +1,4 @@
-"""Draw the widgets with tag, limits and preview."""
+"""Draw the widgets: tag, limits and preview."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ERROR = "programs_widget_problem"
 
 
 def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
-    """Draw the widgets' section with the dialogs."""
+    """Draw the section for widgets, with dialogs."""
     with draw_head(_("Widgets")):
         is_asked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
         if is_asked and not actions.is_needed(identity):
@@ -174,7 +174,7 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
 
 
 def draw_outside(widgets: Sequence[Widget]) -> None:
-    """Draw the sites and pages for visitors, with a link to the settings."""
+    """Draw the sites and public pages which can ask, with a link to the settings."""
     on = [widget for widget in widgets if widget.is_active]
     shown = sorted({site for widget in on for site in widget.sites})
     pages = sum(widget.has_page for widget in on)

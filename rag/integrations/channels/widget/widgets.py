@@ -1,6 +1,6 @@
-"""Let other sites' pages ask a collection with a public key, within limits for sites, questions and money.
+"""Widgets, with which other sites' visitors ask a collection: a public key, and limits for sites, questions and cost.
 
-Everybody can read the key in the page. The key opens a single collection, which must be open to the whole company. A
+Everybody can read the key in the site's page. It opens a single collection, which must be open to the whole company. A
 widget is off until an administrator turns it on.
 """
 
@@ -41,7 +41,7 @@ DAY_OVER = "This assistant has answered as many questions as it may today. It is
 
 @dataclass(frozen=True, kw_only=True)
 class Widget:
-    """A collection for the pages of other sites."""
+    """A collection which other sites' visitors can ask."""
 
     id: UUID
     tenant_id: str
@@ -69,7 +69,7 @@ class Widget:
 
     @property
     def identity(self) -> Identity:
-        """Return the asker's identity, which has no account and no group."""
+        """Return the identity which asks for visitors, without account and group."""
         return Identity(
             account_id=self.api_key_id,
             tenant_id=self.tenant_id,
@@ -81,7 +81,7 @@ class Widget:
 
 @dataclass(frozen=True, kw_only=True)
 class WidgetChange:
-    """New values for a widget; None keeps a value."""
+    """New values for a widget; `None` keeps a value."""
 
     name: str | None = None
     sites: Sequence[str] | None = None
@@ -96,7 +96,7 @@ class WidgetChange:
 
 
 class Widgets:
-    """Makes, changes, recognises and limits widgets. Thread-safe."""
+    """Create, change, find and limit widgets. Thread-safe."""
 
     def __init__(self, database: Database, *, address_per_minute: int = ADDRESS_PER_MINUTE) -> None:
         self._database = database
@@ -108,7 +108,7 @@ class Widgets:
     # For administrators
 
     def add(self, identity: Identity, collection: Collection, name: str, sites: Sequence[str] = ()) -> Widget:
-        """Make a widget, switched off. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`."""
+        """Create a widget, turned off. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`."""
         require_admin(identity)
         require_recent(self._database, identity)
         if collection.groups:
@@ -135,7 +135,7 @@ class Widgets:
         return self.get(identity, made[0])
 
     def list(self, identity: Identity) -> builtins.list[Widget]:
-        """List the tenant's widgets, the oldest first. Raises `NotAllowed`."""
+        """List the tenant's widgets, oldest first. Raises `NotAllowed`."""
         require_admin(identity)
         return self._database.fetch_all(identity, "list_widgets", Widget, widget_id=None)
 
@@ -183,7 +183,7 @@ class Widgets:
         return self.get(identity, widget_id)
 
     def remove(self, identity: Identity, widget_id: UUID) -> str:
-        """Remove a widget; the questions stay in the log. Return the value for `put_back`.
+        """Remove a widget, and return a value for `put_back`. Visitors' questions stay in the log.
 
         Raises `NotAllowed`, `NotFound`.
         """
@@ -194,14 +194,14 @@ class Widgets:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a removal: the old tag works again. Raises `NotAllowed`, `InvalidInput`."""
+        """Restore a removed widget: the tag works again. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
         self._database.put_back(identity, "put_widget_back", kept=kept)
 
     # For visitors
 
     def find(self, public_key: str) -> Widget:
-        """Return an active widget. Raises `NotFound`, `DatabaseUnavailable`."""
+        """Return the active widget with this public key. Raises `NotFound`, `DatabaseUnavailable`."""
         tenant_id = self._tenant_of(public_key) if PUBLIC_KEY.fullmatch(public_key) else None
         if tenant_id is None:
             raise NotFound(CLOSED)
@@ -212,7 +212,7 @@ class Widgets:
         return widget
 
     def count_question(self, widget: Widget, address: str) -> None:
-        """Count a question, in total and for the network address. Raises `TooManyRequests`."""
+        """Count a question for the widget and for the network address. Raises `TooManyRequests`."""
         if wait := self._addresses.take(f"{widget.id} {address}"):
             seconds = math.ceil(wait)
             raise TooManyRequests(BUSY.format(wait=seconds), wait_seconds=seconds)
@@ -244,7 +244,7 @@ class Widgets:
 
 @lru_cache(maxsize=8)
 def widgets_of(database: Database) -> Widgets:
-    """Return the widgets in a database: always the same object, because it counts questions."""
+    """Return the `Widgets` for a database; repeated calls return the same object, which counts questions."""
     return Widgets(database)
 
 
@@ -260,7 +260,7 @@ def _name(name: str) -> str:
 
 
 def _sites(sites: Sequence[str]) -> builtins.list[str]:
-    """Return origins in the form browsers send. Raises `InvalidInput` for any other text."""
+    """Normalise sites to origins in the form browsers send. Raises `InvalidInput` for other text."""
     found = list(dict.fromkeys(site.strip().rstrip("/").lower() for site in sites if site.strip()))
     if len(found) > MOST_SITES:
         raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")

@@ -1,4 +1,4 @@
-"""Sign in at an OpenID Connect provider: `provider` talks to it."""
+"""Sign in at an OpenID Connect provider."""
 
 from __future__ import annotations
 

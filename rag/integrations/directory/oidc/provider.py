@@ -1,6 +1,6 @@
-"""Sign in at an OpenID Connect provider such as Google, Entra ID, Okta or Keycloak.
+"""Sign in at an OpenID Connect provider, for example Google, Entra ID, Okta or Keycloak.
 
-It uses the authorization code flow with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1), and
+This is the authorization code flow with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1), and
 Back-Channel Logout 1.0. A verified token identifies the person; our settings decide their tenant and role.
 """
 
@@ -51,7 +51,7 @@ UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in
 
 
 class OpenIdProvider:
-    """Talks to the configured provider. Thread-safe; sends nothing before a person signs in."""
+    """The configured provider. Thread-safe; sends no request before a person signs in."""
 
     def __init__(self, settings: Settings, people: ExternalAccounts) -> None:
         require_safe_origin("OIDC_ISSUER", settings.oidc_issuer)
@@ -66,11 +66,11 @@ class OpenIdProvider:
 
     @property
     def redirect_uri(self) -> str:
-        """Return the address for the way back, which is registered at the provider."""
+        """Return our address for the redirect back, which must be registered at the provider."""
         return f"{self._settings.own_address}/sso/callback"
 
     def address_for(self, attempt: SignInAttempt) -> str:
-        """Return the address for the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
+        """Return the provider's address for the redirect. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
         endpoint = self._endpoint("authorization_endpoint")
         again = {"prompt": "login", "max_age": "0"} if attempt.asked_again_at else {}
         with self._client() as client:
@@ -80,7 +80,7 @@ class OpenIdProvider:
             return str(url)
 
     def finish(self, attempt: SignInAttempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
-        """Return the account after signing in. Raises `AccessError`, `ProviderError`."""
+        """Check the provider's response to an attempt and return the account. Raises `AccessError`, `ProviderError`."""
         if answer.get("state", "") != attempt.state:
             raise AccessError(NOT_VALID)
         if "error" in answer or not answer.get("code"):
@@ -100,7 +100,7 @@ class OpenIdProvider:
         return from_elsewhere(account, origin)
 
     def signed_out(self, logout_token: str) -> list[str]:
-        """Return the hashes for the person or session in a logout message. Raises `AccessError`."""
+        """Return the `origin_hash` for the person or session in a logout token. Raises `AccessError`."""
         try:
             decoded = self._decode(logout_token)
         except JoseError as exc:
@@ -171,7 +171,7 @@ class OpenIdProvider:
         return dict(decoded.claims)
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
-        """Add claims which the provider gives only on request, like address and groups from Okta."""
+        """Add claims from the userinfo endpoint if the token lacks them, like address and groups from Okta."""
         has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
@@ -182,7 +182,10 @@ class OpenIdProvider:
         return {**told, **claims}
 
     def _decode(self, token: str) -> jwt.Token:
-        """Return the verified token's claims. An unknown key is looked up again, at most once a minute."""
+        """Verify and decode a token.
+
+        For an unknown key, the provider's keys are fetched again, at most once a minute.
+        """
         try:
             return jwt.decode(token, self._keys(FRESH_SECONDS), algorithms=ALGORITHMS)
         except (JoseError, ValueError):
@@ -242,11 +245,10 @@ class OpenIdProvider:
 
 
 def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | None:
-    """Return when the person signed in at the provider; None: just now.
+    """Return when the person authenticated at the provider, in seconds since 1970; `None` for just now, 0 if unknown.
 
-    Many providers let in anybody who is already signed in there, without asking. Where a provider does not say when it
-    last asked, only a sign-in that we sent somebody to counts. Raises `AccessError` when somebody was sent there and
-    not asked.
+    Many providers let in people already signed in, without asking again. Without a time from the provider, the sign-in
+    counts as recent only if we asked for a new one. Raises `AccessError` if we did and the provider did not ask.
     """
     told = claims.get("auth_time")
     if not isinstance(told, int | float) or isinstance(told, bool):
@@ -279,7 +281,7 @@ GOOGLES_OWN = frozenset({"gmail.com", "googlemail.com"})
 
 @dataclass(frozen=True, kw_only=True)
 class Mappings:
-    """Maps domains to tenants and groups to roles, from the settings. Case does not matter."""
+    """Maps e-mail domains to tenants and groups to roles, from the settings. Case is ignored."""
 
     tenants: Mapping[str, str]
     roles: Mapping[str, Role]
@@ -311,7 +313,7 @@ class Mappings:
         )
 
     def person(self, claims: Mapping[str, Any], issuer: str) -> ExternalPerson:
-        """Return the person these verified claims name, with tenant and role. Raises `AccessError` with the reason."""
+        """Convert verified claims to a person with tenant and role. Raises `AccessError` with the reason."""
         email = str(claims.get("email") or "").strip().lower()
         if not is_email(email):
             raise AccessError(NO_ADDRESS)
@@ -333,7 +335,7 @@ class Mappings:
         )
 
     def groups(self, claims: Mapping[str, Any]) -> Any:
-        """Return the groups in these claims; None without groups. A dot names a nested claim."""
+        """Return the groups in the claims, or `None`. A dot in the claim's name leads to a nested claim."""
         if self.groups_claim in claims:
             return claims[self.groups_claim]
         found: Any = claims
@@ -342,7 +344,7 @@ class Mappings:
         return found
 
     def _role(self, claims: Mapping[str, Any]) -> Role | None:
-        """Return the highest role for the groups; None keeps the account's role, if no group is mapped."""
+        """Return the highest role mapped to the groups; `None` keeps the account's role, if no mapping exists."""
         groups = self.groups(claims)
         if self.roles and groups is None and _has_too_many_groups(claims, self.groups_claim):
             raise AccessError(TOO_MANY_GROUPS)
@@ -356,7 +358,7 @@ class Mappings:
 
 
 def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
-    """Return whether Entra ID left out the groups: above 200 it sends an address to fetch them from."""
+    """Whether Entra ID left out the groups, which it does above 200, giving only an address to fetch them."""
     elsewhere = claims.get("_claim_names")
     return bool(claims.get("hasgroups")) or (isinstance(elsewhere, Mapping) and groups_claim in elsewhere)
 
@@ -372,5 +374,5 @@ def _pairs(name: str, text: str) -> dict[str, str]:
 
 
 def provider_of(settings: Settings, database: Database) -> OpenIdProvider | None:
-    """Return the provider from the settings, if any. Raises `SettingsError`."""
+    """Return the configured provider, or `None`. Raises `SettingsError`."""
     return OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None

@@ -1,4 +1,7 @@
-"""Manage people and groups from a directory by SCIM 2.0: `server` speaks the protocol, `provisioning` writes."""
+"""Manage people and groups from a company directory by SCIM 2.0:
+
+`server` is the protocol, `provisioning` the storage.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write errors in SCIM's format (RFC 7644, 3.12), and the company's directory shows the message."""
+"""Format errors for SCIM (RFC 7644, 3.12); the company's directory shows the message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
 def answer(error: RagError, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with an error."""
+    """Convert an error to a response."""
     status = 400 if error.status == HTTPStatus.UNPROCESSABLE_ENTITY else error.status
     kind = {400: "invalidValue", 409: "uniqueness"}.get(status)
     fields = {"schemas": [SCHEMA], "status": str(status), "detail": error.message}

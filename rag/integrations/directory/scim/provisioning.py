@@ -1,7 +1,7 @@
-"""Store the people and groups that a company's directory sends by SCIM, in one transaction per request.
+"""Store people and groups from a company's directory (SCIM), each request in a single transaction.
 
-A person from the directory is an account. If the directory deletes a person, the account is disabled and stays, because
-the logs refer to it. A person is in one group: the last group chosen by the directory.
+A person from the directory is an account. If the directory deletes a person, the account is disabled but kept, because
+logs refer to it. A person has a single group: the last group given by the directory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NEW = UUID(int=0)
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryQuery:
-    """A directory's query for people or groups, with the page to return."""
+    """A directory's query for people or groups, and the page to return."""
 
     id: str | None = None
     name: str | None = None
@@ -64,7 +64,7 @@ class DirectoryQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryPerson:
-    """An account, for a directory."""
+    """An account, in the directory's terms."""
 
     email: str
     name: str
@@ -80,7 +80,7 @@ class DirectoryPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryGroup:
-    """A group, for a directory."""
+    """A group, in the directory's terms."""
 
     name: str
     external_id: str | None
@@ -91,7 +91,7 @@ class DirectoryGroup:
 
 
 class Provisioning:
-    """Reads and writes a tenant's people and groups."""
+    """Read and write a tenant's people and groups."""
 
     def __init__(self, database: Database, sessions: Sessions) -> None:
         self._database = database
@@ -100,17 +100,17 @@ class Provisioning:
     # People
 
     def people(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryPerson], int]:
-        """Return a page of people and the total number."""
+        """Return a page of people, and the total number."""
         with self._reading(identity) as connection:
             return self._people(connection, wanted), _count(connection, "count_provisioned_people", wanted)
 
     def person(self, identity: Identity, person_id: str) -> DirectoryPerson:
-        """Return one person. Raises `NotFound`."""
+        """Return a person. Raises `NotFound`."""
         with self._reading(identity) as connection:
             return self._person(connection, person_id)
 
     def add_person(self, identity: Identity, person: DirectoryPerson) -> DirectoryPerson:
-        """Add an employee without a password; a person deleted by the directory comes back.
+        """Add an employee without a password, or enable a person deleted by the directory before.
 
         Raises `AlreadyThere` if an account has the address, `InvalidInput` for an invalid address.
         """
@@ -129,10 +129,10 @@ class Provisioning:
     def change_person(
         self, identity: Identity, person_id: str, change: Callable[[DirectoryPerson], DirectoryPerson]
     ) -> DirectoryPerson:
-        """Change a stored person. A deactivated person is signed out everywhere at once, and their keys stop.
+        """Change a person. Deactivating a person ends all their sessions and keys.
 
-        Raises `NotFound`, `AlreadyThere`, `InvalidInput`, and `NotAllowed` for the last active administrator and for
-        the address of an administrator or manager.
+        Raises `NotFound`, `AlreadyThere`, `InvalidInput`, and `NotAllowed` for deactivating the last administrator or
+        changing an administrator's or manager's address.
         """
         with self._writing(identity) as connection:
             before = self._person(connection, person_id)
@@ -149,7 +149,7 @@ class Provisioning:
         return found
 
     def remove_person(self, identity: Identity, person_id: str) -> None:
-        """Disable a person whom the directory deleted. Raises `NotFound`, `NotAllowed`."""
+        """Disable a person deleted by the directory. Raises `NotFound`, `NotAllowed`."""
         with self._writing(identity) as connection:
             before = self._person(connection, person_id)
             if before.is_active:
@@ -161,17 +161,17 @@ class Provisioning:
     # Groups
 
     def groups(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryGroup], int]:
-        """Return a page of groups and the total number."""
+        """Return a page of groups, and the total number."""
         with self._reading(identity) as connection:
             return self._groups(connection, wanted), _count(connection, "count_provisioned_groups", wanted)
 
     def group(self, identity: Identity, group_id: str) -> DirectoryGroup:
-        """Return one group. Raises `NotFound`."""
+        """Return a group. Raises `NotFound`."""
         with self._reading(identity) as connection:
             return self._group(connection, group_id)
 
     def add_group(self, identity: Identity, group: DirectoryGroup) -> DirectoryGroup:
-        """Add a group with its people. Raises `AlreadyThere`, `InvalidInput`."""
+        """Add a group with its members. Raises `AlreadyThere`, `InvalidInput`."""
         with self._writing(identity) as connection:
             values = {"name": _group_name(group.name), "external_id": group.external_id}
             try:
@@ -187,7 +187,7 @@ class Provisioning:
     def change_group(
         self, identity: Identity, group_id: str, change: Callable[[DirectoryGroup], DirectoryGroup]
     ) -> DirectoryGroup:
-        """Change a stored group. Raises `NotFound`, `AlreadyThere`, `InvalidInput`."""
+        """Change a group. Raises `NotFound`, `AlreadyThere`, `InvalidInput`."""
         with self._writing(identity) as connection:
             before = self._group(connection, group_id)
             after = change(before)
@@ -205,7 +205,7 @@ class Provisioning:
         return found
 
     def remove_group(self, identity: Identity, group_id: str) -> None:
-        """Delete a group; the members stay, without a group. Raises `NotFound`."""
+        """Delete a group. Its members stay, without a group. Raises `NotFound`."""
         with self._writing(identity) as connection:
             before = self._group(connection, group_id)
             touched = self._write_members(connection, before.name, replace(before, members=()))
@@ -261,7 +261,7 @@ class Provisioning:
         return found[0]
 
     def _write_members(self, connection: Connection, name: str, group: DirectoryGroup) -> list[str]:
-        """Set the members of a group; return the sessions of everybody who moved."""
+        """Set a group's members; return the ids of sessions whose person changed groups."""
         try:
             members = list({UUID(member) for member, _name in group.members})
         except ValueError as exc:
@@ -279,7 +279,7 @@ class Provisioning:
         return [row[0] for row in rows]
 
     def _tell(self, session_ids: list[str], *, is_over: bool) -> None:
-        """Notify other processes after the commit."""
+        """Reload sessions, or end them, after the commit."""
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 
@@ -296,7 +296,7 @@ def _group_name(text: str) -> str:
 
 
 def _require_no_rights(person: DirectoryPerson) -> None:
-    """Raise `NotAllowed` for managers and administrators: a new address would hand over their rights."""
+    """Raise `NotAllowed` for managers and administrators: a new address would give their rights to its owner."""
     if person.role != Role.EMPLOYEE:
         raise NotAllowed(OTHERS_RIGHTS)
 

@@ -1,6 +1,6 @@
 """Serve SCIM 2.0 at `/scim/v2` for people and groups from a company's directory (RFC 7643, RFC 7644).
 
-A directory sends an API key with the scope `scim`; the scope `admin` is not enough. The models are from scim2-models,
+A directory needs an API key with the scope `scim`; the scope `admin` is not enough. The models are from scim2-models,
 with only the stored attributes; others are ignored. A `userName` is an e-mail address.
 """
 
@@ -75,7 +75,7 @@ POLICY = ScimPolicy(
 
 
 class User(Resource[Any]):
-    """A person, with the stored attributes of SCIM's user."""
+    """A person, with the stored attributes from SCIM's user."""
 
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:User")
 
@@ -87,7 +87,7 @@ class User(Resource[Any]):
 
 
 class Member(GroupMember):
-    """A person in a group, by their id; their name is read with the person."""
+    """A member of a group, by id; the name is read only."""
 
     display: Annotated[str | None, Mutability.read_only] = None
 
@@ -124,7 +124,7 @@ Body = dict[str, Any]
 
 
 async def serve(request: Request) -> Response:
-    """Answer a request."""
+    """Handle a SCIM request."""
     try:
         identity = _require_directory(request)
         path = [part for part in request.path_params["path"].split("/") if part]
@@ -183,7 +183,7 @@ def _answer(identity: Identity, request: Request, path: list[str], body: Body) -
 
 
 class People:
-    """Reads and changes people for a directory."""
+    """Handle requests for people."""
 
     model: Any = User
     endpoint = "Users"
@@ -193,7 +193,7 @@ class People:
         self.kept = Provisioning(services().database, services().sessions)
 
     def query(self, asked: Any) -> Response:
-        """Return a page of matches."""
+        """Return a page of matching people or groups."""
         start, count = max(_number(asked, "startIndex", 1), 1), min(_number(asked, "count", 100), MOST_RESULTS)
         wanted = DirectoryQuery(**filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
         found, total = self.find(wanted)
@@ -208,7 +208,7 @@ class People:
         return [self.shown(person) for person in people], total
 
     def read(self, one: str, asked: Any) -> Response:
-        """Answer a single person or group."""
+        """Return a person or group."""
         shown = self.shown(self.current(one))
         chosen = _chosen(asked, self.model)
         return _json(shown.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
@@ -223,7 +223,7 @@ class People:
         return _json(shown, status=201, headers={"Location": str(made.meta.location)})
 
     def replace(self, one: str, body: Body) -> Response:
-        """Write every attribute and remove missing attributes; without `active`, a person stays active."""
+        """Replace all attributes, removing missing attributes; a person without `active` stays active."""
         given = self.model.model_validate(
             _booleans(body), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST, scim_policy=POLICY
         )
@@ -231,7 +231,7 @@ class People:
         return _json(shown.model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_RESPONSE))
 
     def patch(self, one: str, body: Body) -> Response:
-        """Apply all operations, or raise and apply no operation."""
+        """Apply all operations, or raise and apply none."""
         model = self.model
         operations = PatchOp[model].model_validate(  # type: ignore[valid-type]
             _booleans(body), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
@@ -278,7 +278,7 @@ class People:
 
 
 class Groups(People):
-    """Reads and changes groups for a directory."""
+    """Handle requests for groups."""
 
     model: Any = Group
     endpoint = "Groups"
@@ -313,7 +313,7 @@ DISCOVERED = ("ServiceProviderConfig", "ResourceTypes", "Schemas")
 
 
 def _described(path: list[str], base: str) -> Response:
-    """Describe what this service supports."""
+    """Return the descriptions of supported features, resource types and schemas."""
     if path[0] == "ServiceProviderConfig":
         if len(path) > 1:
             raise NotFound
@@ -336,7 +336,7 @@ def _located(one: ServiceProviderConfig | ResourceType | Schema, location: str) 
 
 
 def _person_from(given: Any, *, is_active: bool | None = None) -> DirectoryPerson:
-    """Read a person; the name is the display name, else first and last name, else the address."""
+    """Convert a SCIM user. The name is the display name, else first and last name, else the address."""
     name = given.name.model_dump(scim_ctx=None, by_alias=True, exclude_none=True) if given.name else {}
     kept = {"externalId": given.external_id, "name": name, "displayName": given.display_name}
     fields = {field: value for field, value in kept.items() if value}
@@ -359,7 +359,7 @@ def _group_from(given: Any) -> DirectoryGroup:
 
 
 def _booleans(body: Body) -> Body:
-    """Read booleans, which Microsoft Entra writes as words."""
+    """Convert "true" and "false" in `active` to booleans, because Microsoft Entra sends them as text."""
 
     def read(name: str, value: Any) -> Any:
         if isinstance(value, dict):
@@ -403,7 +403,7 @@ def _number(asked: Any, name: str, otherwise: int) -> int:
 
 
 def _chosen(asked: Any, model: Any) -> ResponseParameters[Any]:
-    """Read the wanted attributes from a query or a search body."""
+    """Read which attributes to return from a query or a search body."""
     named = {name: asked.get(name) for name in ("attributes", "excludedAttributes") if asked.get(name)}
     return ResponseParameters[model].model_validate(named)
 

@@ -1,6 +1,6 @@
-"""Back up automatically: `scheduled` makes and tries backups, `commands` lists them.
+"""Automatic backups:
 
-`checks` reports to `doctor` and `/metrics`.
+`scheduled` makes and tests them, `commands` lists them, `checks` reports to `doctor` and `/metrics`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(settings: Settings) -> None:
-    """Refuse unusable numbers."""
+    """Check the settings for backups. Raises `SettingsError`."""
     from rag.integrations.operations.backups.scheduled import ScheduledBackups
 
     ScheduledBackups(settings)

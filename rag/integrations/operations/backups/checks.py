@@ -1,4 +1,4 @@
-"""Report the automatic backups to `doctor` and `/metrics`."""
+"""Report automatic backups to `doctor` and `/metrics`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ age = Gauge(
 
 
 def measure_ages(parts: Services) -> None:
-    """Update the ages of the last backup and trial."""
+    """Update the gauges for the last backup's and the last trial's age."""
     backups = ScheduledBackups(parts.settings)
     if backups.is_on:
         for kind, seconds in backups.ages().items():
@@ -25,7 +25,10 @@ def measure_ages(parts: Services) -> None:
 
 
 def backup_checks(parts: Services) -> list[Check]:
-    """Check that automatic backups are made and restorable. Backups of an external Postgres are unknown here."""
+    """Check whether automatic backups are made and can be restored.
+
+    Backups of an external Postgres are unknown here.
+    """
     if parts.settings.database_url:
         return []
     backups = ScheduledBackups(parts.settings)

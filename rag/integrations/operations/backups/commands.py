@@ -1,4 +1,4 @@
-"""List, make and try the automatic backups: `backups`."""
+"""List, make and test automatic backups: `backups`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _contents(backup: BackupRun) -> str:
 
 
 def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print the stored backups; the exit status is 1 if there is a problem."""
+    """Print the stored backups. The exit status is 1 if there is a problem."""
     from rag.integrations.operations.backups.scheduled import ScheduledBackups
 
     backups = ScheduledBackups(settings)
@@ -72,7 +72,7 @@ def try_backup(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def make_key(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Write a key in the format of age-keygen."""
+    """Write a new key to a file in age-keygen's format, and print the public key."""
     import pyrage
 
     identity = pyrage.x25519.Identity.generate()

@@ -1,7 +1,7 @@
-"""Back up automatically to a folder or an S3-compatible storage, and try a restore every month.
+"""Back up automatically to a folder or S3-compatible storage, and test a restore every month.
 
-The backups' names contain their times, so after any restart any queue worker knows whether the next backup is due. The
-results of the last backup and the last trial are stored in the data folder, for `doctor` and metrics.
+Backup names contain their times: after a restart, any worker knows whether a backup is due. The last backup's and the
+last trial's results are stored in the data folder, for `doctor` and metrics.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class StoredBackup:
 
 @dataclass(frozen=True, kw_only=True)
 class BackupRun:
-    """The result of a backup or trial; `error` is empty on success."""
+    """The result of a backup or a trial; `error` is "" on success."""
 
     at: datetime
     name: str = ""
@@ -70,16 +70,16 @@ class BackupRun:
 
 
 class Place(Protocol):
-    """A place to store backups."""
+    """A storage for backups."""
 
     def list(self) -> list[tuple[str, int]]:
-        """Return the names of the stored files with their sizes in bytes."""
+        """Return the stored files' names with their sizes in bytes."""
 
     def store(self, path: Path, name: str) -> None:
-        """Store a file completely under its name, or not at all."""
+        """Store a file under a name, completely or not at all."""
 
     def fetch(self, name: str, path: Path) -> None:
-        """Write a stored file to a path."""
+        """Copy a stored file to a path."""
 
     def delete(self, name: str) -> None:
         """Delete a stored file."""
@@ -121,7 +121,7 @@ class S3Place:
     """A bucket in S3-compatible storage, or a prefix in it."""
 
     def __init__(self, address: str, settings: Settings) -> None:
-        """Read an address such as s3://bucket/prefix. Raises `SettingsError` for other text."""
+        """`address` is like s3://bucket/prefix. Raises `SettingsError` for other text."""
         endpoint = settings.variable("AWS_ENDPOINT_URL")
         parts, server = urlsplit(address), urlsplit(endpoint)
         if not parts.netloc or server.scheme not in ("http", "https") or not server.netloc:
@@ -162,7 +162,7 @@ class S3Place:
 
 @contextmanager
 def _said(place: str) -> Iterator[None]:
-    """Convert a storage place's errors to `SettingsError`."""
+    """Convert the storage's errors to `SettingsError`."""
     try:
         yield
     except RagError:
@@ -186,7 +186,7 @@ def _above_zero(settings: Settings, name: str) -> float:
 
 
 class ScheduledBackups:
-    """Makes, keeps and tries the backups configured in the settings."""
+    """Make, list and test the backups configured in the settings."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._settings = settings
@@ -200,11 +200,11 @@ class ScheduledBackups:
 
     @property
     def is_on(self) -> bool:
-        """Whether automatic backups are on."""
+        """Whether automatic backups are configured."""
         return bool(self._address) and not self._settings.database_url
 
     def list(self) -> list[StoredBackup]:
-        """Return the stored backups, newest first. Raises `SettingsError` if the place is unreadable."""
+        """Return the stored backups, newest first. Raises `SettingsError` if the storage cannot be read."""
         found = []
         with _said(self._address):
             for name, size in self._place().list():
@@ -213,18 +213,18 @@ class ScheduledBackups:
         return sorted(found, reverse=True)
 
     def last(self) -> tuple[BackupRun | None, BackupRun | None]:
-        """Return the results of the last backup and the last trial."""
+        """Return the results of the last backup and the last trial, each `None` if missing."""
         kept = self._read()
         return kept.get("backup"), kept.get("trial")
 
     def ages(self) -> dict[str, float]:
-        """Return the seconds since the last successful backup and trial; infinity if there is none."""
+        """Return the seconds since the last successful backup and trial, by kind; infinity if there was none."""
         kept, now = self._read(), self._clock()
         worked = {kind: kept.get(f"{kind}_that_worked") for kind in ("backup", "trial")}
         return {kind: (now - one.at).total_seconds() if one else math.inf for kind, one in worked.items()}
 
     def run_due(self) -> None:
-        """Make a backup if due, then try a backup if due. A failure is stored, logged and tried again."""
+        """Make a backup if due, and a trial if due. Failures are stored, logged and retried later."""
         if not self.is_on or not self._busy.acquire(blocking=False):
             return
         try:
@@ -245,11 +245,11 @@ class ScheduledBackups:
         return self._now("backup", self._back_up)
 
     def try_newest(self) -> BackupRun:
-        """Restore the newest backup into a folder which is removed at once. Raises `SettingsError` on failure."""
+        """Restore the newest backup to a temporary folder, as a trial. Raises `SettingsError` on failure."""
         return self._now("trial", self._try)
 
     def shared_erasures(self) -> Sequence[Erasure]:
-        """Return the erasures stored beside the backups. Raises `SettingsError` if they are unreadable."""
+        """Return the erasures stored beside the backups. Raises `SettingsError` if they cannot be read."""
         if not self.is_on:
             return []
         place = self._place()
@@ -261,7 +261,7 @@ class ScheduledBackups:
             return read_register(path)
 
     def share_erasures(self) -> None:
-        """Store the data folder's register beside the backups, merged with the register already there."""
+        """Merge the data folder's erasures into those stored beside the backups."""
         if not self.is_on:
             return
         known = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]
@@ -273,7 +273,7 @@ class ScheduledBackups:
             self._place().store(path, SHARED_REGISTER)
 
     def trouble(self) -> str:
-        """Return a sentence for the operator about a problem, or "" if all is well."""
+        """Return a sentence for operators about a problem, or ""."""
         backup, trial = self.last()
         if backup is None:
             return "None was made yet. The first is made a minute after the application starts."

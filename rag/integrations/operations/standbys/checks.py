@@ -9,7 +9,7 @@ from rag.services import Services
 
 
 def standby_checks(parts: Services) -> list[Check]:
-    """Check which standbys answer, and why others do not."""
+    """Check which standbys respond, and give the reason for each excluded standby."""
     standbys = parts.database.standbys
     if not isinstance(standbys, Standbys):
         return []

@@ -1,10 +1,10 @@
-"""Read from standbys: servers which replay the primary's log and answer read-only transactions.
+"""Read from standbys: servers which replay the primary's log and run read-only transactions.
 
-Search results are never stale. Each transaction which publishes, changes or deletes something adds 1 to the tenant's
-count in `tenant_changes` at commit. Before a search, the count is read from the primary, a single row by key; the
-search at the standby first reads the standby's count in the same snapshot. If the standby's count is lower, or the
-standby does not answer, the search runs at the primary (`Database.read`). Conversations are read in the same way, by a
-count per person (`history_changes`). Figures over time may be some seconds old.
+Search results are never stale. Each transaction which publishes, changes or deletes documents adds 1 to the tenant's
+count in `tenant_changes`. Before a search, the count is read from the primary, by key; the search at the standby first
+reads the standby's count, in the same snapshot. If it is lower, or the standby does not respond, the search runs at the
+primary (`Database.read`). Conversations are read the same way, with a count per person (`history_changes`). Metrics may
+be some seconds old.
 
 Postgres itself does streaming and promotion (docs/scaling.md, Standbys).
 """
@@ -52,7 +52,7 @@ class LogPosition:
 
 @dataclass
 class Standby:
-    """A replaying server with a separate pool."""
+    """A standby server with its connection pool and measured lag."""
 
     #: Host and port, for `doctor` and the metrics.
     name: str
@@ -69,14 +69,14 @@ class Standby:
         return not self.trouble and self.database.availability.is_ready
 
     def note(self, outcome: ReadOutcome) -> None:
-        """Count a read."""
+        """Count a read by its outcome."""
         self.reads += outcome == "read"
         self.behind += outcome == "behind"
         reads.labels("standby" if outcome == "read" else "primary").inc()
 
 
 class Standbys:
-    """Chooses among standbys. Thread-safe."""
+    """Choose among standbys in turn. Thread-safe."""
 
     def __init__(self, primary: Database, databases: Sequence[Database]) -> None:
         self.all = tuple(Standby(_name(database.conninfo), database) for database in databases)
@@ -87,7 +87,7 @@ class Standbys:
         self._thread = Thread(target=self._watch, name="standbys", daemon=True)
 
     def open(self) -> None:
-        """Connect to the servers which answer, and keep trying the rest."""
+        """Connect to all standbys, retrying in the background, and start measuring their lag."""
         for standby in self.all:
             standby.database.open(wait=False)
         self.look()
@@ -100,7 +100,7 @@ class Standbys:
             standby.database.close()
 
     def next(self) -> Standby | None:
-        """Return the next usable standby, or `None`."""
+        """Return the next usable standby in turn, or `None`."""
         usable = [standby for standby in self.all if standby.is_usable]
         if not usable:
             return None
@@ -109,7 +109,7 @@ class Standbys:
             return usable[self._turn % len(usable)]
 
     def look(self) -> None:
-        """Measure every standby's lag."""
+        """Measure each standby's lag, and exclude standbys which lag or do not respond."""
         try:
             written = log_position(self._primary).position
         except DatabaseUnavailable:
@@ -146,28 +146,28 @@ class Standbys:
 
 
 def open_standbys(settings: Settings, primary: Database) -> Standbys | None:
-    """Connect to the standbys in `DATABASE_READ_URLS`, if any."""
+    """Connect to the standbys in `DATABASE_READ_URLS`; `None` without any."""
     addresses = read_addresses(settings.variable("DATABASE_READ_URLS"))
     return connect(primary, addresses) if addresses else None
 
 
 def connect(primary: Database, addresses: Sequence[str]) -> Standbys:
-    """Connect to the standbys of a primary."""
+    """Connect to standbys at these addresses."""
     standbys = Standbys(primary, [Database(address, primary.key) for address in addresses])
     standbys.open()
     return standbys
 
 
 def read_addresses(text: str) -> list[str]:
-    """Split a list of addresses at spaces, lines or commas.
+    """Split a list of addresses separated by spaces, lines or commas.
 
-    A comma between the hosts in an address stays, because no `postgres` follows it.
+    Commas between an address's hosts are kept, because `postgres` does not follow them.
     """
     return [part for part in text.replace(",postgres", " postgres").split() if part]
 
 
 def log_position(database: Database) -> LogPosition:
-    """Read a server's position in the log. Raises `DatabaseUnavailable`."""
+    """Return a server's write-ahead log position. Raises `DatabaseUnavailable`."""
     found = database.fetch_one(None, "log_position", LogPosition)
     assert found is not None  # noqa: S101
     return found

@@ -1,4 +1,4 @@
-"""Follow repositories at GitHub: `github` reads, `form` has the fields."""
+"""Follow repositories at GitHub: `github` reads, `form` is the set-up."""
 
 from __future__ import annotations
 

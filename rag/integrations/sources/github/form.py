@@ -1,4 +1,4 @@
-"""Describe the form."""
+"""The form for this source on the page Collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a GitHub account's repositories through the REST API: a document with README and details for each."""
+"""Read a GitHub account's repositories through the REST API: a document for each, with details and README."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ REPOSITORY = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """A repository in GitHub's list. `updated_at` decides about reading again."""
+    """A repository in GitHub's list. It is read again when `updated_at` changes."""
 
     name: str
     full_name: str
@@ -60,7 +60,7 @@ class Repository:
     url: str
 
     def front(self) -> str:
-        """Write the details that precede every passage, with source 001's names and order."""
+        """Return the details put before every chunk, with source 001's names and order."""
         lines = {
             "Repository": self.name,
             "Description": " ".join(self.description.split()),
@@ -85,7 +85,7 @@ class Repository:
 
 
 class GitHub:
-    """Reads public repositories, and with a suitable token private repositories. Waits during short rate limits."""
+    """Read public repositories, and private repositories with a suitable token. Waits during short rate limits."""
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class GitHub:
         self._client.close()
 
     def repositories(self, owner: str, *, with_forks: bool = False) -> Iterator[Repository]:
-        """Yield the account's repositories, last updated first, or a single account/repository.
+        """Yield the account's repositories, last updated first; for `owner` like account/repository, only this one.
 
-        A single repository may be a fork. Raises `NotFound` and `ProviderError`s.
+        Forks are left out, except a single repository. Raises `NotFound` and `ProviderError`.
         """
         if one := REPOSITORY.fullmatch(owner):
             found = self._get(f"/repos/{one[1]}/{one[2]}", {})
@@ -131,7 +131,7 @@ class GitHub:
                 return
 
     def readme(self, repository: Repository) -> bytes:
-        """Fetch the README's bytes; empty if missing."""
+        """Fetch the README; b"" if it is missing."""
         try:
             found = self._get(f"/repos/{repository.full_name}/readme", {})
         except NotFound:
@@ -142,7 +142,7 @@ class GitHub:
             raise ProviderAnswerInvalid("GitHub sent a README that cannot be read.") from exc
 
     def source_of(self, repository: Repository) -> bytes:
-        """Write the repository as Markdown: details, then README, or the description without a README."""
+        """Return the repository as Markdown: details, then README, else the description."""
         readme = self.readme(repository)
         return f"{repository.front()}\n".encode() + (readme or repository.description.encode())
 
@@ -168,7 +168,7 @@ class GitHub:
         raise ProviderUnavailable
 
     def _ask(self, address: str, query: Mapping[str, Any]) -> httpx.Response:
-        """Fetch an address, following redirects of renamed repositories on the same server only."""
+        """Fetch an address, following redirects only on the same server, as after renaming a repository."""
         answer = self._client.get(address, params=dict(query), headers=self._headers, follow_redirects=False)
         for _ in range(MOST_REDIRECTS):
             onward = answer.next_request
@@ -183,12 +183,10 @@ def _origin(url: httpx.URL) -> tuple[str, bytes]:
 
 
 def limited_seconds(answer: httpx.Response) -> float | None:
-    """Return the seconds to wait at the request of GitHub, or None.
+    """Return the seconds to wait before a retry; `None` if the response asks for no wait.
 
-    `Retry-After` for bursts, `X-RateLimit-Remaining` 0 with `X-RateLimit-Reset` for the hourly limit; both come with
-    403 or 429. After
-    5xx, wait a
-    moment.
+    With 403 or 429, GitHub sends `Retry-After` for bursts, or `X-RateLimit-Remaining` 0 and `X-RateLimit-Reset` for the
+    hourly limit. After 5xx, the wait is a second.
     """
     if answer.status_code >= 500:
         return 1.0
@@ -234,7 +232,7 @@ def _repository(item: Mapping[str, Any]) -> Repository:
 
 
 class GitHubSource:
-    """Lists an account's repositories, or a single repository."""
+    """A source with an account's repositories, or a single repository."""
 
     kind = "github"
 
@@ -244,7 +242,7 @@ class GitHubSource:
         self._with_forks = with_forks
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every repository; `load` reads the README."""
+        """Yield all repositories; `load` reads the README."""
         for repository in self._github.repositories(self._owner, with_forks=self._with_forks):
             yield SourceItem(
                 key=repository.full_name,
@@ -256,7 +254,7 @@ class GitHubSource:
             )
 
     def expected(self) -> int:
-        """Unknown, because forks are left out."""
+        """Return 0: the number is unknown, because forks are left out."""
         return 0
 
     def _content(self, repository: Repository) -> SourceContent:
@@ -272,6 +270,6 @@ class GitHubSource:
 
 
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> GitHubSource:
-    """Make the source; the installation's token reads."""
+    """Build the source for a collection, with the installation's token."""
     github = GitHub(token=settings.variable("GITHUB_TOKEN"), api_url=settings.variable("GITHUB_API_URL"))
     return GitHubSource(github, str(kept.get("owner", "")), with_forks=kept.get("with_forks") is True)

@@ -1,4 +1,4 @@
-"""Follow a folder in Google Drive: `google_drive` reads, `sign_in` and `routes` sign in, `form` sets the source up."""
+"""Follow a folder in Google Drive: `google_drive` reads, `sign_in` and `routes` sign in, `form` is the set-up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingsError` if client ID or client secret is missing."""
+    """Raise `SettingsError` if either client ID or client secret is missing."""
     if bool(settings.variable("RAG_GOOGLE_CLIENT_ID")) != bool(settings.variable("RAG_GOOGLE_CLIENT_SECRET")):
         raise SettingsError("RAG_GOOGLE_CLIENT_ID and RAG_GOOGLE_CLIENT_SECRET have to be set together.")
 

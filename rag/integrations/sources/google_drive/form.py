@@ -1,4 +1,4 @@
-"""Draw the form and the sign-in with Google."""
+"""The form for this source on the page Collections, and the sign-in with Google."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag.ui.text import plain
 
 
 def sign_in(identity: Identity, collection: Collection) -> SignIn | None:
-    """Read the cookie from signing in. None if the product has no client ID."""
+    """Return the sign-in to draw, with the account from the cookie; `None` if no client ID is configured."""
     google = GoogleSignIn(services().database, services().settings)
     if not google.is_offered:
         return None
@@ -29,7 +29,7 @@ def sign_in(identity: Identity, collection: Collection) -> SignIn | None:
 
 
 def _draw(address: str, account: DriveAccount | None) -> None:
-    """Draw who signed in, or the way there."""
+    """Draw the signed-in account, and the link for signing in."""
     with st.container(horizontal=True, vertical_alignment="center", key="collections_google"):
         if account is not None:
             email = plain(account.email)
@@ -44,7 +44,7 @@ def _draw(address: str, account: DriveAccount | None) -> None:
 
 
 def form_of_person() -> SourceForm:
-    """Return the form after signing in, without service account and key."""
+    """Return the form for a signed-in person, without fields for a service account."""
     fields = tuple(field for field in FORM.fields if field.name not in ("subject", "key"))
     return replace(
         FORM,

@@ -1,7 +1,7 @@
-"""Read a folder or a shared drive in Google Drive with a service account, or for a signed-in person.
+"""Read a folder or shared drive in Google Drive, with a service account or for a signed-in person.
 
-The first sync lists the folder; later syncs ask for changes, and list the folder again only after folders were moved.
-Documents and presentations from Google's editors are read as PDF, spreadsheets as .xlsx.
+The first sync lists the folder. Later syncs only ask for changes, and list the folder again after folders were moved.
+Documents and presentations in Google's formats are read as PDF, spreadsheets as .xlsx.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ SERVICE_ACCOUNT, PERSON = "service_account", "authorized_user"
 
 @dataclass(frozen=True, kw_only=True)
 class DriveFolder:
-    """A folder, and the reader: a service account or a signed-in person."""
+    """A folder in Google Drive, and the key for reading the folder."""
 
     id: str
     #: The service account's key, or the result from signing in, in the format for Google's files.
@@ -114,7 +114,7 @@ class DriveFolder:
 
 
 class GoogleDriveSource(SharedFolderSource):
-    """A source of the readable files in a Google Drive folder and the folders below."""
+    """A source with the readable files in a Google Drive folder and subfolders."""
 
     kind = "google_drive"
 
@@ -128,7 +128,7 @@ class GoogleDriveSource(SharedFolderSource):
         state: Mapping[str, Any] | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`state` comes from the last sync. Raises `InvalidInput` for an invalid key."""
+        """`state` is from the last sync. Raises `InvalidInput` for an invalid key."""
         super().__init__(has_readers=folder.has_readers, state=state)
         require_https(httpx.URL(api_url), own_hosts)
         self._folder = folder
@@ -147,7 +147,7 @@ class GoogleDriveSource(SharedFolderSource):
         self._api = JsonApi(self._client, base, "Google Drive", self._sentences, token=self._token, wait=wait)
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every readable file, identified by id; checksum or time tells about changes."""
+        """Yield all readable files by id. Checksum or time shows changes."""
         entries = self._entries()
         files = [entry for entry in entries.values() if "tag" in entry and _is_readable(entry)]
         files.sort(key=lambda entry: (str(entry["name"]).casefold(), str(entry["id"])))
@@ -162,7 +162,7 @@ class GoogleDriveSource(SharedFolderSource):
     # Listing
 
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """Return all files and folders below the folder by id, after applying changes since the last sync."""
+        """Return all files and folders in the followed folder by id, using only changes if possible."""
         query = {**ALL_DRIVES, "fields": "id,mimeType,driveId"}
         found = self._api.get(f"/files/{quote(self._folder.id)}", query)
         if found.get("mimeType") != FOLDER:
@@ -180,7 +180,7 @@ class GoogleDriveSource(SharedFolderSource):
         return dict(entries)
 
     def _listed(self, drive: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-        """List the folder and the folders in it."""
+        """List the folder with all subfolders."""
         entries: dict[str, dict[str, Any]] = {}
         waiting, asked = deque([self._folder.id]), {self._folder.id}
         while waiting:
@@ -205,7 +205,7 @@ class GoogleDriveSource(SharedFolderSource):
     def _changed(
         self, entries: dict[str, dict[str, Any]], token: str, drive: Mapping[str, str]
     ) -> dict[str, dict[str, Any]]:
-        """Apply the changes since a position. Raises `_ListAgain` if folders changed, or the position is too old."""
+        """Apply the changes since `token`. Raises `_ListAgain` if folders changed, or the token is too old."""
         query = {
             **ALL_DRIVES,
             **drive,
@@ -278,7 +278,7 @@ class GoogleDriveSource(SharedFolderSource):
         return self._readers_of(self._folder.id)
 
     def _readers_of(self, key: str) -> Readers:
-        """Ask which groups may read a file or a folder; every role may read."""
+        """Return which groups may read a file or folder, with any role."""
         query = {
             "supportsAllDrives": "true",
             "pageSize": "100",
@@ -302,11 +302,11 @@ class GoogleDriveSource(SharedFolderSource):
 
 
 class _ListAgain(Exception):
-    """The changes do not tell the present state; list again."""
+    """The changes are not enough; the folder must be listed again."""
 
 
 def _credentials(folder: DriveFolder) -> Any:
-    """Make the credentials that request tokens. Raises google-auth's errors for a missing part."""
+    """Build the credentials which request tokens. Raises google-auth's errors for a missing part."""
     key = folder.key
     if key["type"] == SERVICE_ACCOUNT:
         make: Any = service_account.Credentials.from_service_account_info
@@ -327,7 +327,7 @@ def _login_errors(rejected: str) -> Iterator[None]:
 
 
 class _Answer(transport.Response):
-    """An answer for google-auth."""
+    """A response, for google-auth."""
 
     def __init__(self, answer: httpx.Response) -> None:
         self._answer = answer
@@ -346,7 +346,7 @@ class _Answer(transport.Response):
 
 
 class _HttpxRequest(transport.Request):
-    """Sends requests from google-auth through the checked connections."""
+    """Send google-auth's requests through the checked client."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
@@ -364,7 +364,7 @@ class _HttpxRequest(transport.Request):
 
 
 def _shortened(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
-    """Reduce an entry to the fields needed, because it is stored until the next sync."""
+    """Reduce an entry to the needed fields, because entries are stored until the next sync."""
     kept = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
     if entry.get("mimeType") == FOLDER:
         return kept
@@ -383,7 +383,7 @@ def _is_readable(entry: Mapping[str, Any]) -> bool:
 
 
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> GoogleDriveSource:
-    """Make the source."""
+    """Build the source for a collection."""
     return GoogleDriveSource(
         DriveFolder.of(kept),
         ExtractionLimits.of(settings),

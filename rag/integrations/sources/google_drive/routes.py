@@ -1,4 +1,4 @@
-"""Send administrators to Google to let a collection read their Drive, and take them back to the collection."""
+"""Routes on which administrators sign in with Google, to let a collection read their Drive."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 async def start(request: Request) -> Response:
-    """Send the browser to Google."""
+    """Redirect to Google."""
 
     def begin(identity: Identity, google: GoogleSignIn) -> Response:
         try:
@@ -49,7 +49,7 @@ async def start(request: Request) -> Response:
 
 
 async def come_back(request: Request) -> Response:
-    """Take the code from Google, and open the collection again."""
+    """Exchange Google's code for a key, and return to the collection."""
 
     def finish(identity: Identity, google: GoogleSignIn) -> Response:
         attempt = google.attempt(read_cookie(request.scope, services().settings, ATTEMPT_COOKIE), identity)
@@ -68,7 +68,7 @@ async def come_back(request: Request) -> Response:
 
 
 async def _answered(request: Request, act: Callable[[Identity, GoogleSignIn], Response]) -> Response:
-    """Run `act` for an administrator in their browser; show an error on a page with a link back."""
+    """Run `act` for a signed-in administrator; show errors on a page with a link back."""
     identity = request.scope.get("identity")
     try:
         if not isinstance(identity, Identity) or not identity.may(Role.ADMIN) or request.scope.get("api_key"):

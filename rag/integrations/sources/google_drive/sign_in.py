@@ -1,7 +1,7 @@
-"""Let an administrator read Google Drive as themselves: OAuth 2.0 for web server applications, with PKCE (RFC 7636).
+"""Sign in an administrator with Google to read their Drive: OAuth 2.0 for web servers, with PKCE (RFC 7636).
 
-The result is a refresh token in the file format "authorized_user" from Google's tools. `google_drive` accepts the file
-instead of a service account's key. Until a folder is followed, only the person's browser keeps the token, encrypted.
+The result is a refresh token in Google's file format "authorized_user", which `google_drive` accepts in place of a
+service account's key. Until a folder is followed, only the person's browser has it, encrypted in a cookie.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class DriveAttempt:
-    """The values an administrator was sent to Google with and has to return with."""
+    """A pending sign-in at Google: the values which the redirect must match when the browser returns."""
 
     state: str
     verifier: str
@@ -66,7 +66,7 @@ class DriveAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class DriveAccount:
-    """A person after signing in at Google, and the key to their files."""
+    """A person signed in at Google, and the key to their files."""
 
     email: str
     #: A file with the type "authorized_user".
@@ -74,7 +74,7 @@ class DriveAccount:
 
 
 class GoogleSignIn:
-    """Sends administrators to Google and exchanges the code for a token. Thread-safe."""
+    """Build the redirect to Google, and exchange the code for a token. Thread-safe."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -85,7 +85,7 @@ class GoogleSignIn:
         return bool(self._settings.variable("RAG_GOOGLE_CLIENT_ID"))
 
     def address_for(self, attempt: DriveAttempt) -> str:
-        """Return the address for the browser. Google gives a refresh token only after asking the person again."""
+        """Return Google's address for the redirect. It always asks for consent, else Google sends no refresh token."""
         with self._client(attempt) as client:
             address, _state = client.create_authorization_url(
                 self._settings.variable("RAG_GOOGLE_LOGIN_URL"),
@@ -97,7 +97,10 @@ class GoogleSignIn:
             return str(address)
 
     def finish(self, attempt: DriveAttempt, answer: Mapping[str, str]) -> DriveAccount:
-        """Return the signed-in person. Raises `AccessError` after a refusal, `ProviderError`."""
+        """Exchange the code for a token and return the account.
+
+        Raises `AccessError` after a refusal, `ProviderError`.
+        """
         if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
             raise AccessError(STALE)
         if "error" in answer or not answer.get("code"):
@@ -120,19 +123,19 @@ class GoogleSignIn:
     # Cookies
 
     def seal(self, kept: DriveAttempt | DriveAccount, identity: Identity) -> str:
-        """Encrypt a value for a cookie, for this person alone."""
+        """Encrypt a value for a cookie which only this person can use."""
         content = {"of": str(identity.account_id), type(kept).__name__: asdict(kept)}
         return self._locker.encrypt(json.dumps(content).encode()).decode()
 
     def attempt(self, sealed: str, identity: Identity) -> DriveAttempt:
-        """Read a value from `seal`. Raises `AccessError` for an old or foreign value."""
+        """Decrypt an attempt from `seal`. Raises `AccessError` if too old or for a different person."""
         found = self._opened(sealed, identity, DriveAttempt.__name__, ATTEMPT_SECONDS)
         if found is None:
             raise AccessError(STALE)
         return DriveAttempt(**found)
 
     def account(self, sealed: str, identity: Identity) -> DriveAccount | None:
-        """Return the person's sign-in within the last hour, if any."""
+        """Decrypt an account from `seal`; `None` if missing, over an hour old or for a different person."""
         found = self._opened(sealed, identity, DriveAccount.__name__, KEPT_SECONDS)
         return DriveAccount(**found) if found is not None else None
 
@@ -176,7 +179,7 @@ class GoogleSignIn:
             raise ProviderUnavailable(UNREACHABLE) from exc
 
     def _email(self, access_token: str) -> str:
-        """Ask for the e-mail address."""
+        """Return the account's e-mail address."""
         from rag.integrations.sources.remote import JsonApi, client_for
 
         base = f"{self._settings.variable('RAG_GOOGLE_API_URL').rstrip('/')}/drive/v3"

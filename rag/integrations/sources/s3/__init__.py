@@ -1,4 +1,4 @@
-"""Follow a bucket in S3-compatible storage: `bucket` reads, `form` has the fields."""
+"""Follow a bucket in S3-compatible storage: `bucket` reads, `form` is the set-up."""
 
 from __future__ import annotations
 

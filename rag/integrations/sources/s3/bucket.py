@@ -1,4 +1,4 @@
-"""Read files from a bucket in S3-compatible storage, such as Amazon S3, MinIO, Cloudflare R2 and Ceph."""
+"""Read files from a bucket in S3-compatible storage, for example Amazon S3, MinIO, Cloudflare R2 and Ceph."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ KEY_PROBLEMS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "Invali
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """A bucket or a folder, and the keys."""
+    """A bucket or a folder in it, and the keys."""
 
     address: str
     name: str
@@ -81,12 +81,12 @@ class Bucket:
 
 
 class BucketSource:
-    """Lists the readable files in a bucket or a folder."""
+    """A source with the readable files in a bucket or folder."""
 
     kind = "s3"
 
     def __init__(self, bucket: Bucket, limits: ExtractionLimits, *, own_hosts: frozenset[str] = frozenset()) -> None:
-        """Check the address. `own_hosts` may be in a private network. Raises `InvalidInput`."""
+        """`own_hosts` may be in a private network. Raises `InvalidInput` for an invalid address."""
         parts = _storage_address(bucket.address)
         is_own = parts.netloc.lower() in own_hosts
         if parts.scheme == "http" and not is_own:
@@ -108,7 +108,7 @@ class BucketSource:
             raise InvalidInput(f"This storage cannot be read: {str(exc).rstrip('.')}.") from exc
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every readable file, identified by name; the ETag tells about changes."""
+        """Yield all readable files by name. The ETag shows changes."""
         files = 0
         for number, found in enumerate(self._objects()):
             if number >= MOST_NAMES:
@@ -129,7 +129,7 @@ class BucketSource:
             )
 
     def expected(self) -> int:
-        """Not known: only listing them tells."""
+        """Return 0: the number is only known after listing."""
         return 0
 
     def _objects(self) -> Iterator[Object]:
@@ -165,7 +165,7 @@ def _storage_address(address: str) -> Any:
 
 @contextmanager
 def _own_errors() -> Iterator[None]:
-    """Raise our errors for errors from the storage."""
+    """Convert the storage's errors inside the `with` block to errors from `rag.errors`."""
     try:
         yield
     except S3Error as exc:
@@ -198,7 +198,7 @@ def _own_errors() -> Iterator[None]:
 
 @contextmanager
 def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
-    """Connect to a checked IP address. Raises `InvalidInput` for a private address."""
+    """Replace the connection's host by its checked IP address. Raises `InvalidInput` for a private address."""
     name = connection.host
     try:
         addresses = [ip_address(text.partition("%")[0]) for text in resolve(name)]
@@ -215,7 +215,7 @@ def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
 
 
 class _TimedConnection(HTTPConnection):
-    """Limits the time for a whole answer; the usual timeouts apply to each read."""
+    """A connection with a time limit for the whole response; the usual timeouts apply to each read."""
 
     _end: threading.Timer | None = None
 
@@ -281,9 +281,9 @@ class _PublicSecurePool(HTTPSConnectionPool):
 
 
 class _Connections(urllib3.PoolManager):
-    """Limits answers other than files, in number and in unpacked bytes.
+    """A connection pool which limits responses other than files, in number and in unpacked size.
 
-    The client reads these answers whole, and asks for pages until the list ends.
+    The client reads these responses completely, and requests pages until a list ends.
     """
 
     def __init__(self, *, is_own: bool) -> None:
@@ -327,5 +327,5 @@ class _Connections(urllib3.PoolManager):
 
 
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> BucketSource:
-    """Make the source."""
+    """Build the source for a collection."""
     return BucketSource(Bucket.of(kept), ExtractionLimits.of(settings), own_hosts=settings.own_sync_hosts)

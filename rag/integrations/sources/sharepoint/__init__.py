@@ -1,4 +1,4 @@
-"""Follow a library in SharePoint or a OneDrive: `sharepoint` reads, `form` has the fields."""
+"""Follow a library in SharePoint or a OneDrive: `sharepoint` reads, `form` is the set-up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read a document library in SharePoint, or somebody's OneDrive, through Microsoft Graph.
+"""Read a document library in SharePoint, or a person's OneDrive, through Microsoft Graph.
 
-The first delta query lists everything, later queries only changes; the list is kept as the state. If set, readers are
-carried over as groups.
+The first delta query lists everything, later queries only changes; the list is stored as the state. If configured,
+readers become groups.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A library or a person's OneDrive, with the app registration in Entra ID used for reading."""
+    """A library or a person's OneDrive, and the app registration in Entra ID to read it with."""
 
     tenant: str
     client_id: str
@@ -97,7 +97,7 @@ class Library:
 
     @property
     def site_path(self) -> str:
-        """The site's path, also for an address inside the site."""
+        """The site's path, for example sites/hr, even if the address leads inside the site."""
         path = [part for part in unquote(self.site.path if self.site else "").split("/") if part]
         named = path[:2] if path[:1] and path[0] in ("sites", "teams", "personal") else []
         return "/".join(named)
@@ -105,7 +105,7 @@ class Library:
 
 @dataclass(frozen=True, kw_only=True)
 class MicrosoftCloud:
-    """Microsoft's addresses, or a national cloud's. Hosts in `own_hosts` may be in a private network."""
+    """The addresses of Microsoft's worldwide or a national cloud. `own_hosts` may be in a private network."""
 
     graph_url: str = GRAPH
     login_url: str = LOGIN
@@ -116,7 +116,7 @@ WORLDWIDE = MicrosoftCloud()
 
 
 class SharePointSource(SharedFolderSource):
-    """Lists the readable files in a document library or a folder."""
+    """A source with the readable files in a document library or folder."""
 
     kind = "sharepoint"
 
@@ -129,7 +129,7 @@ class SharePointSource(SharedFolderSource):
         state: Mapping[str, Any] | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`state` comes from the last sync."""
+        """`state` is from the last sync."""
         super().__init__(has_readers=library.has_readers, state=state)
         require_https(httpx.URL(cloud.graph_url), cloud.own_hosts)
         self._library = library
@@ -144,7 +144,7 @@ class SharePointSource(SharedFolderSource):
         self._application: msal.ConfidentialClientApplication | None = None
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every readable file, identified by id; the content tag tells about changes."""
+        """Yield all readable files by id. The content tag shows changes."""
         start, _ = self._start()
         entries = self._entries()
         files = [(place, entry) for place, entry in _files_below(entries, start) if is_followed(place)]
@@ -159,7 +159,7 @@ class SharePointSource(SharedFolderSource):
     # Listing
 
     def _start(self) -> tuple[str, str]:
-        """Return the ids of the folder to read and the drive."""
+        """Return the ids of the folder to read and its drive."""
         if not self._drive:
             self._drive = self._find_drive()
         if not self._library.folder:
@@ -187,7 +187,7 @@ class SharePointSource(SharedFolderSource):
         raise NotFound(f"This site has no library “{library.library}”; it has: {names}.")
 
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """Return all entries in the drive by id, after applying changes since the last sync."""
+        """Return all entries in the drive by id, using only changes if possible."""
         if self._state.get("drive") == self._drive and self._state.get("link"):
             try:
                 return self._changed({**self._state["entries"]}, self._state["link"])
@@ -196,7 +196,7 @@ class SharePointSource(SharedFolderSource):
         return self._changed({}, f"/drives/{self._drive}/root/delta?$select={SELECT}")
 
     def _changed(self, entries: dict[str, dict[str, Any]], link: str) -> dict[str, dict[str, Any]]:
-        """Apply the pages from a delta query to the entries, and keep the start for the next query."""
+        """Apply a delta query's pages to the entries, and store the link for the next query."""
         pages = 0
         while link:
             if (pages := pages + 1) > MOST_PAGES:
@@ -236,7 +236,7 @@ class SharePointSource(SharedFolderSource):
             yield from self._permissions([str(file["id"]) for file in files[first : first + BATCH]])
 
     def _permissions(self, ids: Sequence[str]) -> list[Readers]:
-        """Ask for the permissions of up to twenty entries at once."""
+        """Return who may read each of up to twenty entries, in a single request."""
         requests = [
             {"id": str(number), "method": "GET", "url": f"/drives/{self._drive}/items/{quote(item)}/permissions"}
             for number, item in enumerate(ids)
@@ -284,7 +284,7 @@ def _login_errors() -> Iterator[None]:
 
 
 def _shortened(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce an entry to the fields needed, because it is stored until the next sync."""
+    """Reduce an entry to the needed fields, because entries are stored until the next sync."""
     is_file = "file" in entry and "package" not in entry
     kept = {
         "id": entry["id"],
@@ -307,7 +307,7 @@ def _shortened(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _files_below(
     entries: Mapping[str, Mapping[str, Any]], start: str
 ) -> Iterator[tuple[PurePosixPath, Mapping[str, Any]]]:
-    """Yield the files below a folder with their paths. Entries name only the parent folder."""
+    """Yield the files below a folder with their paths, which follow from each entry's parent."""
     for entry in entries.values():
         if "tag" not in entry:
             continue
@@ -321,7 +321,7 @@ def _files_below(
 
 
 def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
-    """Take the groups from an entry's permissions; every role may read."""
+    """Return which groups have a permission, with any role."""
     names: set[str] = set()
     for permission in permissions:
         link = permission.get("link") or {}
@@ -341,7 +341,7 @@ def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
 
 
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> SharePointSource:
-    """Make the source."""
+    """Build the source for a collection."""
     return SharePointSource(
         Library.of(kept),
         ExtractionLimits.of(settings),

@@ -1,4 +1,7 @@
-"""Import passages from vector stores: `export` reads files, `imports` compares and stores, `commands` starts."""
+"""Import chunks from other vector stores:
+
+`export` reads files, `imports` plans and stores, `commands` is the command.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import export files: `import-vectors`."""
+"""Import export files on the command line: `import-vectors`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Compare, show the cost, ask and embed. Returns 0 when everything in the files is in the collection."""
+    """Plan an import, show the cost, ask, and process. Returns 0 if everything in the files is in the collection."""
     from rag.integrations.sources.vectors.imports import VectorImport
     from rag.services import services
 
@@ -73,7 +73,7 @@ def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def described(plan: ImportPlan) -> str:
-    """Describe the plan in a line."""
+    """Summarise the plan in a line."""
     parts = [f"{counted(len(plan.documents), 'document')} with {counted(plan.passages, 'passage')} to import"]
     if plan.unfinished:
         parts.append(f"{len(plan.unfinished):,} to finish")

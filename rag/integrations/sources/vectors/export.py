@@ -1,9 +1,8 @@
-"""Read export files from vector stores: JSON lines, a JSON array, or answers from Pinecone's fetch and query.
+"""Read vector stores' export files: JSON lines, a JSON array, or responses from Pinecone's fetch and query.
 
-Records are grouped into documents. A passage becomes a chunk, with the id as `sourceId` and the metadata.
-
-Vectors are dropped while reading, because the model differs or is unknown. Unusable records are reported by line; the
-rest is imported.
+Records are grouped into documents. Each record becomes a chunk, with the id stored in `sourceId`, and the metadata.
+Vectors are dropped, because the export's model differs or is unknown. Unusable records are reported by line; the rest
+is imported.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ LONGEST_ID = 512
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """Tells why a record was left out. `line` counts from 1; in a file with a single JSON value, it counts records."""
+    """A record left out, and why. `line` counts lines from 1, or records if the file has a single JSON value."""
 
     file: str
     line: int
@@ -52,18 +51,18 @@ class SkippedRecord:
 
 @dataclass(frozen=True)
 class Export:
-    """The contents from an export file."""
+    """An export file's records, usable and skipped."""
 
     records: tuple[Record, ...]
     problems: tuple[SkippedRecord, ...]
 
 
 class _Unusable(Exception):
-    """An unusable record; the text is the reason."""
+    """A record cannot be used; the text is the reason."""
 
 
 def read_export(path: Path) -> Export:
-    """Read an export file. Raises `InvalidInput` for unreadable and unknown files."""
+    """Read an export file. Raises `InvalidInput` for an unreadable file or an unknown format."""
     try:
         found = _numbered(path)
         records: dict[str, tuple[int, Record]] = {}
@@ -84,7 +83,7 @@ def read_export(path: Path) -> Export:
 
 
 def _numbered(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield each value in the file with the line; an error instead of a value for invalid JSON."""
+    """Yield each record with the number and unit; an `_Unusable` in place of invalid JSON."""
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     value = _parsed(first)
@@ -108,7 +107,7 @@ def _numbered(path: Path) -> Iterator[tuple[int, str, Any]]:
 
 
 def _parsed(content: bytes) -> Any:
-    """Parse bytes as JSON; return an `_Unusable` value on errors."""
+    """Parse JSON; return an `_Unusable` on errors."""
     try:
         return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -125,7 +124,10 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _listed(value: Mapping[str, Any]) -> list[Any] | None:
-    """Return the records in an answer from Pinecone: `vectors` by id from fetch, `matches` from query."""
+    """Return the records in a response from Pinecone:
+
+    `vectors` from fetch, `matches` from query; `None` without either.
+    """
     for key in ("vectors", "matches", "records"):
         found = value.get(key)
         if isinstance(found, dict):
@@ -175,7 +177,7 @@ INDEX_KEYS = ("chunk_index", "chunkIndex", "index", "chunk_id", "chunkId", "chun
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedDocument:
-    """A document's passages. `key` is the name in the export: namespace and source."""
+    """A document's records. `key` identifies the document in the export: namespace and source."""
 
     key: str
     source: str
@@ -184,16 +186,16 @@ class ExportedDocument:
 
     @property
     def file_name(self) -> str:
-        """Return a name different from the source: an uploaded PDF is a separate document."""
+        """Return a file name which differs from the source's, because the original may be uploaded as well."""
         return f"{self.source}.jsonl"
 
     def to_bytes(self) -> bytes:
-        """Write the file: records in order, without vectors."""
+        """Write the records to a file, in order and without vectors."""
         return "\n".join(map(record_to_json, self.records)).encode()
 
 
 def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocument]:
-    """Group records by source, in the order in the export; records without a source become the document `name`."""
+    """Group records by source, in the export's order. Records without a source become the document `name`."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record.namespace, text_of(record.fields, SOURCE_KEYS) or name), []).append(record)
@@ -201,13 +203,13 @@ def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocu
 
 
 def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocument:
-    """Join both lists of passages. For an id in both, `after` counts."""
+    """Merge two lists of records for a document; for the same id, `after` wins."""
     records = {record.id: record for record in (*before.records, *after.records)}
     return _document(after.records[0].namespace, after.source, list(records.values()))
 
 
 def passages_from_bytes(content: bytes, *, key: str) -> ExportedDocument:
-    """Parse a document written by `to_bytes`."""
+    """Read a document written by `to_bytes`."""
     namespace, source = json.loads(key)
     return _document(namespace, source, records_from_bytes(content))
 

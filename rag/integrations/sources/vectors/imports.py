@@ -1,8 +1,4 @@
-"""Import exports from vector stores: plan and cost first, then each document through the pipeline.
-
-Documents are identified by source, like in a sync: unchanged documents cost nothing, and a killed import continues.
-Documents are never removed, because an export may contain only a part.
-"""
+"""Import export files into a collection; the collection's model embeds the chunks again."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ KIND = "vectors"
 
 @dataclass(frozen=True, kw_only=True)
 class ImportPlan:
-    """The effect of an import. `cost` is in dollars; without a known price it is None."""
+    """The plan for an import. `cost` is in US dollars, `None` if no price is known."""
 
     documents: tuple[ExportedDocument, ...]
     #: Stored by an unfinished import.
@@ -51,7 +47,7 @@ class ImportPlan:
 
 
 class VectorImport:
-    """Imports export files into a collection; the model there embeds the passages again."""
+    """Import export files into a collection. The collection's model embeds the chunks again."""
 
     def __init__(
         self,
@@ -70,7 +66,7 @@ class VectorImport:
         self._keeper = SyncWriter(database, files, collection, KIND, queue=None, generate_metadata=generate_metadata)
 
     def plan(self, paths: Sequence[Path]) -> ImportPlan:
-        """Read the files and compare them with the collection. Does not store or spend. Raises `InvalidInput`."""
+        """Read the files and compare them with the collection, without storing or spending. Raises `InvalidInput`."""
         wanted: dict[str, ExportedDocument] = {}
         problems: list[SkippedRecord] = []
         for path in paths:
@@ -104,12 +100,12 @@ class VectorImport:
         )
 
     def store(self, passages: ExportedDocument) -> SyncReport:
-        """Store a document or the next version for processing, and report the outcome."""
+        """Store a new document or version for processing, and report the outcome."""
         known = self._keeper.known(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known, SyncReport())
 
     def _latest(self, known: Mapping[str, KnownItem]) -> dict[str, Document]:
-        """Find the last version for each imported document by key."""
+        """Return each imported document's latest version, by key."""
         keys = {item.original_id: key for key, item in known.items() if item.has_document and not item.is_deleted}
         latest: dict[str, Document] = {}
         found = find_documents(self._database, self._collection.tenant_id, self._collection.id)
@@ -122,7 +118,7 @@ class VectorImport:
         return passages_from_bytes(self._files.get(document.tenant_id, document.file_path), key=key)
 
     def _estimate(self, documents: Sequence[ExportedDocument]) -> tuple[int, Decimal | None]:
-        """Estimate tokens and dollars for embedding, and for tagging if wanted."""
+        """Estimate tokens and US dollars for embedding, and for tagging if chosen."""
         tenant_id = self._collection.tenant_id
         profile = profile_of(self._collection)
         embedder = self._providers.embedder_for(self._collection.embedding_model)

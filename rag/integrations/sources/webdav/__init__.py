@@ -1,6 +1,6 @@
-"""Follow a folder on Nextcloud or any WebDAV server.
+"""Follow a folder on Nextcloud or a different WebDAV server.
 
-`webdav` reads, `answers` parses in the sandbox, `form` has the fields.
+`webdav` reads, `answers` parses in the sandbox, `form` is the set-up.
 """
 
 from __future__ import annotations

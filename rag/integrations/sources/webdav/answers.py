@@ -1,4 +1,4 @@
-"""Read a WebDAV server's folder list in the sandbox."""
+"""Parse a WebDAV server's folder list in the sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY_LIST = b'<d:multistatus xmlns:d="DAV:"><d:response><d:href>/</d:href></d:r
 
 
 def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
-    """Return a WebDAV server's folder list: paths below `base`, types, ETags, sizes and modification times."""
+    """Return the entries in a folder list: paths below `base`, kinds, ETags, sizes and modification times."""
     listed = MultiStatusResponse(content.decode("utf-8", "replace"))
     responses = dict(listed.responses)
     own = responses.pop(join_url(URL(base), folder).path, None)
@@ -37,7 +37,7 @@ def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Load the libraries' lazy files now, because no file can be opened later."""
+    """Load everything the libraries would load later, because the sandbox cannot open files."""
     read_webdav_list(EMPTY_LIST, base="https://example.com/", folder="")
 
 

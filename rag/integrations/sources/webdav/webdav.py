@@ -1,4 +1,4 @@
-"""Read files from a folder on Nextcloud, ownCloud or any WebDAV server."""
+"""Read files from a folder on Nextcloud, ownCloud or a different WebDAV server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MISSING = N_("There is no such folder on the server. Check the address and the f
 
 @dataclass(frozen=True, kw_only=True)
 class WebdavFolder:
-    """A folder and the account."""
+    """A folder on a WebDAV server, and the account for reading the folder."""
 
     address: httpx.URL
     user: str = ""
@@ -90,7 +90,7 @@ class WebdavFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A file or a folder in the server's list, named by the path below the followed folder."""
+    """A file or folder in the server's list; `name` is the path below the followed folder."""
 
     name: str
     is_folder: bool
@@ -101,7 +101,7 @@ class Entry:
 
 
 class WebdavSource:
-    """Lists the readable files in a folder on a WebDAV server, with all folders below."""
+    """A source with the readable files in a WebDAV folder and all subfolders."""
 
     kind = "webdav"
 
@@ -130,7 +130,7 @@ class WebdavSource:
         )
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every readable file, identified by path; the ETag tells about changes."""
+        """Yield all readable files by path. The ETag shows changes."""
         waiting, seen, files, folders = deque([""]), {""}, 0, 0
         while waiting:
             for found in sorted(self._listed(waiting.popleft()), key=lambda entry: entry.name):
@@ -153,7 +153,7 @@ class WebdavSource:
                     raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose one in it.")
 
     def _listed(self, folder: str) -> list[Entry]:
-        """Return a folder's content, from the server's answer."""
+        """Request and return a folder's entries."""
         address = join_url(self._folder.address, folder)
         request = self._client.build_request("PROPFIND", address, headers={"Depth": "1"})
         with own_errors(SERVICE):
@@ -186,7 +186,7 @@ class WebdavSource:
         )
 
     def expected(self) -> int:
-        """Not known: only listing them tells."""
+        """Return 0: the number is only known after listing."""
         return 0
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ def _entry_of(told: Mapping[str, Any]) -> Entry:
 
 
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> WebdavSource:
-    """Make the source."""
+    """Build the source for a collection."""
     limits = ExtractionLimits.of(settings)
     reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
     return WebdavSource(WebdavFolder.of(kept), limits, reader, own_hosts=settings.own_sync_hosts)

@@ -1,4 +1,4 @@
-"""Follow a website: `website` reads, `answers` parses in the sandbox, `form` has the fields."""
+"""Follow a website: `website` reads, `answers` parses in the sandbox, `form` is the set-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge and compare the addresses on websites."""
+"""Join and normalise addresses on websites."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_ENDINGS = re.compile(
 
 
 def joined_address(base: httpx.URL, address: str) -> str:
-    """Return a link's absolute address, or "" if invalid."""
+    """Return a link's absolute address; "" if invalid."""
     try:
         return str(base.join(address)) if len(address) <= LONGEST_ADDRESS else ""
     except (httpx.InvalidURL, ValueError, TypeError):
@@ -28,7 +28,10 @@ def joined_address(base: httpx.URL, address: str) -> str:
 
 
 def normal_address(address: str) -> str:
-    """Normalise an address: no fragment, no tracking parameters, fixed order; "" if invalid."""
+    """Normalise an address: remove fragment and tracking parameters, sort the other parameters.
+
+    Returns "" if invalid.
+    """
     if len(address) > LONGEST_ADDRESS:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""Read a website's pages and sitemaps in the sandbox.
+"""Parse a website's pages and sitemaps in the sandbox.
 
-A hostile page with 348 kB can take a parser 15 seconds. Each function takes bytes and JSON values, and returns JSON
-values and bytes. A malformed answer may raise any error.
+A hostile page with 348 kB can keep a parser busy for 15 seconds. Each function takes bytes and JSON values, and returns
+JSON values and bytes. Malformed input may raise any error.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MOST_ENTRIES = 50_000
 
 
 def read_web_page(content: bytes, *, address: str, charset: str) -> ServerAnswer:
-    """Return a page's properties, links and addresses, with its main text as HTML.
+    """Return a page's properties, links and canonical address, with absolute addresses, and the main text in HTML.
 
-    `is_empty` means the page has no markup. The canonical address and the links are absolute.
+    `is_empty` means: no markup at all.
     """
     try:
         source = content.decode(charset) if charset else decode(content)[0]
@@ -84,7 +84,7 @@ def _body_of(main: str) -> str:
 
 
 def read_sitemap(content: bytes) -> ServerAnswer:
-    """Return a sitemap's addresses with their dates, and whether they lead to more sitemaps (sitemaps.org)."""
+    """Return a sitemap's addresses with their dates, and whether they are further sitemaps (sitemaps.org)."""
     if content.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             content = packed.read(MOST_SITEMAP_BYTES)
@@ -107,7 +107,7 @@ def read_sitemap(content: bytes) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Load the libraries' lazy files now, because no file can be opened later."""
+    """Load everything the libraries would load later, because the sandbox cannot open files."""
     text = "".join(f"<p>{'A page with some words of text. ' * number}</p>" for number in range(1, 5))
     read_web_page(f"<html><body><div>{text}</div></body></html>".encode(), address="https://example.com/", charset="")
     read_web_page(b"<html><body><p>Short.</p></body></html>", address="https://example.com/", charset="")

@@ -1,7 +1,7 @@
-"""Read a website, by the sitemap or from link to link, within a list of hosts and the rules in robots.txt.
+"""Read a website by sitemap or by links, on listed hosts and within the rules in robots.txt.
 
-ETag, Last-Modified, date in the sitemap and links are kept as the state. Thus an unchanged page is not fetched again,
-or answered with 304.
+The state keeps ETag, Last-Modified, sitemap date and links: an unchanged page is not fetched again, or answered with
+304.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 @dataclass(frozen=True, kw_only=True)
 class Website:
-    """The first address, the allowed hosts, and the most pages to read."""
+    """A website to follow: first address, allowed hosts, and a limit for pages."""
 
     address: httpx.URL
     hosts: frozenset[str]
@@ -96,7 +96,7 @@ class Website:
 
     @property
     def below(self) -> str:
-        """The followed part: everything below the folder in the first address."""
+        """The path prefix to follow: the folder in the first address."""
         path = self.address.path
         if self.is_sitemap:
             return "/"
@@ -104,7 +104,7 @@ class Website:
         return path.rpartition("/")[0] + "/" if is_file else path.rstrip("/") + "/"
 
     def holds(self, url: httpx.URL) -> bool:
-        """Return whether an address is on an allowed host; on the first host, only within the followed part."""
+        """Whether the host is allowed and, on the first address's host, the path is below the followed path."""
         if url.scheme not in ("http", "https") or url.userinfo or _host_name(url) not in self.hosts:
             return False
         is_first = _host_name(url) == _host_name(self.address)
@@ -112,13 +112,13 @@ class Website:
 
 
 def _host_name(url: httpx.URL) -> str:
-    """Return host and port; with and without www. is the same website."""
+    """Return host and port, without "www.": both names are the same website."""
     return url.netloc.decode("ascii").lower().removeprefix("www.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageState:
-    """A page from the last sync."""
+    """A page's state from the last sync."""
 
     #: The canonical address, which identifies the document.
     key: str
@@ -133,11 +133,11 @@ class PageState:
 
 
 class _Gone(Exception):
-    """A page is gone, or redirects to a host outside the list."""
+    """A page is missing, or redirects outside the followed website."""
 
 
 class WebsiteSource:
-    """Lists the pages on a website, with linked documents."""
+    """A source with a website's pages and linked documents."""
 
     kind = "website"
 
@@ -151,10 +151,9 @@ class WebsiteSource:
         state: Mapping[str, Any] | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """Prepare a sync.
+        """`reader` parses pages and sitemaps in the sandbox.
 
-        `reader` parses pages and sitemaps in the sandbox; `state` comes from the last sync; `own_hosts` may be in a
-        private network.
+        `state` is from the last sync; `own_hosts` may be in a private network.
         """
         self._website = website
         self._limits = limits
@@ -181,9 +180,9 @@ class WebsiteSource:
         return _state_of(self._pages)
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every page by canonical address, in the order in the sitemap or by links.
+        """Yield all pages by canonical address, in the sitemap's order or by following links.
 
-        Raises `InvalidInput` if robots.txt closes the first address, `NotFound`, `ProviderUnavailable`.
+        Raises `InvalidInput` if robots.txt forbids the first address, `NotFound`, `ProviderUnavailable`.
         """
         first = str(self._website.address)
         self._require_allowed(self._website.address)
@@ -231,7 +230,7 @@ class WebsiteSource:
             self.notes.append(CLOSED.format(count=f"{closed:,}"))
 
     def expected(self) -> int:
-        """Return how many pages there were last time."""
+        """Return how many pages the last sync found."""
         return len(self._known)
 
     def close(self) -> None:
@@ -240,7 +239,7 @@ class WebsiteSource:
     # Which pages there are
 
     def _listed(self) -> dict[str, str]:
-        """Return the addresses in the sitemaps with their dates; empty without a sitemap."""
+        """Return the pages in the sitemaps with their dates; empty without a sitemap."""
         website = self._website
         if website.is_sitemap:
             sitemaps = [str(website.address)]
@@ -269,7 +268,7 @@ class WebsiteSource:
         return found
 
     def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
-        """Fetch a sitemap from an allowed host; None if missing or unreadable."""
+        """Fetch a sitemap's entries, and whether they are sitemaps; `None` if missing, unreadable or not allowed."""
         try:
             if not self._is_on_list(httpx.URL(address)):
                 return None, False
@@ -287,7 +286,7 @@ class WebsiteSource:
             return None, False
 
     def _may_be_page(self, address: str) -> bool:
-        """Return whether an address is a page on this website worth fetching."""
+        """Whether an address is on the followed website, with an ending which a page may have."""
         try:
             return self._website.holds(httpx.URL(address)) and not OTHER_ENDINGS.search(urlsplit(address).path)
         except (httpx.InvalidURL, ValueError):
@@ -297,7 +296,7 @@ class WebsiteSource:
         return _host_name(url) in self._website.hosts
 
     def _robots_of(self, url: httpx.URL) -> Protego | None:
-        """Read a host's robots.txt; None without a file. Raises `ProviderUnavailable` without an answer."""
+        """Return a host's robots.txt, fetched a single time; `None` if missing. Raises `ProviderUnavailable`."""
         host = url.netloc.decode("ascii")
         if host not in self._robots:
             address = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
@@ -327,7 +326,10 @@ class WebsiteSource:
     # A page
 
     def _visit(self, address: str, listed: str) -> tuple[PageState, Callable[[], SourceContent]]:
-        """Fetch a page unless it did not change. Raises `_Gone` and `RagError`s."""
+        """Fetch a page, unless unchanged. Return the page's state, and a function which loads the content.
+
+        Raises `_Gone` and `RagError`.
+        """
         known = self._known.get(address)
         if known is not None and listed and listed == known.listed:
             return known, partial(self._load, address)
@@ -347,7 +349,7 @@ class WebsiteSource:
         return replace(page, **validators), lambda: made
 
     def _unreadable(self, address: str, error: RagError) -> tuple[PageState, Callable[[], SourceContent]]:
-        """Keep an unreachable page's document and links."""
+        """Return the last state for a page which cannot be fetched now: document and links stay."""
 
         def load() -> SourceContent:
             raise error
@@ -356,7 +358,7 @@ class WebsiteSource:
         return replace(known, hash="", etag="", modified="", listed=""), load
 
     def _load(self, address: str) -> SourceContent:
-        """Fetch an unchanged page without a document."""
+        """Fetch an unchanged page's content, for a document which was lost."""
         try:
             with own_errors(str(httpx.URL(address).host)):
                 return self._read(*self._get(address, {}))[1]
@@ -392,7 +394,7 @@ class WebsiteSource:
     def _read_html(
         self, url: httpx.URL, final: str, content: bytes, encoding: str | None, robots_tag: str
     ) -> tuple[PageState, SourceContent]:
-        """Return a page's main text, links, and canonical address."""
+        """Return a page's state and content: main text, links, and canonical address."""
         if len(content) > MOST_HTML_BYTES:
             raise DocumentError(f"This page is larger than {MOST_HTML_BYTES // 2**20} MB.")
         read = self._answer("web page", content, address=str(url), charset=encoding or "")
@@ -427,7 +429,7 @@ class WebsiteSource:
         )
 
     def _answer(self, kind: str, content: bytes, **values: Any) -> Reply:
-        """Parse an answer in the sandbox. Raises `DocumentError`s, and `InvalidInput` if everything took too long."""
+        """Parse content in the sandbox. Raises `DocumentError`, and `InvalidInput` if all parsing took too long."""
         if self._reading_seconds > LONGEST_READING_SECONDS:
             raise InvalidInput(TOO_LONG)
         began = time.monotonic()
@@ -439,7 +441,7 @@ class WebsiteSource:
     # Requests
 
     def _get(self, address: str, headers: Mapping[str, str], most_bytes: int = 0) -> tuple[httpx.Response, bytes]:
-        """Fetch an address politely, following redirects within the list. Raises `_Gone`, `httpx.HTTPError`."""
+        """Fetch an address after a polite pause, following allowed redirects. Raises `_Gone`, `httpx.HTTPError`."""
         limits = replace(self._limits, maximum_bytes=most_bytes) if most_bytes else self._limits
         for _ in range(MOST_REDIRECTS + 1):
             url = httpx.URL(address)
@@ -461,7 +463,7 @@ class WebsiteSource:
         raise _Gone
 
     def _pause(self, url: httpx.URL) -> None:
-        """Wait until this host may be asked again."""
+        """Wait until the next request to this host is polite."""
         host = url.netloc.decode("ascii")
         robots = self._robots.get(host)
         asked = float((robots.crawl_delay(AGENT) if robots else None) or 0.0)
@@ -473,7 +475,7 @@ class WebsiteSource:
 
 
 def _page_of(body: str, title: str, language: str) -> bytes:
-    """Write a page's main text as a page."""
+    """Wrap a page's main text in an HTML document."""
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>'
     return f'<!DOCTYPE html><html lang="{html.escape(language)}"><head>{head}</head>{body}</html>'.encode()
 
@@ -487,7 +489,7 @@ def _pages_from(state: Mapping[str, Any]) -> dict[str, PageState]:
 
 
 def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
-    """Write the pages as JSON, with each linked address only once, because menus repeat links."""
+    """Convert page states to JSON. Each linked address is stored a single time, because menus repeat links."""
     numbers: dict[str, int] = {}
     written = {
         address: {**asdict(page), "links": [numbers.setdefault(link, len(numbers)) for link in page.links]}
@@ -497,7 +499,7 @@ def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
 
 
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> WebsiteSource:
-    """Make the source."""
+    """Build the source for a collection."""
     limits = ExtractionLimits.of(settings)
     reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
     own_hosts = settings.own_sync_hosts
