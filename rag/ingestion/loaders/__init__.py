@@ -1,7 +1,7 @@
-"""Turn the bytes of a file into pages: a table of formats, a single entry point, and the returned values.
+"""Convert files to pages: the table of formats, the functions `check` and `load`, and the returned values.
 
-`check` and `load` run in the sandbox process, which imports the loaders before it confines itself; the application
-imports no loader. CONTRIBUTING.md explains how to add a format.
+`check` and `load` run in the sandbox process, which imports the loaders before confinement; the application imports no
+loader. CONTRIBUTING.md explains how to add a format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FileKind: TypeAlias = str
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractionLimits:
-    """Limits of a single file."""
+    """Limits for reading a single file."""
 
     maximum_bytes: int = 50 * 1024 * 1024
     maximum_pages: int = 5000
@@ -47,7 +47,7 @@ class ExtractionLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedFile:
-    """A readable file. `decrypted` is the same PDF without protection, if it was protected."""
+    """A file which passed `check`. `decrypted` is the PDF without protection, for a protected PDF."""
 
     page_count: int
     kind: FileKind = "pdf"
@@ -56,7 +56,7 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class AttachedFile:
-    """A file attached to a mail or PDF, with its name there."""
+    """A file attached to a mail or PDF, with the name given there."""
 
     name: str
     content: bytes
@@ -64,9 +64,9 @@ class AttachedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractedDocument:
-    """The text and facts read from a file. `language` is declared by the file, often wrongly or not at all.
+    """A file's pages and properties. `language` is declared by the file, often wrongly or not at all.
 
-    `metadata` is JSON for facts only some kinds of files have: `links` and `backdated_at` of a post.
+    `metadata` is JSON for properties which only some formats have, for example `links` and `backdated_at` from a post.
     """
 
     pages: tuple[Page, ...]
@@ -136,7 +136,7 @@ MACHINE_TITLE = re.compile(
 
 
 def title_from_file_name(file_name: str) -> str:
-    """Make a title from a file name: no ending, underscores as spaces, a capital first."""
+    """Make a title from a file name: drop the ending, replace underscores by spaces, start with a capital."""
     stem, dot, ending = file_name.rpartition(".")  # unlike splitext, a name which is only an ending has no stem
     stem = stem if dot + ending.lower() in ENDINGS else file_name
     stem = re.sub(r"[_\s]+|(?<=\w)-(?=[^\W\d])", " ", stem).strip() if " " not in stem else stem.strip()
@@ -146,7 +146,7 @@ def title_from_file_name(file_name: str) -> str:
 
 
 def title_from_metadata(title: str) -> str:
-    """Return the title in the file's properties, or "" if it looks like a program's title."""
+    """Return the title from the file's properties, or "" for a title which a program made."""
     title = " ".join(title.split())
     if not 4 <= len(title) <= 150 or MACHINE_TITLE.search(title) or not re.search(r"[^\W\d_]{2}", title):
         return ""
@@ -160,7 +160,7 @@ NO_AUTHOR = re.compile(
 
 
 def author_from_metadata(author: str) -> str:
-    """Return the file's author, or "" if it looks like a program's placeholder."""
+    """Return the author from the file's properties, or "" for a program's placeholder."""
     author = " ".join(author.split())[:200]
     return "" if NO_AUTHOR.fullmatch(author) else author
 
@@ -189,7 +189,7 @@ DEFAULT_OPTIONS = LoadOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
-    """A format: how to recognise its files, which function loads them, and how the rest of the product treats them."""
+    """A file format: how files are recognised, the functions which load them, and how the product treats them."""
 
     kind: FileKind
     #: The name in lists, and the name in a sentence: "a Word document".
@@ -234,7 +234,7 @@ LONGEST_ZIP_END = 65_557
 
 
 def names_in_zip(content: bytes) -> bytes:
-    """Return the archive's file list as raw bytes, or b"" for other files."""
+    """Return a ZIP archive's file list in raw bytes, or b"" for other files."""
     place = content.rfind(b"PK\x05\x06", max(len(content) - LONGEST_ZIP_END, 0)) if content.startswith(ZIP) else -1
     if place < 0 or len(content) < place + 20:
         return b""
@@ -267,7 +267,7 @@ MESSAGE_CLASSES = tuple(
 
 
 def is_outlook(content: bytes) -> bool:
-    """Return whether bytes are an Outlook message. Other compound files can also contain messages."""
+    """Whether the bytes are an Outlook message. Other compound files can also contain messages."""
     if not content.startswith(COMPOUND) or MESSAGE_PROPERTIES not in content:
         return False
     # The first entry in the directory describes the file.
@@ -277,7 +277,7 @@ def is_outlook(content: bytes) -> bool:
 
 
 def is_old_workbook(content: bytes) -> bool:
-    """Return whether bytes are an Excel 97 workbook, not a message with a workbook attached."""
+    """Whether the bytes are an Excel 97 workbook, rather than a message with an attached workbook."""
     return content.startswith(COMPOUND) and "Workbook".encode("utf-16-le") in content and not is_outlook(content)
 
 
@@ -609,28 +609,28 @@ def formats_in_words() -> str:
 
 
 def is_hidden(path: PurePath) -> bool:
-    """Whether a file or a folder above is hidden, or an office program's copy of an open file."""
+    """Whether a file or a folder in the path is hidden, or the file is an office program's copy of an open file."""
     return any(part.startswith((".", "~$")) and part != ".." for part in path.parts)
 
 
 def is_readable(path: PurePath) -> bool:
-    """Whether a file in a folder is read: its ending is known and it is not hidden."""
+    """Whether to read a file in a folder: the name has a known ending, and nothing in the path is hidden."""
     return path.suffix.lower() in ENDINGS and not is_hidden(path)
 
 
 def is_followed(path: PurePath) -> bool:
-    """Whether a source takes a file; shared drives are full of photographs and logos."""
+    """Whether a source takes a file: readable, but no picture, because shared drives are full of photographs."""
     return is_readable(path) and path.suffix.lower() not in PICTURE_ENDINGS
 
 
 def has_rows(file_name: str) -> bool:
-    """Whether a file with this name has numbered rows."""
+    """Whether files with this name's ending have numbered rows."""
     kind = ENDINGS.get(PurePosixPath(file_name.lower()).suffix)
     return kind is not None and BY_KIND[kind].has_rows
 
 
 def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check whether the file is readable at all. Raises the fitting `DocumentError` if not."""
+    """Check whether a file can be read. Raises a `DocumentError` which names the problem."""
     loader = _loader_for(content, file_name, mime_type, options)
     checked = _function(loader.checks)(content, options) if loader.checks else CheckedFile(page_count=1)
     return CheckedFile(page_count=checked.page_count, kind=loader.kind, decrypted=checked.decrypted)
@@ -652,9 +652,9 @@ def _named_if_blank(page: Page) -> Page:
 
 
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
-    """Return attached files with a known ending, while their total size is within the limit for a single file.
+    """Return the attached files with a known ending, up to the size limit for a single file in total.
 
-    Pictures are left out: in mails most of them are signatures. Raises `DocumentError`s.
+    Pictures are left out, because most pictures in mails belong to signatures. Raises `DocumentError`s.
     """
     loader = _loader_for(content, file_name, "", options)
     found: list[AttachedFile] = []
@@ -694,9 +694,9 @@ def _function(place: str) -> Callable[[bytes, LoadOptions], Any]:
 
 
 def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
-    """Detect a file's kind by its name, else by its first bytes, else by its declared type.
+    """Detect a file's kind by the name's ending, else by the first bytes, else by the declared type.
 
-    A file named .pdf counts as a PDF, so that the PDF loader names its fault. Raises `FileKindUnknown`.
+    A file named .pdf always counts as a PDF, for a precise error from the PDF loader. Raises `FileKindUnknown`.
     """
     ending = re.search(r"\.[^./\\]+$", file_name.lower())
     if ending and ending[0] in ENDINGS:
@@ -716,9 +716,9 @@ def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
 
 
 def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
-    """Raise `FileNotAsNamed` if the bytes have a different format than the name.
+    """Raise `FileNotAsNamed` if the bytes have a different format from the name's ending.
 
-    Markup in a plain text file is accepted; bytes which cannot be text are refused.
+    Text files may contain markup, but no bytes which cannot be text.
     """
     ending = file_name[file_name.rfind(".") :].lower() if "." in file_name else "a text"
     for other in LOADERS:

@@ -1,6 +1,6 @@
-"""Unpack a ZIP archive without leaving its folder or unpacking without end.
+"""Unpack a ZIP archive safely: refuse names outside the archive, links, and files which unpack to too much.
 
-Runs in a separate process for each archive. The archive is its only open file, and bytes and names are its only output.
+Runs in a separate process for each archive. The process has only the archive open, and returns only bytes and names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAME_ENCODINGS = ("cp437", "cp949")
 
 
 class Archive:
-    """An open archive with its files by name. Raises `InvalidInput` if the whole archive is unusable.
+    """An open archive with the readable files. Raises `InvalidInput` if the whole archive is unusable.
 
     Hidden files, nested archives and unreadable formats are left out.
     """
@@ -50,7 +50,7 @@ class Archive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def refusal(self, entry: zipfile.ZipInfo) -> str:
-        """Explain why an entry is not unpacked, or return ""."""
+        """Return the reason for not unpacking a file, or "" if allowed."""
         path = PurePosixPath(name_of(entry))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             return N_("Its name points out of the archive.")
@@ -67,7 +67,7 @@ class Archive:
         return ""
 
     def unpack(self, entry: zipfile.ZipInfo) -> tuple[bytes, str]:
-        """Return the bytes of an entry, or b"" and the reason."""
+        """Return a file's bytes and "", or b"" and the reason."""
         if refusal := self.refusal(entry):
             return b"", refusal
         try:
@@ -78,9 +78,9 @@ class Archive:
 
 
 def _require_short_list(file: IO[bytes]) -> None:
-    """Raise `InvalidInput` for an archive whose file list alone would fill the memory.
+    """Raise `InvalidInput` for an archive whose file list would fill the memory.
 
-    `ZipFile`'s function reads the end of the archive, because some archives have two ends.
+    The list's size is read with the function which `ZipFile` uses, because some archives have two ends.
     """
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
     if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
@@ -111,7 +111,7 @@ def name_of(entry: zipfile.ZipInfo) -> str:
 
 
 def _read(packed: IO[bytes], most: int) -> bytes:
-    """Read at most the declared number of bytes, whatever the entry really holds."""
+    """Read an unpacked file. Raises `BadZipFile` if there is more data than the archive declares."""
     parts = []
     left = most + 1
     while left > 0 and (part := packed.read(min(left, READ_AT_ONCE))):
@@ -142,7 +142,7 @@ def main(descriptor: int, memory_mb: int, order: str) -> None:
 
 
 def perform(task: Reply, archive: Archive) -> tuple[dict[str, Any], bytes]:
-    """Perform a task and return its values and bytes."""
+    """Perform a task ("list" or "unpack") and return values and bytes."""
     if task.kind == "list":
         return {"names": [name_of(entry) for entry in archive.entries]}, b""
     if task.kind == "unpack":

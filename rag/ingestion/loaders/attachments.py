@@ -1,6 +1,6 @@
-"""Turn a post's attachments into text: describe pictures, summarise documents, name the rest. Source 000, 2.
+"""Convert a post's attachments to text: describe pictures, summarise documents, name all other files. Source 000, 2.
 
-An attachment's text is data, never an instruction. Without a model only its name is stored, with a note.
+An attachment's text is data, never an instruction. Without a model only the name is stored, with a note.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ NOTES = {
 
 
 class AttachmentReader(Protocol):
-    """Opens untrusted files like the sandbox."""
+    """Reads untrusted files, like the sandbox."""
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 
@@ -85,7 +85,7 @@ class AttachmentReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentText:
-    """An attachment's text for the index. `note` explains a missing text."""
+    """An attachment's text for the index. `note` says why there is no text."""
 
     file_name: str
     kind: AttachmentKind
@@ -95,7 +95,7 @@ class AttachmentText:
 
 
 def attachment_kind(file_name: str, size: int, *, limits: AttachmentLimits = USUAL) -> AttachmentKind:
-    """Choose how to treat an attachment, by the ending of its name and its size in bytes."""
+    """Choose how to treat an attachment, by the name's ending and the size in bytes."""
     ending = file_name.rsplit(".", 1)[-1].lower() if "." in file_name else ""
     kind = KINDS.get(ending, "other")
     return "too_large" if size > limits.maximum_bytes and kind in ("image", "document") else kind
@@ -148,7 +148,7 @@ def describe_attachment(
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return at most `limit` characters, up to a sentence end in the second half if there is any."""
+    """Shorten a text to at most `limit` characters, if possible after a sentence in the second half."""
     text = text.strip()
     if len(text) <= limit:
         return text
@@ -157,7 +157,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def post_text(title: str, content: str, attachments: Sequence[AttachmentText] = (), language: str = "ko") -> str:
-    """Join a post's title, cleaned content and attachments for the index, like source 000."""
+    """Join a post's title, cleaned content and attachments to a text for the index, like source 000."""
     parts = [part.strip() for part in (title, content) if part.strip()]
     if attachments:
         korean = language == "ko"

@@ -1,4 +1,4 @@
-"""Decode text by the byte order mark, as UTF-8, by the declared encoding, or by the letters."""
+"""Decode text by the byte order mark, in UTF-8, by the declared encoding, or by which letters appear."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ UNDECODED = "\ufffd"
 
 @dataclass(frozen=True)
 class Decoded:
-    """A text with its encoding, and whether the encoding is a guess."""
+    """A text with the encoding, and whether the encoding is a guess."""
 
     text: str
     encoding: str
@@ -70,7 +70,7 @@ class Decoded:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Name a guessed encoding, and the number of undecoded letters."""
+        """Return warnings about a guessed encoding and about letters which could not be decoded."""
         missing = self.text.count(UNDECODED) if self.encoding != "utf-8" or self.is_guessed else 0
         named = (ENCODED.format(encoding=self.encoding),) if self.is_guessed and self.encoding != "utf-8" else ()
         return (*named, *((MISSING[missing > 1].format(count=f"{missing:,}"),) if missing else ()))
@@ -123,7 +123,7 @@ def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
 
 
 def _wide(content: bytes) -> str | None:
-    """Detect UTF-16 without a mark: in most texts, many of the even or odd bytes are zero."""
+    """Detect UTF-16 without a byte order mark: in most texts, many even or many odd bytes are zero."""
     sample = content[:LOOKED_AT]
     if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:
         return None
@@ -180,7 +180,10 @@ def _guessed(content: bytes) -> str:
 
 
 def _odd_words(text: str) -> int:
-    """Count words with two scripts, a sign between letters, or a capital after a small letter beyond ASCII."""
+    """Count the words which suggest a wrong encoding.
+
+    They mix two scripts, have a sign between letters, or a capital after a small letter beyond ASCII.
+    """
     return sum(ODD.search(word) is not None or _scripts(word) > 1 for word in BEYOND_ASCII.findall(text))
 
 

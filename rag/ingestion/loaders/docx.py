@@ -117,14 +117,14 @@ def _loaded(package: WordPackage) -> ExtractedDocument:
 
 
 def _note_form(properties: Any) -> str | None:
-    """Return the number format for notes; None for the default, "" if numbers restart on every page."""
+    """Return the notes' number format; `None` for the default, "" if numbers do not run through the document."""
     if (value(child(properties, "w:numRestart")) or "continuous") != "continuous":
         return ""
     return value(child(properties, "w:numFmt"))
 
 
 def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
-    """Write the visible headers and footers without repeated lines, and count all their characters."""
+    """Return the lines in visible headers and footers without repetitions, and the number of all characters in them."""
     above: list[Line] = []
     below: list[Line] = []
     read: set[str] = set()
@@ -154,7 +154,7 @@ def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> t
 
 
 def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Section, ...]]:
-    """Join the lines, with each note beside its sentence, and find the section starts."""
+    """Join the lines, put each note beside the sentence with the mark, and find where sections start."""
     written: list[str] = []
     sections: list[Section] = []
     position = 0
@@ -171,7 +171,7 @@ def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Sectio
 
 
 def _warnings(package: WordPackage, main: str, story: Story, totals: dict[str, int], text: str) -> Iterator[str]:
-    """Report omitted and unread content, each kind with its count."""
+    """Yield warnings about omitted and unread content, each with a count."""
     tallies = story.tallies
     hidden = sum(tally.hidden for tally in tallies.values())
     if hidden:

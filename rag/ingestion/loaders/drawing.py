@@ -23,7 +23,7 @@ class Drawn:
 
 
 def drawn_in(root: Any) -> Drawn:
-    """Read the shapes in a drawing. The first form of alternative content counts; hidden shapes are left out."""
+    """Read a drawing's shapes, except hidden shapes. In alternative content, only the first alternative counts."""
     drawn = Drawn()
     _walk(root, drawn)
     return drawn
@@ -57,7 +57,7 @@ def paragraphs_of(body: Any) -> Iterator[str]:
 
 
 def text_of_run(run: Any) -> str:
-    """Return the text of a run, a field or a line break; struck text is left out."""
+    """Return the text in a run or field, a blank for a line break, and "" for struck text."""
     name = local_name(run)
     if name == "br":
         return " "

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Family:
-    """A language's encodings, standards first, and the lead bytes for common letters in an encoding."""
+    """A language's encodings, standards first, and the range for the first byte in common letters."""
 
     standard: str
     common: tuple[int, int]
@@ -60,7 +60,7 @@ def east_asian_encoding(content: bytes) -> str | None:
 
 
 def _score(text: str, language: str, family: Family) -> float:
-    """Return the average value of the letters beyond ASCII."""
+    """Return how common the letters beyond ASCII are in the language, on average."""
     letters = Counter(letter for letter in text if letter > "\x7f")
     total = sum(letters.values())
     if language == "ja" and total > FEW_LETTERS and not any(KANA[0] <= letter <= KANA[1] for letter in letters):

@@ -69,7 +69,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass
 class _Body:
-    """A mail's text, with headings by position, and remarks on unread parts."""
+    """A mail's text, with headings by position, attached files and mails, and remarks about unread parts."""
 
     parts: list[str] = field(default_factory=list)
     #: Characters so far, including the blank lines between parts.
@@ -223,7 +223,7 @@ def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tupl
 
 
 def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
-    """Return the shown fields, decoded, and the warnings for guessed encodings."""
+    """Return the fields to show, decoded, and the warnings about guessed encodings."""
     heads: dict[str, str] = {}
     warnings: list[str] = []
     for name in HEADS:
@@ -233,7 +233,7 @@ def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
 
 
 def _field(value: str, warnings: list[str]) -> str:
-    """Decode a field: encoded words (RFC 2047), else bytes by their letters."""
+    """Decode a field: encoded words (RFC 2047), and bytes in an encoding found by the letters."""
     raw = value.encode("utf-8", "surrogateescape")
     if not raw.isascii():
         found = decoded(raw)
@@ -258,7 +258,7 @@ def _field(value: str, warnings: list[str]) -> str:
 
 
 def _read(part: Message, depth: int, *, is_first: bool = False) -> _Body:
-    """Read the text of a part and its inner parts."""
+    """Read the text in a part and in all inner parts."""
     body = _Body()
     kind = part.get_content_type()
     if depth > DEEPEST:
@@ -285,7 +285,7 @@ def _parts(part: Message) -> list[Message]:
 
 
 def _enclosed(part: Message) -> list[Message]:
-    """Return the mail inside a part; some programs encode it against the standard."""
+    """Return the mail inside a part, also if a program encoded the mail, which the standard forbids."""
     mails = _parts(part)
     encoding = str(part.get("Content-Transfer-Encoding") or "").strip().lower()
     if encoding not in ("base64", "quoted-printable") or not mails or mails[0].keys():
@@ -298,7 +298,7 @@ def _enclosed(part: Message) -> list[Message]:
 
 
 def _one_of(forms: Sequence[_Body]) -> _Body:
-    """Return a single form of a text: the first, or a form with much more text. Mails in all forms are kept."""
+    """Choose the first form with text, or a form with much more text. Files and mails in all forms are kept."""
     best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
     for form in forms:
         if form.letters > best.letters * MUCH_MORE:

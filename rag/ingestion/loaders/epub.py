@@ -45,7 +45,7 @@ class Book(OfficePackage):
             raise FileDamaged
 
     def chapters(self) -> list[str]:
-        """Return the names of the chapters' parts, in reading order. Raises `FileProtected` for protected books."""
+        """Return the chapters' names in the package, in reading order. Raises `FileProtected` for protected books."""
         folder = posixpath.dirname(self.listed)
         parts = {
             item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))

@@ -1,4 +1,4 @@
-"""Find tables with columns made by blanks, as in lists printed by payroll programs in a fixed-width font."""
+"""Find tables whose columns are aligned by blanks, for example in lists printed by payroll programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITH_AMOUNTS = 0.5
 
 
 def with_tables(lines: Sequence[str]) -> list[str]:
-    """Write the tables among the lines as rows of cells, and leave all other lines unchanged."""
+    """Rewrite the tables among the lines: a line for each row, with separated cells. Other lines stay unchanged."""
     written: list[str] = []
     end = 0
     for first, last, rows in tables_in(lines):
@@ -58,7 +58,7 @@ def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _widened(line: str) -> str:
-    """Give wide East Asian letters two places, and replace bars, which separate cells in the output."""
+    """Add a place after each wide East Asian letter, and replace bars, because bars will separate cells."""
     line = line.replace("|", "/")
     if line.isascii():
         return line
@@ -70,7 +70,7 @@ def _is_row(line: str) -> bool:
 
 
 def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[str]], int] | None:
-    """Return a table's first line, its cells, and the line after its last, or `None` without a table."""
+    """Return a table's first line, the cells, and the line after the end; `None` if the lines are no table."""
     rows = [line for line in lines[first:end] if _is_row(line)]
     if len(rows) < FEWEST_ROWS or not _is_row(lines[first]):
         return None
@@ -89,7 +89,7 @@ def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[s
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the columns, separated by blanks through all rows."""
+    """Return the columns' first and (exclusive) last places. Between columns, all rows have blanks."""
     width = max(map(len, rows))
     padded = [row.ljust(width) for row in rows]
     filled = [place for place in range(width) if any(row[place] != " " for row in padded)]
@@ -109,7 +109,7 @@ def _cells(row: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the cells of a row whose amounts fit these columns, perhaps wider; else an empty list."""
+    """Return a line's cells if every cell fits a single column and some are amounts; else an empty list."""
     cells = [""] * len(columns)
     for found in CELL.finditer(line):
         over = [place for place, (begin, end) in enumerate(columns) if found.start() < end and found.end() > begin]
@@ -120,7 +120,7 @@ def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _is_table(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether cells are a list under heads, not text in columns, a form or a table of contents."""
+    """Whether cells form a table with heads and amounts, rather than text columns, a form or a table of contents."""
     body = grid[1:]
     firsts = [row[0] for row in grid if row[0]]
     if sum(sum(map(bool, row)) > 1 for row in grid) < 0.8 * len(grid) or sum(map(bool, grid[0])) < len(grid[0]) - 1:

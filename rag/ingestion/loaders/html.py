@@ -72,7 +72,7 @@ LAYOUT_CHARACTERS = 300
 
 @dataclass
 class Walk:
-    """Gathers text, headings, links and hidden text on the way through the document."""
+    """Collects text, headings, links and hidden text while walking through the document."""
 
     rules: StyleRules
     parts: list[str] = field(default_factory=list)
@@ -245,7 +245,10 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _choice(element: Any, walk: Walk) -> str:
-    """Return the chosen option, else the first; for an open list every option with a tick box."""
+    """Return the chosen options; for an open list all options with tick boxes.
+
+    Without a choice, the first option counts.
+    """
     options = list(element.iter("option"))
     chosen = [option for option in options if option.get("selected") is not None]
     is_multiple, size = element.get("multiple") is not None, element.get("size") or ""
@@ -311,7 +314,7 @@ OWN_FORMS: dict[str, Callable[[Any, Walk], str]] = {
 
 
 def _label(item: Any, walk: Walk) -> str:
-    """Return an item's number in a numbered list, or a dash."""
+    """Return a list item's number, or a dash in a list without numbers."""
     around = item.getparent()
     form = _number_form(around)
     if not form:
@@ -323,7 +326,7 @@ def _label(item: Any, walk: Walk) -> str:
 
 
 def _number_form(around: Any) -> str:
-    """Return a list's number form, or "" for a list without numbers or counting down."""
+    """Return a list's number format; "" for a list without numbers or with descending numbers."""
     if around is None or around.tag != "ol" or around.get("reversed") is not None:
         return ""
     if found := LIST_STYLE.search(around.get("style") or ""):
@@ -353,7 +356,7 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 
 
 def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
-    """Find notes with a link from a mark. A short note is moved beside its mark; notes in `unused` stay in place."""
+    """Find the notes to which marks link. Short notes are kept for their sentence; notes in `unused` stay in place."""
     targets: dict[str, Any] = {}
     for element in tree.iter(etree.Element):
         for name in (element.get("id"), element.get("name") if element.tag == "a" else None):
@@ -394,7 +397,7 @@ NOTE_NAME = re.compile(r"footnote|endnote|noteref|_ftn|_edn|cite_note")
 
 
 def is_note(element: Any, rules: StyleRules) -> bool:
-    """Whether an element may be a note: visible text with few elements."""
+    """Whether an element may be a note: few elements, all with visible text."""
     parts = list(islice(element.iter(etree.Element), MOST_IN_NOTE))
     if len(parts) == MOST_IN_NOTE or any(part.tag in NOT_IN_NOTES or part.tag in DROPPED for part in parts):
         return False
@@ -415,7 +418,7 @@ def _note_text(element: Any) -> Iterator[str]:
 
 
 def is_mark(link: Any) -> bool:
-    """Whether a link is a note's mark: raised, or marked by its attributes."""
+    """Whether a link is a note's mark: raised, or with a telling attribute."""
     if not (link.get("href") or "").startswith("#") or not NOTE_MARK.fullmatch(link.text_content().strip()):
         return False
     named = " ".join(link.get(name) or "" for name in ("class", "role", "epub:type", "href"))
@@ -425,7 +428,7 @@ def is_mark(link: Any) -> bool:
 
 
 def _note_at(element: Any, walk: Walk) -> str | None:
-    """Return a note's placeholder if the element is its mark, else `None`."""
+    """Return the note's placeholder if the element is a note's mark, else `None`."""
     if element.tag not in ("a", "sup"):
         return None
     links = [element] if element.tag == "a" else element.findall("a")
@@ -462,7 +465,7 @@ def _table(table: Any, walk: Walk, depth: int) -> Iterator[str]:
 
 
 def is_layout(table: Any) -> bool:
-    """Whether a table only arranges the page: by its role, a single column, or blocks in its cells."""
+    """Whether a table only arranges the page, judging by role, number of columns, and blocks in the cells."""
     if (table.get("role") or "").lower() in ("presentation", "none"):
         return True
     rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_in(table)]

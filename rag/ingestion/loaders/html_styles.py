@@ -74,7 +74,7 @@ PLAIN = Look()
 
 
 def look_of(style: str, place: int = 0) -> Look:
-    """Read a style. `place` is for sorting."""
+    """Read a style. `place` is the position among all rules: for colours, the last rule wins."""
     if not style:
         return PLAIN
     colours = COLOUR.findall(style)
@@ -101,9 +101,9 @@ def _shift_of(style: str) -> str:
 
 @dataclass(frozen=True)
 class StyleRules:
-    """The rules in the post's style sheets, by kind of element or "", "." or "#", and class or id.
+    """The rules in the post's style sheets, by element name or "", "." or "#", and class or id.
 
-    Rules for the same class are merged at the start, so that reading time does not grow with every element.
+    Rules for the same class are merged in advance, to keep reading each element fast.
     """
 
     by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class StyleRules:
     backgrounds: dict[Any, bool] = field(default_factory=dict)
 
     def look_of(self, element: Any) -> Look:
-        """Apply the rules to an element, then its style attribute."""
+        """Return an element's look from the rules and the style attribute."""
         look = look_of(element.get("style") or "", OWN_STYLE)
         if not self.by_mark:
             return look
@@ -187,7 +187,7 @@ def is_white(colour: str) -> bool:
 
 
 def _has_background(element: Any, rules: StyleRules) -> bool:
-    """Whether a dark background makes white letters readable, mostly in a table's header row."""
+    """Whether the element or a parent has a background, which makes white letters readable."""
     asked = []
     found = False
     while element is not None and not found:

@@ -31,7 +31,7 @@ SAME_EDGE, NEXT_LINE = 3.0, 2.2
 
 
 def with_whole_words(lines: Sequence[str], boxes: dict[int, Box]) -> list[str]:
-    """Move the ends of broken words up to the line where the words start. `boxes` maps line numbers to boxes."""
+    """Join words broken at a line end, on the line where they start. `boxes` maps line numbers to boxes."""
     written = list(lines)
     broken = [
         (place, place + 1)
@@ -59,7 +59,10 @@ def _follow(above: Box, below: Box) -> bool:
 
 
 def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
-    """Return the lines without room for another syllable, if all have about the same number."""
+    """Return the lines without room for a further syllable.
+
+    Empty if the lines have different numbers of syllables: then the program moved whole words and stretched the lines.
+    """
     if not places:
         return set()
     edge = max(boxes[place][2] for place in places)
@@ -77,7 +80,7 @@ def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) ->
 
 
 def _is_broken(before: str, after: str, words: set[str]) -> bool:
-    """Whether a word continues over the end of a line."""
+    """Whether the text at a line's end and the text on the next line are parts of a single word."""
     if after in NEVER_FIRST:
         return True
     if OF_NOUN.match(after) and before[-1] not in PARTICLE_END:

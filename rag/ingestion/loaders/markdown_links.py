@@ -57,7 +57,10 @@ def _visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _with_tables(text: str, read_table: Callable[[str], str]) -> str:
-    """Write the rows of each HTML table. A pattern would search the rest of the text from each opening tag."""
+    """Replace each HTML table by rows.
+
+    No pattern is used, because it would search the rest of the text from each tag.
+    """
     folded, parts, at = text.lower(), list[str](), 0
     while (start := folded.find("<table", at)) >= 0 and (end := folded.find("</table", start)) >= 0:
         end = folded.find(">", end) + 1 or len(text)

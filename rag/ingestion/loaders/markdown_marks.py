@@ -1,4 +1,4 @@
-"""Write the Markdown marks which change the meaning: notes, and struck, raised and lowered text. The rest stays.
+"""Replace the Markdown marks which change the meaning: notes, and struck, raised and lowered text. Other marks stay.
 
 A note moves into the sentence which refers to it: `[^1]` alone is useless, and would look like a citation.
 """
@@ -44,7 +44,7 @@ LONGEST_QUOTED = 200
 
 @dataclass
 class Marks:
-    """A text's notes by label, their numbers in order of reference, and the struck text."""
+    """A text's notes by label, the notes' numbers in order of first reference, and the struck text."""
 
     texts: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -93,7 +93,7 @@ Block = tuple[list[str], bool]
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
-    """Yield a text's blocks, each with a flag for code. Blank lines, items and rows are separate blocks."""
+    """Yield a text's blocks, and whether each is code. Blank lines, list items and table rows are separate blocks."""
     block: list[str] = []
     fence = ""
     for line in lines:
@@ -117,7 +117,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
-    """Yield the blocks without definitions of short notes. Long notes stay, with the number in front."""
+    """Collect the short notes in `marks`, and yield the other blocks. Long notes stay, starting with their number."""
     used = {
         found["label"] for block, is_code in blocks if not is_code for found in REFERENCE.finditer("\n".join(block))
         if found["label"] and not DEFINITION.match(block[0])

@@ -19,7 +19,7 @@ FEWEST_ACROSS, FEWEST_UPRIGHT = 2, 2
 
 
 def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) -> list[Box]:
-    """Return the boxes of inner tables and tick boxes in a table: their lines do not touch the table's lines."""
+    """Return the boxes of tables and tick boxes inside a table: their lines do not touch the outer table's lines."""
     if len(vertical) < 2 * FEWEST_UPRIGHT + 1:
         return []
     across, upright = _merged(horizontal), _merged(vertical)
@@ -48,7 +48,7 @@ def _merged(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def _connected(across: Sequence[Segment], upright: Sequence[Segment]) -> list[tuple[list[Segment], list[Segment]]]:
-    """Group the lines which touch each other."""
+    """Group lines which touch, directly or through other lines."""
     groups: list[tuple[list[Segment], list[Segment]]] = [([line], []) for line in across]
     for line in upright:
         x, low, high = line

@@ -1,7 +1,7 @@
-"""Recognise the text on pages which need it, with a configured provider, else on this machine.
+"""Recognise the text on scanned pages, with a configured provider, else on this machine.
 
-On this machine, RapidOCR reads with its bundled models; Tesseract, if installed, reads the scripts unknown to them.
-Pages in, pages out: the caller decides when.
+On this machine, RapidOCR reads with the models in its package; Tesseract, if installed, reads the scripts unknown to
+them. The caller chooses the pages.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Return the numbers of the pages for text recognition: without text, or with a large picture beside the text.
+    """Return the numbers of pages without text, and of pages with a large picture beside text.
 
-    For a `scanned` PDF these are all pages, for a digital PDF none. A blank page is left out, because recognition would
-    cost money and find nothing.
+    For a `scanned` PDF these are all pages, for a `digital` PDF none. Blank pages are left out, because recognition
+    would cost money and find nothing.
     """
     if pdf_type == "digital":
         return []
@@ -100,13 +100,13 @@ def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> lis
 
 
 def recognition_engine(settings: Settings) -> str | None:
-    """Choose this installation's engine; `None` leaves scans in the state `needs_ocr`."""
+    """Choose this installation's engine: the provider, else RapidOCR, else Tesseract; `None` if there is no engine."""
     provider = settings.provider_for("ocr")
     return provider or (RAPIDOCR if has_rapidocr(settings) else TESSERACT if tesseract_program(settings) else None)
 
 
 def engine_title(engine: str) -> str:
-    """Return the engine's name for people."""
+    """Return the engine's name as shown to people."""
     return LOCAL.get(engine) or provider_name(engine)
 
 
@@ -120,7 +120,7 @@ def has_rapidocr(settings: Settings) -> bool:
 
 
 def expected_usage(engine: str | None, pages: int) -> Usage | None:
-    """Return the billed usage for recognising this many pages, or `None` if free."""
+    """Return the usage billed for this many pages, or `None` if recognition is free."""
     if engine is None or engine in LOCAL or not pages:
         return None
     return Usage(provider=engine, model=BY_NAME[engine].models["ocr"], pages=pages)
@@ -145,17 +145,20 @@ class TextRecognition:
 
     @property
     def provider(self) -> TextRecogniser | None:
-        """Return the provider with a key, or `None` if a program on this machine, or no engine, reads the pages."""
+        """Return the provider, if there is a key.
+
+        With `None`, a program on this machine reads the pages, if there is any.
+        """
         return self._provider()
 
     @property
     def engine(self) -> str | None:
-        """Name the engine; `None` leaves the document in the state `needs_ocr`."""
+        """Return the engine's name; with `None`, the document stays in the state `needs_ocr`."""
         provider = self.provider
         return provider.provider if provider else self._local_engine("")
 
     def interrupt(self) -> None:
-        """Stop RapidOCR: its callers get `ReadingTookTooLong`."""
+        """Stop RapidOCR's work: the callers get `ReadingTookTooLong`."""
         if self._rapidocr is not None:
             self._rapidocr.interrupt()
 
@@ -168,7 +171,7 @@ class TextRecognition:
         return RAPIDOCR
 
     def batches(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Return page numbers in groups; each group is recognised and paid by a single call."""
+        """Divide page numbers into batches, each for a single call to the engine."""
         provider = self.provider
         size = provider.pages_per_request if provider else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
@@ -228,7 +231,7 @@ class TextRecognition:
 
 
 def unread_reasons(pages: Sequence[Page]) -> Iterator[str]:
-    """Yield sentences about pages RapidOCR could not read."""
+    """Yield the pages' warnings about text which RapidOCR could not read."""
     unreadable = _unreadable()
     return (warning for page in pages for warning in page.warnings if warning == unreadable)
 
@@ -238,13 +241,16 @@ def _unreadable() -> str:
 
 
 def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, ...]:
-    """Replace pages by their recognised versions."""
+    """Return the pages, with the recognised pages replaced."""
     by_number = {page.number: page for page in read}
     return tuple(by_number.get(page.number, page) for page in pages)
 
 
 def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
-    """Move the sections to their new positions after some pages' text changed; on such a page, to their headings."""
+    """Return the sections with new positions, after some pages' text changed.
+
+    On a page with new text, a section starts where the page has the section's title.
+    """
     old, new = page_starts(before), page_starts(after)
     places = {page.number: index for index, page in enumerate(before)}
     moved = []
@@ -266,7 +272,7 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> tuple[str, tuple[PageMark, ...]]:
-    """Return the text Tesseract finds in a picture, tables as rows, and its marks; both are empty on failure."""
+    """Return the text which Tesseract finds in a picture, with tables in rows, and the marks; both empty on failure."""
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
 
@@ -279,7 +285,7 @@ def confined_output(
     *,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """Run a program with access only to its input, libraries and models; return its output, or "" on failure."""
+    """Run a program which may only read the input, libraries and models; return the output, or "" on failure."""
     with confinement(program_rules(Path(program))) as ready:
         try:
             done = run(
@@ -298,16 +304,17 @@ def confined_output(
 
 @cache
 def tesseract_languages(program: str, language: str) -> str:
-    """Return the document's language and English, if installed."""
+    """Return the document's language and English in Tesseract's notation, without languages which are not installed."""
     installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
     wanted = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
     return "+".join(name for name in wanted if name in installed) or "eng"
 
 
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
-    """Return the recognised page. A page with good text keeps it and gets the text in its pictures added.
+    """Return the page after recognition. A page with text and a large picture keeps the text and gets the picture's
+    text.
 
-    `marks` are the places on the page, or `None` if unknown.
+    `marks` are the recognised lines and tables on the page, or `None` if their places are unknown.
     """
     text = normalise_characters(text).strip("\n ")
     name = engine_title(engine)
@@ -323,7 +330,7 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
 
 
 def _marks(page: Page, found: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
-    """Return the marks on a page with text, including marks in its pictures."""
+    """Return the marks for a page which keeps its text: the known marks, and recognised marks in place of pictures."""
     if found is None or page.marks is None:
         return page.marks if page.text.strip() else found
     pictures = [mark for mark in page.marks if mark.kind == "picture"]
@@ -338,9 +345,9 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
 
 
 def _news(known: str, text: str) -> str:
-    """Return a recognised page's lines whose words are mostly missing in the page's text.
+    """Return the recognised lines whose words are mostly missing in the page's text.
 
-    A table with new text keeps all rows, including its heads.
+    A table with a new row is returned whole, with the heads.
     """
     words = WORD.findall(known.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
@@ -359,7 +366,7 @@ def _news(known: str, text: str) -> str:
 
 
 def _unframed(line: str) -> str:
-    """Strip ruling lines around a line; a table row keeps its first cell, which may be empty."""
+    """Remove recognised ruling lines at both ends, but keep a table row's empty first cell."""
     bare = FRAME.sub("", line)
     return line.rstrip() if CELL_EDGE in bare else bare
 
@@ -404,9 +411,9 @@ class TesseractLine:
 
 
 def text_of(output: str, scale: float) -> tuple[str, tuple[PageMark, ...]]:
-    """Read Tesseract's output: return text and marks. `scale` pixels make a point.
+    """Convert Tesseract's output to text and marks. `scale` is in pixels per point.
 
-    Output without a table is returned as text.
+    Output without Tesseract's table format is already text.
     """
     if not output.startswith(FIRST_COLUMN):
         return output, ()
@@ -439,7 +446,7 @@ def _mark(kind: str, box: Box, width: float, height: float) -> dict[str, Any]:
 
 
 def _lines(output: str, scale: float) -> tuple[list[TesseractLine], tuple[float, float]]:
-    """Return the lines in Tesseract's order, with all words at their line's height, and the page size."""
+    """Return the lines in Tesseract's order, each word as high as the line, and the page size."""
     size = 1.0, 1.0
     by_line: dict[tuple[str, str, str], list[Word]] = {}
     for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):

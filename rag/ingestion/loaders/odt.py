@@ -1,7 +1,7 @@
 """Load text documents from LibreOffice (.odt): the visible text in order, with headings as sections.
 
-Tracked changes count as accepted. The text is read twice: the walk writes it, and all text in the body is compared with
-the result.
+Tracked changes count as accepted. The text is read twice: once for the page, and once in full, to count text which is
+missing on the page.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ DEEPEST = 10
 
 @dataclass(frozen=True)
 class Look:
-    """The parts of a style which affect reading. `None` means the parent style decides."""
+    """The properties in a style which matter for reading. With `None`, the parent style decides."""
 
     parent: str = ""
     is_struck: bool | None = None
@@ -86,7 +86,7 @@ class Look:
 
 @dataclass(frozen=True)
 class ListLevel:
-    """A list item's number: its form ("" for a bullet), surrounding text, and the number of levels shown."""
+    """A list level: the number format ("" for bullets), the text around, and how many levels a number shows."""
 
     form: str
     before: str = ""
@@ -139,7 +139,7 @@ def _loaded(package: OpenDocument) -> ExtractedDocument:
 
 @dataclass
 class _Walk:
-    """Writes a document's parts, and counts unwritten content."""
+    """Writes a document's parts, and counts content which is not written."""
 
     package: OpenDocument
     notes: Notes = field(default_factory=Notes)
@@ -161,7 +161,7 @@ class _Walk:
             self.lists[name] = {_whole(level.get(f"{TEXT}level"), 1): _list_level(level) for level in style}
 
     def warnings(self, there: str, text: str) -> Iterator[str]:
-        """Report omitted and unread content; `there` holds all letters in the body."""
+        """Yield warnings about omitted and unread content. `there` is all text in the body."""
         if hidden := sum(map(len, self.hidden)):
             yield HIDDEN_TEXT.format(characters=hidden)
         if struck := " ".join(" ".join(self.struck).split()):
@@ -173,7 +173,7 @@ class _Walk:
                 yield one if count == 1 else several.format(count=f"{count:,}")
 
     def margins(self, styles: Any) -> tuple[list[Line], list[Line]]:
-        """Write headers and footers without repeated lines and page numbers."""
+        """Return the lines in headers and in footers, without repetitions and page numbers."""
         above: dict[str, Line] = {}
         below: dict[str, Line] = {}
         for page in () if styles is None else styles.iter(f"{STYLE}master-page"):
@@ -370,7 +370,7 @@ class _Walk:
         return self.notes.refer(small(mark), self.notes.in_place(text)) if mark or text else ""
 
     def _draw(self, shape: Any) -> str:
-        """Return a formula; keep text from boxes and shapes for below the paragraph, count pictures and objects."""
+        """Read a drawn shape: return a formula; keep text for below the paragraph; count everything else."""
         name = local_name(shape)
         if name == "frame":
             kinds = {local_name(part): part for part in shape}
@@ -396,7 +396,7 @@ class _Walk:
         self._below.extend(lines)
 
     def _object(self, element: Any) -> str:
-        """Return the text in an embedded formula; count charts and other embedded objects under `unread`."""
+        """Return an embedded formula on a line, or "" for other objects, which are counted under `unread`."""
         name = (element.get(f"{XLINK}href") or "").removeprefix("./").strip("/")
         root = next(iter(element), None) if not name else self.package.root(f"{name}/content.xml")
         if root is not None and root.tag == f"{MATH}math":
@@ -444,7 +444,7 @@ def _list_level(level: Any) -> ListLevel:
 
 
 def _texts(element: Any) -> list[str]:
-    """Return all text in an element, without deleted text and comments."""
+    """Return all text in an element, except deleted text and comments."""
     if local_name(element) in APART:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Open an Office document's package: its parts as XML trees, and the relationships between them.
+"""Open an Office document's package: the parts in XML trees, and the relationships between parts.
 
 Nothing in a part is fetched, no entity is expanded, and a part with a document type is refused, like in Office.
 """
@@ -40,7 +40,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Relation:
-    """A link between parts. `kind` is the last word of the type, such as "footnotes"."""
+    """A link from a part to another. `kind` is the last word in the type, for example "footnotes"."""
 
     kind: str
     target: str
@@ -59,7 +59,7 @@ class OfficePackage:
         self.unpacked_bytes = sum(entry.file_size for entry in self._zip.infolist())
 
     def main(self) -> str:
-        """Return the name of the part with the text. Raises `FileDamaged` if it is missing."""
+        """Return the name of the part with the text. Raises `FileDamaged` if there is no such part."""
         named = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
         for name in (*named, self.MAIN):
             if name.lower() in self._names:
@@ -71,7 +71,10 @@ class OfficePackage:
         return [name for name in self._names if name.startswith(folder)]
 
     def bytes_of(self, name: str) -> bytes | None:
-        """Return a part unparsed, with the names of the usual schemas, or `None` if the package lacks it."""
+        """Return a part's content, or `None` if the part is missing.
+
+        Strict schema names are replaced by the usual names.
+        """
         stored = self._names.get(name.lower())
         if stored is None:
             return None
@@ -82,7 +85,7 @@ class OfficePackage:
         return content
 
     def root(self, name: str) -> Any:
-        """Parse a part, or return `None` if the package lacks it. Raises `FileDamaged`."""
+        """Parse a part, or return `None` if the part is missing. Raises `FileDamaged`."""
         content = self.bytes_of(name)
         if content is None:
             return None
@@ -98,7 +101,7 @@ class OfficePackage:
         return root
 
     def elements(self, name: str, tags: tuple[str, ...]) -> Iterator[Any]:
-        """Yield a part's elements with these names, each emptied before the next is read."""
+        """Yield a part's elements with these names. Each is emptied before the next is read, to save memory."""
         content = self.bytes_of(name)
         if content is None:
             return
@@ -118,7 +121,7 @@ class OfficePackage:
             raise FileDamaged from exc
 
     def relations(self, part: str) -> dict[str, Relation]:
-        """Return a part's links to other parts in the package, by id; "" is the package itself."""
+        """Return a part's links to other parts, by id; "" stands for the whole package."""
         if part not in self._relations:
             folder, name = posixpath.split(part)
             root = self.root(posixpath.join(folder, "_rels", f"{name}.rels"))
@@ -141,7 +144,7 @@ class OfficePackage:
         return None if relation is None else self.root(relation.target)
 
     def related_name(self, part: str, kind: str) -> str | None:
-        """Return the name of the first linked part with this kind, if there is any."""
+        """Return the name of the first linked part with this kind, or `None`."""
         found = (relation.target for relation in self.relations(part).values() if relation.kind == kind)
         return next(found, None)
 
@@ -186,7 +189,7 @@ def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:
 
 
 def guarded(read: Callable[[], Read]) -> Read:
-    """Call a function which reads a file. Raises `FileDamaged` for any library's error."""
+    """Call a function which reads a file, and convert any library's error to `FileDamaged`."""
     try:
         return read()
     except (DocumentError, MemoryError):

@@ -1,7 +1,8 @@
-"""Convert Outlook messages (.msg) to mails, with head, text and attachments, for the reader in `eml.py`.
+"""Convert Outlook messages (.msg) to mails, with fields, text and attachments, for the reader in `eml.py`.
 
-A message is a compound file (MS-OXMSG). Each property is a stream, and its name gives the property's number and type.
-Recipients, attachments and enclosed messages are storages, and each has a list of properties.
+A message is a compound file (MS-OXMSG), similar to a file system. Each property is a stream, and the name gives the
+property's number and type. Recipients, attachments and enclosed messages are storages, and each storage lists the
+properties inside.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ SPECIAL = re.compile(r'[,;:<>@()"\\]')
 
 
 class OutlookMail(Message):
-    """A mail from a message, with the warnings for unread parts in `notes`."""
+    """A mail made from a message. `notes` are warnings about unread parts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,16 +75,20 @@ class OutlookMail(Message):
 
 
 def mail_of(content: bytes, *, with_files: bool = False) -> OutlookMail:
-    """Convert a message to a mail, with the content of attached files on request.
+    """Convert a message to a mail, with the attached files' content if requested.
 
-    Raises `FileDamaged` for a file without a message, and the errors of `olefile`.
+    Raises `FileDamaged` for a file without a message, and the errors from `olefile`.
     """
     file = _File(content, with_files=with_files)
     return _mail(_Storage(file, file.root, FILE_HEAD), depth=0)
 
 
 class _File:
-    """An open compound file. Hostile streams share bytes, and the reads together never exceed the file's size."""
+    """An open compound file.
+
+    In a hostile file, streams may share bytes and unpack to very much. Here all reads together are limited to the
+    file's size.
+    """
 
     def __init__(self, content: bytes, *, with_files: bool) -> None:
         #: Whether parts for attached files have content.
@@ -100,7 +105,7 @@ class _File:
         self._left = len(content)
 
     def read(self, entry: Any) -> bytes:
-        """Return the bytes of a stream, or fewer if the file ends early."""
+        """Return a stream's bytes; fewer if the file ends early. Raises `FileDamaged` above the limit."""
         self._left -= entry.size
         if self._left < 0:
             raise FileDamaged
@@ -109,7 +114,7 @@ class _File:
 
 
 class _Storage:
-    """The properties in a message, a recipient or an attachment. Raises `FileDamaged` without them."""
+    """A message's, recipient's or attachment's properties. Raises `FileDamaged` without a list of properties."""
 
     def __init__(self, file: _File, entry: Any, head: int) -> None:
         self.file = file
@@ -146,7 +151,7 @@ class _Storage:
             return ""
 
     def stream(self, number: int) -> tuple[int, bytes, int]:
-        """Return a property's type and bytes, and the number of bytes missing in the file."""
+        """Return a property's type and bytes, and how many bytes are missing in the file."""
         for kind in ENDS:
             entry = self.kids.get(f"__substg1.0_{number:04x}{kind:04x}")
             if entry is not None and entry.entry_type == STGTY_STREAM:
@@ -157,12 +162,12 @@ class _Storage:
         return kind, b"", self._said(number, kind)
 
     def _said(self, number: int, kind: int) -> int:
-        """Return the length from the list of properties."""
+        """Return the length which the list of properties states for a text or bytes; 0 if unknown."""
         listed, said = self._values.get(number, (0, 0))
         return max((said & 0xFFFFFFFF) - ENDS[kind], 0) if listed == kind and kind in ENDS else 0
 
     def text(self, *numbers: int) -> str:
-        """Return the first text in these properties, empty without any."""
+        """Return the text in the first property which has any, or ""."""
         for number in numbers:
             kind, content, _ = self.stream(number)
             if kind == WIDE:
@@ -176,7 +181,7 @@ class _Storage:
         return ""
 
     def storages(self, beginning: str, head: int = OTHER_HEAD) -> Iterator[_Storage]:
-        """Yield the recipients or attachments with properties, in order."""
+        """Yield the inner storages whose name has this beginning (recipients or attachments), in order."""
         for name in sorted(self.kids):
             if name.startswith(beginning) and PROPERTIES in (kid.name.lower() for kid in self.kids[name].kids):
                 inner = _Storage(self.file, self.kids[name], head)
@@ -185,7 +190,7 @@ class _Storage:
 
 
 def charset(content: bytes, sets: Sequence[str]) -> str:
-    """Return the first encoding able to decode all the bytes, else the first in the list, empty without any."""
+    """Return the first encoding which can decode all bytes, else the first in the list; "" for an empty list."""
     for name in sets:
         try:
             content.decode(name)
@@ -223,7 +228,7 @@ def _mail(message: _Storage, depth: int) -> OutlookMail:
 
 
 def _heads(message: _Storage) -> dict[str, str]:
-    """Return the sent fields, and properties for the missing fields."""
+    """Return the fields in the stored mail head, with missing fields taken from the message's properties."""
     kind, content, _ = message.stream(HEADS)
     if kind == WIDE:
         content = content.decode("utf-16-le", "replace").encode()
@@ -248,7 +253,7 @@ def _heads(message: _Storage) -> dict[str, str]:
 
 
 def _address(storage: _Storage, numbers: Sequence[int]) -> str:
-    """Return the first address with an @. Exchange also stores internal addresses."""
+    """Return the first address with an @, because Exchange also stores internal addresses."""
     return next((found for number in numbers if "@" in (found := storage.text(number))), "")
 
 
@@ -263,7 +268,7 @@ def _named(name: str, address: str) -> str:
 
 
 def _forms(message: _Storage, notes: list[str]) -> Iterator[Message]:
-    """Yield the forms of the text: plain, HTML, and rich text if there is no HTML."""
+    """Yield the text in each stored form: plain text, HTML, and rich text if there is no HTML."""
     lost = 0
     is_html = False
     for number, kind in ((PLAIN, "text/plain"), (HTML, "text/html")):
@@ -294,13 +299,13 @@ def _forms(message: _Storage, notes: list[str]) -> Iterator[Message]:
 
 
 def _signed(attachment: _Storage) -> Message:
-    """Parse the attachment of a signed message. The attachment holds the whole mail and the signature."""
+    """Parse a signed message's attachment, which contains the whole mail and the signature."""
     _, content, _ = attachment.stream(ATTACHED)
     return parsed_mail(content)
 
 
 def _attached(attachment: _Storage, depth: int, notes: list[str]) -> Message:
-    """Return an attachment as a part. Parts for files have a name, and content if asked for."""
+    """Convert an attachment to a mail part: a mail with its content, a file with name and, if requested, content."""
     within = attachment.kids.get(f"__substg1.0_{ATTACHED:04x}{STORAGE:04x}")
     name, kind = attachment.text(*FILE_NAMES)[:LONGEST_NAME], attachment.text(MEDIA_TYPE)[:LONGEST_NAME].lower()
     if within is not None and any(kid.name.lower() == PROPERTIES for kid in within.kids):

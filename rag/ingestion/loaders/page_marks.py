@@ -1,4 +1,4 @@
-"""Convert boxes in points to shares of a PDF page's picture, even for cropped and turned pages."""
+"""Convert boxes in points to shares of the page's picture, also for cropped and turned pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ APART = 2.0
 
 
 def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
-    """Return a function which converts boxes to left, top, right, bottom, and gives `None` for boxes off the page."""
+    """Return a function which converts a box to left, top, right, bottom; `None` for boxes outside the page."""
     left, bottom, right, top = page.get_bbox()
     rotation = page.get_rotation() % 360
     width, height = max(right - left, 1.0), max(top - bottom, 1.0)

@@ -1,7 +1,7 @@
-"""Find tables among a page's words, by the positions of words and ruling lines, for PDFs and recognised pages.
+"""Find tables on a page by the positions of words and ruling lines, in PDFs and on recognised pages.
 
-Vertical lines separate columns, else the gaps through all rows. Horizontal lines separate rows, else each line of text
-is a row, and a line without a first cell continues the row above. Doubtful tables stay text.
+Columns are separated by vertical lines, else by gaps through all rows. Rows are separated by horizontal lines, else
+each text line is a row, and a line without a first cell continues the row above. Doubtful tables stay text.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
 @dataclass(frozen=True)
 class Word:
-    """A word, or several consecutive words, with the box: left, bottom, right, top in points."""
+    """One or several consecutive words, and their box in points: left, bottom, right, top."""
 
     text: str
     box: Box
@@ -72,7 +72,7 @@ class RulingLines:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table on a page: the box, the columns' left edges, and rows with a cell for each column."""
+    """A table on a page: the box, the columns' left edges, and the rows, with a cell for each column."""
 
     box: Box
     lefts: tuple[float, ...]
@@ -97,7 +97,7 @@ class PageTable:
         return lines_of(self.rows, self.head_rows)
 
     def mirrored(self) -> PageTable:
-        """Return the table mirrored at a vertical line."""
+        """Return the table mirrored at a vertical line, for text from right to left."""
         left, bottom, right, top = self.box
         parts = tuple((-end, low, -begin, high) for begin, low, end, high in self.parts)
         return replace(self, box=(-right, bottom, -left, top), parts=parts, is_mirrored=not self.is_mirrored)
@@ -107,7 +107,7 @@ class PageTable:
         return bisect_right(self.lefts, (-right if self.is_mirrored else left) + 2)
 
     def goes_on_from(self, before: PageTable) -> bool:
-        """Whether the table continues a table from the end of the previous page."""
+        """Whether the table continues `before`, the last table on the previous page."""
         return (
             before.is_last
             and self.is_first
@@ -117,7 +117,7 @@ class PageTable:
         )
 
     def with_heads_of(self, before: PageTable) -> PageTable:
-        """Return the rest of a table with the heads from its first page."""
+        """Return the table, continued from the previous page, with the heads from `before`."""
         heads = before.rows[: before.head_rows]
         has_heads = not heads or self.rows[: len(heads)] == heads
         above, body = self.rows[: len(heads) * has_heads], self.rows[len(heads) * has_heads :]
@@ -130,7 +130,7 @@ class PageTable:
         return replace(self, rows=(*heads, *body), head_rows=before.head_rows)
 
     def last_name(self) -> str:
-        """Return the name in the last row's first cell, if the cell spans several rows."""
+        """Return the text in the last row's first cell if the cell spans several rows, else ""."""
         last = self.rows[self.head_rows :][-2:]
         return (last[-1][0] or "") if len(last) == 2 and last[0][0] == last[1][0] else ""
 
@@ -138,9 +138,9 @@ class PageTable:
 def tables_among(
     words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP, column_gap: float = COLUMN_GAP
 ) -> list[PageTable]:
-    """Find a page's tables, from the top down.
+    """Find a page's tables, from top to bottom.
 
-    `row_gap` is the largest gap between rows, `column_gap` the smallest between columns, in letter heights.
+    `row_gap` is the largest gap between rows, and `column_gap` the smallest gap between columns, in letter heights.
     """
     if not words or len(words) > MOST_WORDS:
         return []
@@ -161,7 +161,7 @@ def _are_from_the_right(words: Sequence[Word]) -> bool:
 
 
 def _direction(text: str) -> str:
-    """Return "R" for letters written from right to left, "L" for others, "" for figures and signs."""
+    """Return "R" for letters written from right to left, "L" for other letters, "" for figures and signs."""
     letter = next(filter(str.isalpha, text), "")
     return ("R" if bidirectional(letter) in ("R", "AL") else "L") if letter else ""
 
@@ -200,7 +200,7 @@ def _tables_among(
 def _nested(
     frame: Box, words: Sequence[Word], rules: RulingLines, *, is_mirrored: bool
 ) -> tuple[Word, list[Word]] | None:
-    """Return a table inside a cell, written as a single word, and the words in its frame."""
+    """Return a table inside a cell as a single word, and the words which it replaces; `None` if there is no table."""
     left, bottom, right, top = frame
     held = [word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top]
     inside = RulingLines(
@@ -230,12 +230,12 @@ def _outside(frame: Box, rules: RulingLines) -> RulingLines:
 
 
 def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
-    """Whether lines at a page's edge may all be running heads and page numbers."""
+    """Whether there are so few lines at a page's edge that they may be running heads and page numbers."""
     return len(lines) <= 2
 
 
 def text_lines(words: Sequence[Word]) -> list[list[Word]]:
-    """Group words into lines, from the top down, each from the left."""
+    """Group words into lines, from top to bottom; the words in a line are sorted from left to right."""
     rows: list[list[Word]] = []
     middles: list[float] = []  # of the last row, in descending order
     for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
@@ -252,7 +252,7 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
-    """Return a line's parts: words without a gap or a ruling line between them."""
+    """Divide a line into parts, at wide gaps and ruling lines."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -278,7 +278,7 @@ def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mir
 
 
 def _joined(texts: Sequence[str], *, is_mirrored: bool) -> str:
-    """Join words and the blanks between them. In the mirror, Latin words and figures run from right to left."""
+    """Join words and the blanks between them. In a mirrored table, Latin words and figures are put back in order."""
     if not is_mirrored or len(texts) == 1:
         return "".join(texts)
     ordered: list[str] = []
@@ -298,7 +298,10 @@ def _joined(texts: Sequence[str], *, is_mirrored: bool) -> str:
 
 
 def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
-    """Join the parts of justified lines, which have equal gaps and no column nearby."""
+    """Join the parts in justified lines.
+
+    Such lines have equal gaps, and no line nearby has parts at the same places.
+    """
     joined = list(lines)
     for place, line in enumerate(lines):
         if len(line) < FEWEST_SPACED:
@@ -314,7 +317,7 @@ def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
 
 
 def _in_columns(line: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether most inner parts of a line are aligned with parts of the other line: left, right or centred."""
+    """Whether most inner parts in a line are aligned with parts in the other line, at the left, right or middle."""
     aligned = [0, 0, 0]
     for part in line[1:-1]:
         for way, place in enumerate(_places(part)):
@@ -327,7 +330,7 @@ def _places(part: Word) -> tuple[float, float, float]:
 
 
 def _regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
-    """Yield the line ranges which may be tables: rows with several parts, and lines continuing them."""
+    """Yield the ranges which may be tables: lines with several parts, and lines which continue them."""
     index = 0
     while index < len(lines):
         if len(lines[index]) < 2 and not _is_ruled_in(lines[index], rules):
@@ -366,7 +369,7 @@ def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
 
 
 def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line with a single part is in a column after the first, and so continues the row above."""
+    """Whether a line's only part starts in or after the second column, and therefore continues the row above."""
     rows = [row for row in region if len(row) > 1]
     first_right = max((row[0].box[2] for row in rows), default=0.0)
     left = min((row[1].box[0] for row in rows), default=0.0)
@@ -374,7 +377,7 @@ def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
 
 
 def _ends_first_cell(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line continues a row's first cell: it starts in lower case and stays within the column."""
+    """Whether a line continues the first cell above: it starts in lower case and stays within the first column."""
     rows = [row for row in region if len(row) > 1]
     if not rows or not line[0].text[:1].islower():
         return False
@@ -459,7 +462,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
 
 
 def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[Sequence[Word]]) -> bool:
-    """Whether vertical lines separate the words in most lines; if not, the grid is incomplete."""
+    """Whether vertical lines separate the words in most lines. If not, the grid is incomplete."""
     parted = [
         all(
             any(one.box[2] - 1 <= x <= other.box[0] + 1 and low <= one.middle <= high for x, low, high in vertical)
@@ -481,7 +484,7 @@ def _clustered(places: Sequence[float]) -> list[float]:
 
 
 def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return the columns of the rows with the most parts, separated by the gaps through these rows."""
+    """Return the columns, separated by the gaps which run through all rows with the most parts."""
     counts = Counter(len(line) for line in lines if len(line) > 1)
     if not counts:
         return []
@@ -498,7 +501,7 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
 
 
 def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return a column for each head, as wide as the cells below, for tables without a complete row."""
+    """Return a column for each head, widened by the cells below, for tables without a complete row."""
     found = [(head.box[0], head.box[2]) for head in heads]
     for part in (part for line in lines for part in line):
         over = [place for place, (left, right) in enumerate(found) if part.box[0] < right and part.box[2] > left]
@@ -511,7 +514,7 @@ def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> li
 def _bands(
     lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
 ) -> list[list[Sequence[Word]]]:
-    """Group lines into rows: between ruling lines if every row has them, else each line with its continuations."""
+    """Group lines into rows: by ruling lines if there are enough, else each line with the lines continuing it."""
     if has_grid or (len(horizontals) >= 4 and len(horizontals) >= len(lines) / 3):
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
@@ -541,9 +544,9 @@ def _bands(
 
 
 def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
-    """Return the gap below which lines belong to the same row; 0 if all gaps are similar.
+    """Return the gap below which two lines belong to the same row; 0 if all gaps are similar.
 
-    Lines which are close to each other and start every cell are rows, in groups.
+    Also 0 if a line close below another line fills every cell: then the lines are rows, arranged in groups.
     """
     height = median(line[0].height for line in lines)
     gaps = sorted(above[0].middle - line[0].middle for above, line in pairwise(lines))
@@ -558,7 +561,7 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Split the lines between two ruling lines: a single row, unless several lines start a cell in every column."""
+    """Divide the lines between two ruling lines into rows, if several lines have a new cell in every column."""
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
         return [band]
@@ -585,7 +588,7 @@ def _with_wide(
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
 ) -> list[list[list[Word]]]:
-    """Repeat cells over several columns in each column, such as a head centred above its columns."""
+    """Repeat a cell which spans several columns, for example a centred head, in each column."""
     for band, row in zip(bands, cells, strict=True):
         for part in (part for line in band for part in line):
             over = [
@@ -607,7 +610,7 @@ def _spans(
     vertical: Sequence[tuple[float, float, float]],
     horizontal: Sequence[tuple[float, float, float]],
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Group the grid cells which no line separates."""
+    """Group the grid cells which no line separates, by row and column."""
     middles = [median(line[0].middle for line in band) for band in bands]
     groups = {(row, column): [(row, column)] for row in range(len(bands)) for column in range(len(columns))}
 
@@ -644,9 +647,10 @@ def _text(words: Sequence[Word]) -> str:
 
 
 def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
-    """Repeat a head without lines over all columns with a second head below, if both start at the same place.
+    """Repeat a head over the columns to the right which have a second head below but no first head.
 
-    A head centred over its columns does not show their number.
+    Only heads which start at the same place as the second head are repeated: a centred head does not show how many
+    columns it spans.
     """
     if len(grid) < FEWEST_ROWS or len(grid[0]) < 3 or (grid[0][0] and grid[1][0]):
         return
@@ -663,7 +667,7 @@ def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]
 
 
 def _repeat_names(grid: list[list[str]]) -> None:
-    """Repeat a name written beside a group of rows, at the top or in the middle, if all groups are alike."""
+    """Repeat a name for a group of rows in each row, if all groups have the same size and layout."""
     body = grid[max(1, guessed_head_rows(grid)) :]
     places = [place for place, row in enumerate(body) if row[0]]
     if len(places) < 2 or len(body[0]) < 3 or not all(row[1] for row in body):
@@ -677,7 +681,10 @@ def _repeat_names(grid: list[list[str]]) -> None:
 
 
 def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether cells with several lines start above their row's name, so that rows cannot be separated."""
+    """Whether cells start above their row's name.
+
+    Rows cannot be separated then: names are centred beside several lines.
+    """
     return (
         len(grid) > 2 and all(grid[0]) and len(set(grid[0])) == len(grid[0])
         and not grid[1][0] and bool(grid[2][0]) and not all(grid[1][1:])
@@ -685,14 +692,17 @@ def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_one_cell(row: Sequence[Sequence[Word]]) -> bool:
-    """Whether three or more cells all hold the same words."""
+    """Whether a row has three or more cells, all with the same words."""
     return len(row) > 2 and bool(row[0]) and all(cell == row[0] for cell in row[1:])
 
 
 def _rows_with_spans(
     grid: Sequence[Sequence[str]], cells: Sequence[Sequence[Sequence[Word]]]
 ) -> Iterator[tuple[str | None, ...]]:
-    """Yield the rows, with `None` for a continued cell, and long text of a cell over several rows only in the first."""
+    """Yield the rows, with `None` where a cell continues the cell on the left.
+
+    A cell over several rows is repeated in each row; a long text only appears in the first.
+    """
     above: Sequence[Sequence[Word]] = ()
     for texts, words in zip(grid, cells, strict=True):
         is_over_all = _is_one_cell(words)

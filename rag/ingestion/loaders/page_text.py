@@ -1,6 +1,6 @@
-"""Clean the text of a PDF's pages: characters, repeated lines, hyphens, blank space.
+"""Clean the text on PDF pages: characters, repeated lines, hyphens, blank space.
 
-Repeated lines are known only after the last page, so `RawPages` keeps the pages packed until then.
+Which lines repeat is only known after the last page. Until then, `RawPages` keeps the pages compressed.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-
 
 
 def shortened(text: str, longest: int = 120) -> str:
-    """Return the start of a text for a warning."""
+    """Return a text's beginning, for a warning."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def attachment_remarks(names: Sequence[str], apart: Set[str]) -> list[str]:
-    """Return remarks on unread attached files, and on files with a document each (`apart`)."""
+    """Return remarks on attached files: unread files, and files which became separate documents (`apart`)."""
     unread = [name for name in names if name not in apart]
     found = [name for name in names if name in apart]
     return [
@@ -91,15 +91,15 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def letters_in(text: str) -> str:
-    """Return a text's letters and figures in normal form, to compare different readings."""
+    """Return only a text's letters and figures, normalised, to compare two readings."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text)))
 
 
 def unreadable_reason(text: str) -> str:
-    """Return why a text differs from the visible page, or "" if it seems right.
+    """Return why a text probably differs from the visible page, or "" if it seems right.
 
-    The function looks for traces of wrong encodings: meaningless characters, Latin symbols instead of letters, words
-    with scripts which never mix, accents without a letter below.
+    Traces of wrong encodings are: undefined characters, Latin symbols instead of letters, words with scripts which
+    never mix, accents without a letter.
     """
     unusual = UNUSUAL.findall(text)
     if not unusual:
@@ -146,10 +146,10 @@ def _mixed_words(text: str) -> float:
 
 
 class RepeatedLines:
-    """Running heads, feet and page numbers: lines at the edge of many pages. Pages are added in order.
+    """Finds running heads, feet and page numbers: lines at the edge of many pages. Pages are added in order.
 
-    A line is dropped if it is at the edge of at least half the pages, unchanged or with a single number which counts
-    with the pages. A page with only such lines keeps them.
+    A line is dropped if at least half the pages have it at an edge, either unchanged or with a single number which
+    counts up like the pages. A page with nothing else keeps these lines.
     """
 
     def __init__(self) -> None:
@@ -165,12 +165,12 @@ class RepeatedLines:
         self._seen.update({hash(shape) for position in edges for shape in _shapes(lines[position], self._pages)})
 
     def without(self, number: int, lines: Sequence[str]) -> list[str]:
-        """Return the lines on a page, counted from 1, which do not repeat. All pages must be added before."""
+        """Return a page's lines except repeated lines. Pages count from 1, and all must have been added."""
         dropped = self.dropped(number, lines)
         return [line for position, line in enumerate(lines) if position not in dropped]
 
     def dropped(self, number: int, lines: Sequence[str]) -> Set[int]:
-        """Return the positions of running lines on a page."""
+        """Return the positions of repeated lines on a page."""
         if self._pages < FEWEST_PAGES:
             return set()
         dropped = {
@@ -187,7 +187,7 @@ class RepeatedLines:
 
 
 def _is_row(lines: Sequence[str], position: int) -> bool:
-    """Whether a line is a table row: a neighbour has the same number of cells."""
+    """Whether a line is a table row: the line above or below has the same number of cells."""
     # Empty cells at the ends of a line have lost their blanks.
     counts = [f" {line} ".count(" | ") for line in lines[max(0, position - 1) : position + 2]]
     own = counts[min(position, 1)]
@@ -195,16 +195,16 @@ def _is_row(lines: Sequence[str], position: int) -> bool:
 
 
 def _edges(lines: Sequence[str]) -> list[int]:
-    """Return the distinct positions of a page's first and last lines, without blank lines."""
+    """Return the positions of the first and last lines on a page, ignoring blank lines."""
     written = [index for index, line in enumerate(lines) if line]
     return list(dict.fromkeys((*written[:EDGE_LINES], *written[-EDGE_LINES:])))
 
 
 def _shapes(line: str, page: int) -> list[str]:
-    """Return the line unchanged, and with each number in turn replaced by its distance to the page number.
+    """Return forms of a line which are equal on all pages if the line repeats.
 
-    Only a single number is replaced: if two numbers move with the page, such as an office and its allowance, they are
-    content.
+    They are the line unchanged, and the line with each number in turn replaced by the difference to the page number.
+    Only a single number is replaced: a line in which two numbers grow with the page is content.
     """
     folded = line.casefold()
     shapes = [] if _is_number(line) else [folded]
@@ -223,9 +223,9 @@ def _is_number(line: str) -> bool:
 
 
 def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
-    """Join a page's lines: rejoin broken words, and reduce blank space to paragraph breaks.
+    """Join a page's lines: rejoin words broken at a hyphen, and reduce blank space to paragraph breaks.
 
-    `compounds` are words written with a hyphen elsewhere in the document; they keep it.
+    `compounds` are words which have a hyphen within a line elsewhere in the document; their hyphen stays.
     """
 
     def join(match: re.Match[str]) -> str:
@@ -239,7 +239,7 @@ def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
 
 
 def compounds_in(text: str) -> set[str]:
-    """Find words with a hyphen inside a line, which is written on purpose."""
+    """Find words with a hyphen within a line, where a hyphen must be intended."""
     return {word.casefold() for word in COMPOUND.findall(text)}
 
 
@@ -253,7 +253,7 @@ class Style:
 
 @dataclass(frozen=True)
 class StyledPage:
-    """The final text of a page, and the styles of its lines by content."""
+    """A page's final text, and the style for each line's text."""
 
     number: int
     text: str
@@ -262,7 +262,7 @@ class StyledPage:
 
 @dataclass
 class RawPage:
-    """A page read by pdfium or pypdf."""
+    """A page as read by pdfium or pypdf, before cleaning."""
 
     text: str
     styles: dict[str, Style] = field(default_factory=dict)
@@ -284,7 +284,7 @@ FASTEST = 1
 
 
 class RawPages:
-    """Takes pages in order and yields them cleaned."""
+    """Collects the raw pages in order, and yields the clean pages at the end."""
 
     def __init__(self) -> None:
         self.has_text = False
@@ -307,7 +307,7 @@ class RawPages:
 
     @property
     def body_size(self) -> float:
-        """Return the size in points used for most characters; 0 if no page has sizes."""
+        """Return the size in points used for most characters; 0 if sizes are unknown."""
         return self._sizes.most_common(1)[0][0] if self._sizes else 0.0
 
     def finished(
@@ -316,9 +316,10 @@ class RawPages:
         said_first: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
-        """Yield the pages with labels, marks and styles; the first page also gets the warnings in `said_first`.
+        """Yield the clean pages, with labels and marks, and the styles. The first page also gets the warnings in
+        `said_first`.
 
-        `headings` finds the headings on a page, each as a list of lines.
+        `headings` finds the headings on a page, each a list of lines.
         """
         compounds = frozenset(self._compounds)
         for number, packed in enumerate(self._packed, 1):

@@ -1,7 +1,7 @@
-"""Load PDFs with a text layer: each page's text with its provenance. Runs in the sandbox with little memory.
+"""Load PDFs with text: each page's text, and how it was read. Runs in the sandbox with little memory.
 
-pdfium reads the text. pypdf reads the structure (outline, labels, protection), rewrites a file pdfium cannot open, and
-reads the pages pdfium reads wrongly; such a page has a warning.
+pdfium reads the text. pypdf reads the structure (outline, labels, protection), rewrites a file which pdfium cannot
+open, and reads the pages which pdfium reads wrongly; such a page has a warning.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def check_file(content: bytes, options: LoadOptions) -> CheckedFile:
 
 
 def attached_files(content: bytes, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
-    """Yield all files attached to the PDF or to a page, up to the first damage. Raises `DocumentError`s."""
+    """Yield the files attached to the PDF or to a page; stops at damaged data. Raises `DocumentError`s."""
     with OpenPdf(content, password=options.password, limits=options.limits) as opened:
         if opened.reader is None:
             return
@@ -99,9 +99,9 @@ def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits)
 
 
 def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Read every page's text, the sections and the file's properties. Calls `on_page(done, total)` after each page.
+    """Read all pages' text, the sections and the file's properties. Calls `on_page(done, total)` after each page.
 
-    Raises a `DocumentError` if the whole file is unreadable; an unreadable page is left empty with a warning.
+    An unreadable page is left empty with a warning. Raises a `DocumentError` if the whole file is unreadable.
     """
     on_page = options.on_page
     pages: list[Page] = []
@@ -149,7 +149,7 @@ def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 class OpenPdf:
-    """A PDF open in pypdf, unless pypdf cannot read it, and in pdfium after a page is read."""
+    """A PDF opened with pypdf, if pypdf can read the file, and with pdfium from the first page on."""
 
     def __init__(self, content: bytes, *, password: str | None, limits: ExtractionLimits) -> None:
         require_pdf(content, limits)
@@ -220,7 +220,7 @@ class OpenPdf:
         return self._pdfium
 
     def _repaired(self) -> pypdfium2.PdfDocument | None:
-        """Open the file as rewritten by pypdf, or return `None` if this does not help."""
+        """Rewrite the file with pypdf and open the result with pdfium, or return `None` on failure."""
         if self.reader is None:
             return None
         buffer = io.BytesIO()
@@ -283,7 +283,7 @@ class OpenPdf:
             return None
 
     def _annotations(self, page: pypdfium2.PdfPage, number: int) -> Annotations:
-        """Read a page's annotations. Most pages have only links, if any, which pdfium counts quickly."""
+        """Read a page's annotations with pypdf, unless a quick check by pdfium finds only links and comment windows."""
         if self.reader is None or not _has_annotations(page):
             return Annotations()
         try:
@@ -294,7 +294,7 @@ class OpenPdf:
         return found
 
     def attachments(self) -> list[str]:
-        """Return the names of files inside the file, including files attached to pages already read."""
+        """Return the names of attached files, including files attached to the pages read until now."""
         names: list[str] = []
         with suppress(Exception, RecursionError):  # keep names read before the damage
             if self.reader is not None:
@@ -302,7 +302,7 @@ class OpenPdf:
         return [*names, *(name for name in self._attached if name not in names)]
 
     def is_xfa(self) -> bool:
-        """Whether the file is an XFA form without fields in the PDF, which few programs show."""
+        """Whether the file is a form in XFA, which few programs show, rather than with fields in the PDF."""
         with suppress(Exception, RecursionError):
             root: Any = self.reader.root_object if self.reader is not None else {}
             form = root.get("/AcroForm", {}).get_object()
@@ -328,7 +328,7 @@ class OpenPdf:
             return True
 
     def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
-        """Warn about a page without text or pictures."""
+        """Add a warning to a page without text: the page is blank, or a picture."""
         if read.has_hidden:
             return read
         if self._shows_nothing(page, number):
@@ -352,7 +352,7 @@ class OpenPdf:
         return bool(darkest == lightest)
 
     def forget(self) -> None:
-        """Empty pypdf's cache, which would keep all pages' contents and fonts until the end."""
+        """Empty pypdf's cache, which otherwise keeps all pages' content and fonts."""
         if self.reader is not None:
             self.reader.resolved_objects.clear()
 
@@ -391,7 +391,7 @@ def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
-    """Return the pictures on the page which seem to contain text."""
+    """Return the places of pictures which probably contain text."""
     if page.get_rotation() % 360 or (drawn := _drawn(page, scale=PRINT_SCALE)) is None:
         return []
     x, _, _, y = page.get_bbox()

@@ -1,7 +1,8 @@
 """Read a PDF page's annotations: form values, typed notes, stamps, comments. Runs in the sandbox.
 
-pypdf provides the values, because a value may be stored in a field's parents. Values, typed notes and stamps are
-visible, so each is put beside its label or below the line above. Comments open with a click and are only counted.
+pypdf provides the values, because a field may inherit its value from parent fields. Values, typed notes and stamps are
+visible on the page, and are put beside their label or below the line above. Comments open with a click, and are only
+counted.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ UNREAD_COMMENTS = ("1 comment was not read.", "{count} comments were not read.")
 
 @dataclass(frozen=True)
 class Addition:
-    """Text lying on a page, with its box in points."""
+    """Text from an annotation, with a box in points."""
 
     text: str
     box: Box
@@ -66,7 +67,7 @@ class Addition:
 
     @property
     def lettered(self) -> Box:
-        """The box around the first line."""
+        """The box around the first line, estimated for high boxes."""
         left, bottom, right, top = self.box
         if top - bottom > 3 * LETTERS_HIGH:
             return left, top - LETTERS_HIGH - 2, right, top - 2
@@ -89,13 +90,13 @@ class Annotations:
     attached: list[str] = field(default_factory=list)
 
     def warnings(self) -> Iterator[str]:
-        """Yield a warning about comments left out."""
+        """Yield a warning if comments were left out."""
         if self.comments:
             yield UNREAD_COMMENTS[self.comments > 1].format(count=f"{self.comments:,}")
 
 
 def annotations_of(page: pypdf.PageObject) -> Annotations:
-    """Read a page's annotations, except unreadable annotations."""
+    """Read a page's annotations, skipping unreadable annotations."""
     found = Annotations()
     try:
         entries = page.get("/Annots")
@@ -167,7 +168,7 @@ def _quads(annotation: DictionaryObject) -> Iterator[Box]:
 
 
 def _inherited(annotation: DictionaryObject, key: str) -> Any:
-    """Return a field's entry, inherited from parent fields."""
+    """Return an entry from a field or from the nearest parent field with that entry."""
     holder: Any = annotation
     for _ in range(DEEPEST):
         if not isinstance(holder, DictionaryObject):
@@ -180,7 +181,7 @@ def _inherited(annotation: DictionaryObject, key: str) -> Any:
 
 
 def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, bool]:
-    """Return a field's visible value, and whether it is a tick box."""
+    """Return a field's visible value, and whether the field is a tick box."""
     kind, flags = _inherited(annotation, "/FT"), int(_inherited(annotation, "/Ff") or 0)
     if kind == "/Btn":
         if flags & PUSH_BUTTON:
@@ -197,7 +198,7 @@ def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, b
 
 
 def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
-    """Return the chosen lines; for an open list all visible lines, each with a box."""
+    """Return the chosen lines; for an open list all lines in view and all chosen lines, each with a tick box."""
     options = _options(annotation)
     kept = [text for text in map(_text, value if isinstance(value, ArrayObject) else [value]) if text]
     places = [place for place, option in enumerate(options) if option[0] in kept or option[1] in kept]
@@ -245,7 +246,7 @@ def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
 
 
 def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
-    """Whether a field's letters are too small to read, or white without a background."""
+    """Whether a field's text cannot be seen: tiny letters, or white letters without a background."""
     appearance = _text(_inherited(annotation, "/DA"))
     size = LETTERS_OF.search(appearance)
     if size and 0 < float(size[1]) < SMALLEST:
@@ -269,7 +270,7 @@ def _plain(rich: str) -> str:
 
 
 def _drawn(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
-    """Return the words in an annotation's picture."""
+    """Return the words which an annotation draws."""
     looks = annotation.get("/AP", {}).get("/N")
     looks = looks.get_object() if looks is not None else None
     if isinstance(looks, DictionaryObject) and not isinstance(looks, StreamObject):
@@ -294,7 +295,7 @@ def _file_name(specification: Any) -> str:
 
 @dataclass(frozen=True)
 class PlacedAddition:
-    """An addition with its place in the text: before or after the letter at `index`."""
+    """An addition with the place in the text: before or after the letter at `index`."""
 
     addition: Addition
     index: int
@@ -302,7 +303,7 @@ class PlacedAddition:
     is_line: bool = False
 
     def word(self) -> PlacedWord:
-        """Return the value as a word for a table cell, without letters in the text."""
+        """Return the addition as a word for a table cell. It has no letters in the page's text."""
         left, bottom, right, top = self.addition.lettered
         said = " ".join(self.addition.text.split())
         return PlacedWord(Word(said, (left, bottom, min(right, left + 6.0 * len(said)), top)), self.index, self.index)
@@ -311,9 +312,9 @@ class PlacedAddition:
 def place_additions(
     additions: Sequence[Addition], words: Sequence[PlacedWord], page_box: Box, *, is_turned: bool
 ) -> list[PlacedAddition]:
-    """Find the places of additions among a page's words, without additions off the page.
+    """Find where additions belong among a page's words; additions off the page are dropped.
 
-    On a turned page, or a page without words, additions become lines below the text.
+    On a turned page, or a page without words, they become lines below the text.
     """
     left, bottom, right, top = page_box
     shown = [
@@ -363,7 +364,7 @@ def _placed(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
-    """Put the text below the line above, preferably in the same column."""
+    """Place an addition below the nearest line above, preferably a line in the same column."""
     left, _, right, _ = addition.box
     middle = (addition.lettered[1] + addition.lettered[3]) / 2
     above = [placed for placed in words if placed.word.middle >= middle]
@@ -378,7 +379,7 @@ def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def put_additions(letters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
-    """Put additions into a page's text, which has a letter per index; return the additions to write below."""
+    """Insert additions into a page's letters. Return the additions without a place, to be written below the text."""
     below: list[str] = []
     for item in placed:
         said, index = item.addition.text, item.index

@@ -1,6 +1,6 @@
-"""Find separate boxes beside each other on a page: organisation charts, flow diagrams, cards, boxed forms.
+"""Find separate boxes beside each other on a page, in organisation charts, flow diagrams, cards and forms.
 
-Each box is read alone. Table cells do not count: they touch each other, or are below each other with a single line.
+Each box is read alone. Table cells are excluded: they touch each other, or lie below each other with a shared line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEWEST_LINES = 1.5
 
 
 def boxes_apart(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
-    """Return the words in boxes beside other boxes, from the top down, box by box from the left."""
+    """Return the words in boxes beside other boxes, from top to bottom, box by box from the left."""
     if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
         return []
     apart = _apart(list(_boxes(rules)), rules)
@@ -79,7 +79,7 @@ def _boxes(rules: RulingLines) -> Iterator[Box]:
 
 
 def _end(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
-    """Return the height of the line which joins two sides at their ends."""
+    """Return the height of the horizontal line which joins two upright sides at an end, also with rounded corners."""
     for y, begin, end in rules.horizontal:
         away = way * (y - height)
         if (
@@ -92,7 +92,7 @@ def _end(rules: RulingLines, left: float, right: float, height: float, way: int)
 
 
 def _apart(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
-    """Return the boxes without a further line along their sides, or a line dividing them into columns."""
+    """Return the boxes which are not table cells: no line close beside, no line dividing them, no shared side."""
     return [
         (left, bottom, right, top)
         for left, bottom, right, top in boxes

@@ -1,7 +1,7 @@
-"""Find columns of running text drawn line by line across the page, and their reading order.
+"""Find columns of running text which are drawn line by line across the page, and put them in reading order.
 
-Columns show in many lines with a gap at the same place and wrapped text on both sides. Tables, forms and lists with
-a column of names are no columns.
+Columns are many lines with a gap at the same place, with wrapped text on both sides. Tables, forms, and lists with a
+column of names are excluded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Drawing(Protocol):
     """Tells how words are drawn."""
 
     def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
-        """Cut a word at a place on the page, or return `None` unless its halves are drawn separately."""
+        """Cut a word at a horizontal place, if both parts are drawn separately; else return `None`."""
 
     def is_one(self, before: PlacedWord, after: PlacedWord) -> bool:
         """Whether two words are drawn in one piece."""
@@ -62,14 +62,14 @@ RIGHT_TO_LEFT = ("\u0590", "\u08ff")
 
 @dataclass(frozen=True)
 class Columns:
-    """Words in the order of their columns, a list per column, and whether this order is doubtful."""
+    """The words in each column, in reading order, and whether this order is doubtful."""
 
     parts: tuple[tuple[PlacedWord, ...], ...] = ()
     is_doubtful: bool = False
 
 
 def may_have_columns(texts: Iterable[TextObject]) -> bool:
-    """Whether several lines have a gap at the same place, drawn one side after the other."""
+    """Whether several lines have a gap at the same place, in the order in which the pieces are drawn."""
     found: Counter[int] = Counter()
     before: TextObject | None = None
     for after in texts:
@@ -86,9 +86,9 @@ def may_have_columns(texts: Iterable[TextObject]) -> bool:
 
 
 def lines_have_gaps(text_page: Any, text: str) -> bool:
-    """Whether several lines on a page have wide gaps at the same place, however they are drawn.
+    """Whether several lines on a page have wide gaps at the same place, in any drawing order.
 
-    A few lines are checked first, then the lines around each wide gap, because most pages have no such gaps.
+    First a few lines are checked, then the lines around each wide gap, because most pages have no such gaps.
     """
     lines = [line.span() for line in LONG.finditer(text)]
     step = max(FEWEST_GAPS - 1, len(lines) // LOOKED_AT_FIRST)
@@ -110,7 +110,7 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
 
 
 def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[float, float]]:
-    """Return the edges beside wide gaps in a line: the left edge of a word, and the right edge of another."""
+    """Return the wide gaps in a line: where the word after the gap starts, and where the word before the gap ends."""
     rect, box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     gaps: list[float] = []
     wide: list[tuple[float, float, float]] = []
@@ -180,7 +180,7 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Split a page's lines at the columns, and put the parts in reading order where the first line was."""
+    """Divide a page's lines at the columns, and put the parts in reading order in place of the first line."""
     ordered = list(spans)
     for columns in sets:
         place_of = {
@@ -204,7 +204,7 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
 
 
 def _pieces(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
-    """Yield a line's parts, each with its column; words outside the set join the words before."""
+    """Yield a line's parts, each with the column's number. Words outside all columns stay with the words before."""
     start, end, is_broken = span
     marks = [(index, place_of[index]) for index in range(start, end) if index in place_of]
     if is_broken and not marks and end in place_of:
@@ -227,7 +227,7 @@ def _rows(words: Sequence[PlacedWord]) -> list[list[PlacedWord]]:
 def _best(
     rows: Sequence[Sequence[PlacedWord]], drawing: Drawing
 ) -> tuple[int, int, tuple[list[PlacedWord], list[PlacedWord]]] | None:
-    """Return the first and last row of the columns shown by most rows, and the words on both sides of their gap."""
+    """Find the gap shown by most rows. Return the first and last row, and the words on both sides."""
     for edge in _edges(rows):
         parted = [_sides(row, edge, drawing) for row in rows]
         for first, last in _runs(rows, parted):
@@ -241,7 +241,7 @@ def _best(
 
 
 def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: float) -> bool:
-    """Whether most lines have a gap at a place, wider than their other gaps, with text starting after it."""
+    """Whether most lines have a gap at this place, wider than their other gaps, where text starts or ends."""
     both = [(left, right) for left, right in rows if left and right]
     if len(both) < FEWEST_GAPS:
         return False
@@ -258,7 +258,7 @@ def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: 
 
 
 def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
-    """Return the places of wide gaps in lines, the most frequent first."""
+    """Return the places of wide gaps, the most frequent first."""
     lefts: list[float] = []
     rights: list[float] = []
     for row in rows:
@@ -281,7 +281,7 @@ def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
 def _sides(
     row: Sequence[PlacedWord], edge: float, drawing: Drawing
 ) -> tuple[list[PlacedWord], list[PlacedWord]] | None:
-    """Return a line's words left and right of a place, or `None` if a word crosses it."""
+    """Return a line's words to the left and right, or `None` if a word crosses the place."""
     left: list[PlacedWord] = []
     right: list[PlacedWord] = []
     for placed in row:
@@ -317,7 +317,7 @@ def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
 def _runs(
     rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
 ) -> list[tuple[int, int]]:
-    """Return the row ranges not crossed by a word, without isolated lines, longest first."""
+    """Return the ranges of rows without a word crossing the gap, longest first, without isolated lines at both ends."""
     usual = _leading(rows)
     runs: list[tuple[int, int]] = []
     begin = 0
@@ -340,7 +340,7 @@ def _runs(
 def _arranged(
     sides: tuple[list[PlacedWord], list[PlacedWord]], loose: Sequence[PageTable], drawing: Drawing
 ) -> Columns | None:
-    """Return the columns if they are running text, without parts if doubtful, or `None` if they are not."""
+    """Return the columns; `None` unless they are running text. If this is doubtful, the columns have no parts."""
     leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
     lines = [_rows(leaf) for leaf in leaves]
     region = [placed for side in sides for placed in side]
@@ -372,7 +372,7 @@ def _leaves(words: list[PlacedWord], drawing: Drawing, deep: int) -> list[list[P
 
 
 def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
-    """Return the heights between rows of columns, from the top down: a wide gap runs through all columns."""
+    """Return the heights which separate rows of columns, from top to bottom: wide gaps through all columns."""
     usual = _leading(rows)
     starts = [0]
     for place, (above, below) in enumerate(pairwise(rows), 1):
@@ -429,7 +429,7 @@ def _is_in(word: Word, table: PageTable) -> bool:
 
 
 def _is_drawn_across(parts: Sequence[Sequence[PlacedWord]], rows: int) -> bool:
-    """Whether the drawing order changes columns with each line."""
+    """Whether the drawing order changes between columns on most lines."""
     order = sorted((placed.start, place) for place, part in enumerate(parts) for placed in part)
     changes = sum(before[1] != after[1] for before, after in pairwise(order))
     return changes >= max(FEWEST_GAPS, rows / 2)

@@ -1,7 +1,7 @@
-"""Compose letters and signs drawn in parts, like in TeX: accents over letters, strokes through signs.
+"""Compose letters and signs which TeX draws in parts, for example an accent over a letter or a stroke through a sign.
 
-pdfium returns each part as a character, and an accent sometimes far from its letter. Each character keeps its index;
-a used part becomes a character which is not written.
+pdfium returns each part as a character, and an accent sometimes far from the letter. Each character keeps its index; a
+used part is replaced by a character which is not written.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ TOUCHING = 0.2
 
 
 def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
-    """Return a page's text with accents combined into letters and strokes into signs, at the same length.
+    """Return a page's text, equally long, with accents combined with letters and strokes combined with signs.
 
-    `has_symbols`: the page has symbol fonts from TeX.
+    `has_symbols`: the page has TeX's symbol fonts.
     """
     letters = list(text)
     if has_symbols:
@@ -72,7 +72,7 @@ def _limited(pattern: re.Pattern[str], text: str) -> Iterator[int]:
 
 
 def _accent(text_page: Any, letters: list[str], index: int, around: int) -> bool:
-    """Combine an accent with its letter; return whether a letter was found."""
+    """Combine an accent with a letter nearby; return whether there was a letter."""
     accent = letters[index]
     ink = _ink(text_page, index)
     for at in _near(index, len(letters), around):
@@ -99,7 +99,7 @@ def _stroke(text_page: Any, letters: list[str], stroke: int, signs: dict[int, Bo
 
 
 def _close(text_page: Any, letters: list[str], index: int) -> None:
-    """Remove blanks around a used part if the letters around them touch."""
+    """Remove the blanks around a used part, if the letters on both sides touch."""
     first = last = index
     while first > 0 and letters[first - 1] in (" ", TAKEN):
         first -= 1
@@ -139,7 +139,7 @@ def _is_over(part: Box, sign: Box) -> bool:
 
 
 def _name_signs(text_page: Any, letters: list[str]) -> None:
-    """Write the signs which pdfium returns as numbers."""
+    """Replace the codes which pdfium returns for characters in TeX's symbol fonts by the signs."""
     for index, letter in enumerate(letters):
         if "!" <= letter <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
             name, flags = ctypes.create_string_buffer(64), ctypes.c_int()

@@ -1,6 +1,7 @@
 """Put letters and words in right-to-left lines into reading order. Runs in the sandbox.
 
-pdfium orders words drawn in one piece. Chromium draws letter by letter, and WeasyPrint draws lam and alef as one.
+pdfium only orders words which are drawn in a single piece. Chromium draws each letter separately, and WeasyPrint draws
+lam and alef in a single piece.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def has_words_from_the_right(text: str) -> bool:
 
 
 def ordered_words(text_page: Any, text: str) -> str:
-    """Return a page's text with right-to-left words in reading order; letters stay within their word's place."""
+    """Return a page's text with each right-to-left word in reading order; words stay in place."""
     pieces: list[str] = []
     end = 0
     for word in WORD.finditer(text):
@@ -66,7 +67,7 @@ def ordered_words(text_page: Any, text: str) -> str:
 
 
 def is_page_from_the_right(lines: Iterable[str]) -> bool:
-    """Whether most lines on a page start on the right, even if most of their letters are Latin."""
+    """Whether most lines on a page start on the right, even if most letters are Latin."""
     count = 0
     for line in lines:
         strong = [letter for letter in line if letter.isalpha()]
@@ -76,9 +77,9 @@ def is_page_from_the_right(lines: Iterable[str]) -> bool:
 
 
 def put_line(text_page: Any, letters: list[str], start: int, end: int) -> None:
-    """Put the words of a right-to-left line in order if pdfium read it from left to right.
+    """Reverse the words in a right-to-left line which pdfium read from left to right.
 
-    pdfium does this if most letters are Latin.
+    pdfium does so if most letters are Latin.
     """
     line, indexes = _line_of(letters, start, end)
     strong = [letter for letter in line if letter.isalpha()]
@@ -107,9 +108,9 @@ def put_line(text_page: Any, letters: list[str], start: int, end: int) -> None:
 
 
 def put_phrases(text_page: Any, letters: list[str], start: int, end: int) -> None:
-    """Put left-to-right words inside a right-to-left line in order, with the brackets around them.
+    """Correct the left-to-right words inside a right-to-left line: their order, and the brackets and hyphens around.
 
-    pdfium reverses the order of these words, and puts brackets and hyphens on the wrong side.
+    pdfium reverses these words, and puts brackets and hyphens on the wrong side.
     """
     line, indexes = _line_of(letters, start, end)
     if "\n" in line or 3 * sum(map(is_from_the_right, line)) <= len(LATIN_LETTER.findall(line)):
@@ -145,7 +146,7 @@ def put_phrases(text_page: Any, letters: list[str], start: int, end: int) -> Non
 
 
 def _line_of(letters: Sequence[str], start: int, end: int) -> tuple[str, list[int]]:
-    """Return the text of a line, and each character's index in the page's text."""
+    """Return a line's text, and for each character the index in the page's text."""
     return "".join(letters[start:end]), [index for index in range(start, end) for _ in letters[index]]
 
 

@@ -1,4 +1,4 @@
-"""Find lists in a fixed-width font with columns made by blanks on a PDF page. Runs in the sandbox."""
+"""Find lists on a PDF page in a fixed-width font, with columns aligned by blanks. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fixed_width_tables(
     is_fixed: Callable[[int], bool],
     rules: RulingLines,
 ) -> Iterator[tuple[list[int], list[str], Box]]:
-    """Yield the letter indexes in each table, its rows and its box. `spans` are the page's lines."""
+    """Yield each table: the letters' indexes, the rows, and the box. `spans` are the page's lines."""
     boxes: list[dict[int, Box]] = []
     for start, end in spans:
         shown = [index for index in range(start, end) if letters[index].strip()]
@@ -53,7 +53,7 @@ def fixed_width_tables(
 
 
 def _written(line: dict[int, Box], letters: Sequence[str], begin: float, width: float) -> str:
-    """Write a line's letters at their positions."""
+    """Write a line in text, with blanks to put each letter at its position."""
     written: list[str] = []
     for index, box in sorted(line.items(), key=lambda item: item[1][0]):
         place = round((box[0] - begin) / width) if width > 0 else len(written)

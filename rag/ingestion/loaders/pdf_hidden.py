@@ -1,4 +1,4 @@
-"""Find hidden text on a page: invisible, microscopic, off the page, or white on white."""
+"""Find hidden text on a page: invisible, tiny, off the page, or white on white."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_REPORT = 120
 
 @dataclass(frozen=True)
 class HiddenText:
-    """The indexes of hidden letters, and a sentence about them for the admin."""
+    """The hidden letters' indexes, and a sentence about them for administrators."""
 
     letters: Sequence[int] = ()
     report: str = ""
@@ -79,7 +79,7 @@ def hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, d
 
 
 def _whole_box(page: Any, shown: Box) -> Box:
-    """Return the box of a page's sheet, which contains at least the visible part."""
+    """Return the box of the whole sheet, which may be larger than the visible part."""
     box: Box | None = page.get_mediabox(fallback_ok=False)
     if box is None and page.get_cropbox(fallback_ok=False) is not None:
         # Only pdfium knows a box shared by all pages.
@@ -93,7 +93,7 @@ def _is_off(box: Box, page_box: Box) -> bool:
 
 
 def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
-    """Whether a region on the drawn page is entirely white."""
+    """Whether a part of the drawn page is entirely white."""
     left, bottom, right, top = page_box
     width, height = right - left, top - bottom
     corners = []

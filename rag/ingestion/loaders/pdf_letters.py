@@ -1,4 +1,4 @@
-"""Find the letters each object draws, and put spaces drawn apart."""
+"""Find which letters each object on a page draws, and insert spaces which are drawn separately."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def owner_of(text_page: Any, index: int) -> int:
 
 
 def owners_of(text_page: Any, text: str) -> list[int]:
-    """Return the address of the object drawing each letter; 0 for letters added by pdfium."""
+    """Return for each letter the address of the object which draws it; 0 for letters added by pdfium."""
     return [owner_of(text_page, index) for index in range(len(text))]
 
 
 def letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
-    """Return start and (exclusive) end of the letters an object draws; both 0 if not found."""
+    """Return the start and (exclusive) end of the letters which an object draws; both 0 if not found."""
     left, bottom, right, top = item.box
     x = left + min(right - left, item.size) / 4
     index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, (bottom + top) / 2, 1.0, 2.0)
@@ -60,14 +60,14 @@ def letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tup
 
 
 def placed_letters(text_page: Any, text: str, address: int, item: TextObject) -> Iterator[tuple[int, Box]]:
-    """Yield the index and box of each letter an object draws."""
+    """Yield the index and box for each letter which an object draws."""
     for index in range(*letters_of(text_page, text, address, item)):
         if (box := box_of(text_page, index)) is not None:
             yield index, box
 
 
 def words_of(text: str, letters: Sequence[str], indexes: Sequence[int]) -> str:
-    """Return the words at indexes in a page's text, in order, if they are still there."""
+    """Return the words at these indexes in a page's text, in order, without letters taken out since."""
     pieces: list[str] = []
     last = -1
     for index in indexes:
@@ -87,12 +87,12 @@ def line_spans(text: str) -> Iterator[Span]:
 
 
 def is_space(item: TextObject) -> bool:
-    """Whether an object is a space: pdfium gives it no width and leaves it out of the text."""
+    """Whether an object is a space. pdfium gives spaces no width, and leaves them out of the text."""
     return item.box[2] - item.box[0] < 0.01
 
 
 def put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, TextObject]) -> None:
-    """Insert a space drawn separately between two words if the gap is too small for pdfium to notice."""
+    """Insert each space which is drawn between words, where pdfium adds none because the gap is small."""
     items = list(texts.items())
     for (_, before), (_, space), (address, after) in zip(items, items[1:], items[2:], strict=False):
         if not is_space(space) or abs(after.y - before.y) > 0.1 or not after.is_level:
@@ -116,7 +116,7 @@ def put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, T
 def runs_of_small_letters(
     text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> list[SmallRun]:
-    """Find raised and lowered letters, and move their objects to their lines."""
+    """Find raised and lowered letters, and move their objects onto the line beside."""
     drawn = drawn_small(texts)
     found = set_on_lines(texts)
     return small_runs(text, found, lambda address: letters_of(text_page, text, address, texts[address]), letters, drawn)

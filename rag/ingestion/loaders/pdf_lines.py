@@ -1,4 +1,4 @@
-"""Cut a page into lines with their styles, gaps and boxes."""
+"""Divide a page into lines with styles, gaps and boxes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FEWEST_LINE_GAPS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line's first and last object, each with its place in the drawing order, and the line's style."""
+    """A line's first and last text object, and the line's style and box."""
 
     first: TextObject
     last: TextObject
@@ -36,7 +36,7 @@ class _Line:
     box: Box
 
     def goes_on_from(self, above: _Line) -> bool:
-        """Whether the line continues the line above: pdfium ends a line at a raised figure."""
+        """Whether the line continues the line above, because pdfium starts a new line after a raised figure."""
         return (
             above.first.is_level
             and self.first.is_level
@@ -46,7 +46,7 @@ class _Line:
         )
 
     def gap_below(self, above: _Line) -> float:
-        """Return the distance to the line above, in sizes of the smaller letters; 0 if not below it."""
+        """Return the distance to the line above, divided by the smaller letter size; 0 if the line is not below."""
         size = min(above.style.size, self.style.size)
         if not (above.last.is_level and self.first.is_level) or size <= 0:
             return 0.0
@@ -62,9 +62,9 @@ class _Line:
 def styled_lines(
     text_page: Any, spans: Sequence[Span], text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
-    """Return a page's lines, their styles by content, and by position the gaps above and the boxes.
+    """Return a page's lines; their styles by text; the gaps above and the boxes by line number.
 
-    A gap is measured from baseline to baseline, in sizes of the smaller letters.
+    A gap is the distance between two baselines, divided by the smaller letter size.
     """
     # Word draws an empty paragraph as a line with a space.
     blanks = [item for item in texts.values() if is_space(item)]
@@ -95,7 +95,7 @@ def styled_lines(
 
 
 def parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box]) -> tuple[list[str], dict[int, Box]]:
-    """Put an empty line above each line whose gap is wider than the gaps within paragraphs."""
+    """Insert an empty line above each line with a wider gap than within paragraphs. Boxes get the new line numbers."""
     usual = sorted(gaps.values())[len(gaps) // 4] if len(gaps) >= FEWEST_LINE_GAPS else USUAL_LINE_GAP
     parted: list[str] = []
     moved: dict[int, Box] = {}
@@ -109,7 +109,7 @@ def parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box]) 
 
 
 def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> bool:
-    """Whether an empty line was drawn between two lines."""
+    """Whether an empty line is drawn between two lines."""
     high, low = above.last.y, line.first.y
     return any(
         low + 0.3 * item.size < item.y < high - 0.3 * item.size and above.last.order < item.order < line.first.order
@@ -118,7 +118,7 @@ def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> boo
 
 
 def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, TextObject]) -> _Line | None:
-    """Describe a line by the objects of some of its letters; all letters would take too long."""
+    """Describe a line by a few letters' objects, because checking all letters would take too long."""
     line = text[start:end]
     first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
     ends = [owner_of(text_page, first), owner_of(text_page, last)]
@@ -136,7 +136,7 @@ def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, T
 
 
 def positions_of(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
-    """Return text positions by line number; a table has several lines."""
+    """Convert boxes by line number to boxes by position in the text. A whole table counts as a single line."""
     found: dict[int, Box] = {}
     position = 0
     for index, line in enumerate(lines):

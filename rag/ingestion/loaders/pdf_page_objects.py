@@ -34,7 +34,7 @@ FIXED, FIXED_FLAG = re.compile(r"mono|courier|consol|menlo|cmtt|typewriter", re.
 
 
 def page_box_of(page: Any) -> Box:
-    """Return the part of a page shown by viewers: its CropBox (or an inherited box), cut to the MediaBox."""
+    """Return the part of a page which viewers show: the CropBox (or an inherited box) within the MediaBox."""
     box: Box = page.get_bbox()
     return box
 
@@ -153,7 +153,7 @@ class PageObjects:
         return len(rows) >= FEWEST_GAPS
 
     def main_turn(self) -> int:
-        """Return the turn with the most text."""
+        """Return the direction (turn) in which most text runs."""
         lengths: Counter[int] = Counter()
         for item in self.texts.values():
             lengths[item.turn] += round(max(item.box[2] - item.box[0], item.box[3] - item.box[1]))
@@ -168,7 +168,7 @@ def _matrix_of(item: Any) -> Matrix:
 
 
 def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
-    """Return the page matrix of an object inside a form."""
+    """Combine the matrix of an object inside a form with the form's matrix."""
     if outer is None:
         return inner
     a, b, c, d, e, f = inner
@@ -177,7 +177,7 @@ def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
 
 
 def _moved(box: Box, matrix: Matrix) -> Box:
-    """Return the bounding box of a box moved, turned or stretched by a matrix."""
+    """Return the bounding box after moving, turning and stretching a box by a matrix."""
     a, b, c, d, e, f = matrix
     corners = [(x, y) for x in (box[0], box[2]) for y in (box[1], box[3])]
     xs = [a * x + c * y + e for x, y in corners]

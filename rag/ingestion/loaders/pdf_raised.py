@@ -1,7 +1,7 @@
-"""Find raised and lowered letters on a PDF page, and write its lines with them. Runs in the sandbox.
+"""Find raised and lowered letters on a PDF page, and write the lines with them. Runs in the sandbox.
 
-A PDF does not mark raised letters: they are smaller, beside other letters, and above their line. Typst draws them in
-the size of the line, from a font with small figures.
+A PDF does not mark raised letters: they are smaller, beside other letters, and higher than the line. Typst draws them
+in the line's size, with a font with small figures.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_LETTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class SmallRun:
-    """Raised or lowered letters: start and (exclusive) end in the page's text."""
+    """Consecutive raised or lowered letters: start and (exclusive) end in the page's text."""
 
     start: int
     end: int
@@ -52,14 +52,14 @@ class SmallRun:
     is_fraction: bool = False
 
     def written(self, before: str, own: str) -> tuple[str, bool]:
-        """Return the run as text, and whether it is a note's mark."""
+        """Return the letters as written in the text, and whether they are a note's mark."""
         if self.is_fraction:
             return f"{' ' if before[-1:].isdigit() else ''}{own}", False
         return raised(before, own) if self.is_raised else (lowered(own), False)
 
 
 def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find raised (true) or lowered pieces, by address, and move them to the line of their neighbours."""
+    """Find raised (true) and lowered (false) pieces, by address, and move them onto the line beside."""
     found: dict[int, bool] = {}
     beside: TextObject | None = None
     #: The previous piece, which may be a mark at the start of its line.
@@ -94,7 +94,7 @@ def _set_on(item: TextObject, line: TextObject) -> TextObject:
 
 
 def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False) -> bool | None:
-    """Whether a piece is raised (true) or lowered (false) beside the given piece; `None` if neither."""
+    """Return True for a piece raised beside the given piece, False if lowered, `None` otherwise."""
     size = beside.line_size or beside.size
     if not (item.is_level and beside.is_level and SMALLEST * size <= item.size <= LARGEST * size):
         return None
@@ -108,7 +108,7 @@ def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False)
 
 
 def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find pieces in the size of their line which may be raised (true) or lowered figures, by address."""
+    """Find raised (true) or lowered (false) pieces in the line's own size, by address; they may be small figures."""
     found: dict[int, bool] = {}
     for address, item in texts.items():
         left, bottom, right, top = item.box
@@ -128,9 +128,9 @@ def small_runs(
     letters: Sequence[str],
     drawn: dict[int, bool],
 ) -> list[SmallRun]:
-    """Return the letters of small pieces, with consecutive pieces joined.
+    """Return the runs of raised and lowered letters, with adjacent pieces joined.
 
-    `letters_of` returns a piece's start and end in the text; in `drawn` pieces only figures count.
+    `letters_of` returns a piece's start and end in the text. Among `drawn` pieces, only figures count.
     """
     runs: list[SmallRun] = []
     pieces = [(*letters_of(address), is_raised) for address, is_raised in found.items()]
@@ -151,7 +151,7 @@ def small_runs(
 
 
 def mark_runs(letters: list[str], runs: Sequence[SmallRun]) -> None:
-    """Mark small letters in a page's text, to be written by `written_lines`."""
+    """Mark raised and lowered letters in a page's text, for `written_lines`."""
     for run in runs:
         said = "".join(letters[run.start : run.end]).strip()
         if run.is_fraction:
@@ -162,7 +162,7 @@ def mark_runs(letters: list[str], runs: Sequence[SmallRun]) -> None:
 
 
 def with_small_letters(words: Sequence[PlacedWord], text: str, runs: Sequence[SmallRun]) -> list[PlacedWord]:
-    """Write small letters in table cells. A mark stays in its place there."""
+    """Write raised and lowered letters in table cells. A note's mark stays in the cell."""
     written = list(words)
     for number, placed in enumerate(words):
         # If some letters of a word were not found, the letters have no known places.
@@ -180,14 +180,14 @@ def with_small_letters(words: Sequence[PlacedWord], text: str, runs: Sequence[Sm
 
 
 class _PageNotes(Notes):
-    """The marks of notes on a page. The notes themselves stay at the bottom."""
+    """The marks for notes on a page. The notes stay at the bottom."""
 
     def add_line(self, mark: str, text: str) -> None:
         pass
 
 
 def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[str], dict[str, Style]]:
-    """Write the small letters in a page's lines, and move note marks to the ends of their sentences."""
+    """Write the raised and lowered letters in a page's lines, and move note marks to the ends of their sentences."""
     if not any(PART_MARKS.search(line) for line in lines):
         return list(lines), styles
     notes = _PageNotes()
@@ -203,9 +203,9 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
 
 
 def _going_on(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Group each line with following lines starting in lower case, because a sentence continues over them.
+    """Group lines with a sentence over several lines: each line, with the following lines which start in lower case.
 
-    A table, whose rows are a single line here, forms a separate group.
+    A table, here a single line with line breaks, is a separate group.
     """
     group: list[str] = []
     for line in lines:

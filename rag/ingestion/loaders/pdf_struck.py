@@ -1,7 +1,7 @@
-"""Find text on a PDF page struck out by a drawn line or an annotation. Runs in the sandbox.
+"""Find text on a PDF page which a drawn line or an annotation strikes out. Runs in the sandbox.
 
-A line strikes out letters if it runs through their middle, and starts and ends with them: table lines and lines beside
-a title are longer.
+A line strikes out letters if it runs through their middle, and starts and ends with them. Table lines, and lines beside
+a title, are longer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEAST_ALPHA, BRIGHTEST = 80, 235
 
 @dataclass
 class Bar:
-    """A thin horizontal line, and the paths which draw it."""
+    """A thin horizontal line, with the paths which draw the line."""
 
     box: Box
     paths: list[Any] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class StruckText:
-    """The indexes of struck letters, and the paths which strike them out."""
+    """The struck letters' indexes, and the paths which strike them out."""
 
     letters: Sequence[int] = ()
     paths: Sequence[Any] = ()
@@ -52,9 +52,9 @@ def struck_text(
     texts: Iterable[tuple[int, TextObject]],
     places_of: Callable[[int], Iterator[tuple[int, Box]]],
 ) -> StruckText:
-    """Find letters struck out by a page's paths, or inside the boxes of its annotations.
+    """Find the letters struck out by a page's paths, or by annotations with these boxes.
 
-    `places_of` yields the index and box of each letter in a text, by the text's address.
+    `places_of` yields the index and box for each letter in a text object, by the object's address.
     """
     bars = _bars(paths)
     if not bars and not boxes:
@@ -83,7 +83,7 @@ def struck_text(
 
 
 def _bars(paths: Sequence[Any]) -> list[Bar]:
-    """Return thin horizontal lines, joined if they continue each other."""
+    """Return the thin horizontal lines; lines which continue each other are joined."""
     if len(paths) > MOST_SEGMENTS:
         return []
     found = sorted(

@@ -1,4 +1,4 @@
-"""Read a PDF's properties with pypdf: outline, page labels, title, author, language, dates. Find its sections.
+"""Read a PDF's properties with pypdf: outline, page labels, title, author, language, dates. Find the sections.
 
 Sections follow the outline. Without an outline, lines larger or bolder than the surrounding text start a section.
 """
@@ -43,7 +43,10 @@ class Heading:
 
 
 def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
-    """Find sections by the style of lines compared with the text. `start` counts in the texts joined by one newline."""
+    """Find sections by their headings' style, compared with the text.
+
+    `start` counts in the pages joined by a line break.
+    """
     found: list[tuple[str, float, int, int]] = []
     start = 0
     for page in pages:
@@ -81,12 +84,12 @@ def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
 
 
 def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
-    """Whether a line is the second half of the heading right above."""
+    """Whether a line is the second line in the heading above."""
     return is_set_alike and line != heading and len(heading) + len(line) < LONGEST_HEADING
 
 
 def _rank(line: str, style: Style | None, body: float) -> float:
-    """Return 0 for text; larger numbers for more important headings."""
+    """Return a heading's rank, larger for more important headings; 0 for text."""
     if not 2 <= len(line) <= LONGEST_HEADING or not re.search(r"[^\W\d_]{2}", line):
         return 0.0
     if ARTICLE.match(line) and not ENDS_LIKE_TEXT.search(line):
@@ -101,7 +104,7 @@ def _rank(line: str, style: Style | None, body: float) -> float:
 
 
 def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
-    """Make sections from an outline (title, level, page from 1): each starts at its title on its page."""
+    """Make sections from an outline (title, level, page from 1). Each starts where the page has the title."""
     wanted: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for title, level, page in entries[:MOST_SECTIONS]:
         wanted[page].append((title, level))
@@ -117,7 +120,7 @@ def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable
 
 
 def headings_by_outline(entries: Sequence[tuple[str, int, int]], page: StyledPage) -> list[tuple[str, ...]]:
-    """Find the lines on a page with titles from the outline."""
+    """Find the lines on a page which are titles in the outline."""
     found = []
     for title in (title for title, _, number in entries[:MOST_SECTIONS] if number == page.number):
         if (match := _title_in(page.text, title)) is not None:
@@ -149,9 +152,9 @@ NO_DATES = ("1601-01-01", "1904-01-01", "1970-01-01", "1980-01-01", "2000-01-01T
 
 @dataclass(frozen=True)
 class PdfFacts:
-    """A PDF's properties, empty if missing.
+    """A PDF's properties; "" for missing properties.
 
-    Dates are ISO 8601, without time if unknown; the language has two letters.
+    Dates are in ISO 8601, without time if unknown; the language has two letters.
     """
 
     title: str = ""
@@ -161,13 +164,13 @@ class PdfFacts:
     modified_at: str = ""
 
     def metadata(self) -> dict[str, str]:
-        """Return the dates as document metadata, without the placeholder dates of programs."""
+        """Return the dates as metadata for the document, except placeholder dates which programs write."""
         dates = {"file_created_at": self.created_at, "file_modified_at": self.modified_at}
         return {name: value for name, value in dates.items() if value and not value.startswith(NO_DATES)}
 
 
 def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
-    """Read facts from the document information dictionary, else from the XMP."""
+    """Read properties from the document information dictionary, else from the XMP metadata."""
     information, xmp = _information(reader), _xmp(reader)
     return PdfFacts(
         title=information.get("/Title") or _in_xmp(xmp, "dc:title"),
@@ -202,7 +205,7 @@ def iso_date(text: str) -> str:
 
 
 def two_letters(claimed: str) -> str:
-    """Shorten a language tag to two letters; "" for other text."""
+    """Shorten a language tag to two letters; "" if this is no language tag."""
     match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
     return match[0].lower() if match else ""
 
@@ -262,7 +265,7 @@ def _language(reader: pypdf.PdfReader) -> str:
 
 
 def labels_of(reader: pypdf.PdfReader, page_count: int) -> list[str]:
-    """Read the printed page numbers; empty if the file does not give them."""
+    """Read the page numbers as printed; empty if the file has none."""
     try:
         labels = [str(label) for label in reader.page_labels]
     except (Exception, RecursionError):
@@ -271,7 +274,7 @@ def labels_of(reader: pypdf.PdfReader, page_count: int) -> list[str]:
 
 
 def outline_of(reader: pypdf.PdfReader) -> Iterator[tuple[str, int, int]]:
-    """Yield title, level and page of each readable outline entry."""
+    """Yield each readable outline entry's title, level and page."""
     try:
         entries = reader.outline
         numbers = {

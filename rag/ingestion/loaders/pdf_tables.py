@@ -1,4 +1,4 @@
-"""Find the tables on a page, and put their rows in their places in the text."""
+"""Find the tables on a page, and put the rows in place of the tables' words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FEWEST_COLUMN_LINES = 6
 
 @dataclass(frozen=True)
 class TextWithTables:
-    """A page's text as drawn, its letters with tables put in place, and the boxes of these tables on the page."""
+    """A page's original text; the letters, with tables put in place; and the tables' boxes on the page."""
 
     text: str
     letters: list[str]
@@ -46,7 +46,7 @@ class TextWithTables:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A page's words, as drawn."""
+    """Tells how a page's words are drawn, for `pdf_columns`."""
 
     text_page: Any
 
@@ -74,9 +74,9 @@ class Drawing:
 def tables_with(
     words: Sequence[PlacedWord], additions: Sequence[PlacedAddition], rules: RulingLines
 ) -> tuple[list[PageTable], list[PlacedAddition]]:
-    """Find a page's tables, and the additions in their cells.
+    """Find a page's tables, and the additions inside cells.
 
-    Only ruled tables take additions, because a label and its field are no table row.
+    Only ruled tables take additions: a label with a form field beside is no table row.
     """
     own = [placed.word for placed in words]
     values = [placed for placed in additions if not placed.addition.is_apart and placed.index >= 0]
@@ -95,7 +95,7 @@ def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
 
 
 def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: RulingLines) -> set[int]:
-    """Return the indexes for lines in a fixed-width font on a page with other fonts, without lines in ruled tables."""
+    """Return the indexes of letters in fixed-width lines, outside ruled tables, on a page mainly in other fonts."""
     fixed = sum(item.box[2] - item.box[0] for item in texts.values() if item.is_fixed)
     if not 0 < fixed <= 0.5 * sum(item.box[2] - item.box[0] for item in texts.values()):
         return set()
@@ -114,7 +114,7 @@ def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: Rul
 
 
 def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[int]:
-    """Put lists in a fixed-width font as rows in their places; return the indexes of their letters."""
+    """Put the rows in place of lists in a fixed-width font; return the indexes of the lists' letters."""
 
     def is_fixed(index: int) -> bool:
         item = objects.texts.get(owner_of(text_page, index))
@@ -135,7 +135,7 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """Give the first table the heads from the previous page if it continues a table there."""
+    """If the first table continues `table_above`, the last table on the previous page, give it that table's heads."""
     if tables and table_above is not None and tables[0].goes_on_from(table_above):
         return [tables[0].with_heads_of(table_above), *tables[1:]]
     return tables
@@ -155,9 +155,9 @@ def holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
 def put_tables(
     put: TextWithTables, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable], turn: int = 0
 ) -> set[int]:
-    """Put each table as rows at its first word, and remove its other words from the text.
+    """Put each table's rows in place of the table's first word, and remove the other words.
 
-    Returns the indexes of letters in tables; their boxes are kept as on the page, turned back by `turn`.
+    Returns the indexes of letters in tables. The boxes are turned back by `turn` and kept.
     """
     text, letters = put.text, put.letters
     taken: set[int] = set()
@@ -197,13 +197,13 @@ def _letters_held(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
 
 
 def _is_part(box: Box, table: PageTable) -> bool:
-    """Whether a word is in a line which belongs to a table."""
+    """Whether a word lies within one of a table's lines."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in table.parts)
 
 
 def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTable) -> bool:
-    """Whether each column is drawn to its end before the next, like columns of text."""
+    """Whether each column is drawn completely before the next, which suggests text columns rather than a table."""
     columns = [table.column_at(placed.word.box[0], placed.word.box[2]) for placed in words]
     changes = sum(before != after for before, after in pairwise(columns))
     return len(table.rows) >= FEWEST_COLUMN_LINES and changes < len(table.rows) / 2
@@ -212,7 +212,7 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
 def words_turned(
     text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> dict[int, list[TurnedWord]]:
-    """Return the words not running from left to right, by turn."""
+    """Return the words which do not run from left to right, by turn."""
     if not any(item.turn for item in texts.values()):
         return {}
     found: dict[int, list[tuple[int, str, Box]]] = {}
@@ -233,7 +233,7 @@ def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
 
 
 def masked(text: str, letters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
-    """Return the text with a blank for each omitted or turned letter."""
+    """Return the text with blanks in place of omitted and turned letters."""
     masked = [text[index] if letter else " " for index, letter in enumerate(letters)]
     for words in turned.values():
         for word in words:
@@ -250,9 +250,9 @@ def put_turned(
     main: int,
     columns: Sequence[Columns],
 ) -> list[PageTable]:
-    """Put tables and other turned words in their places; return the tables in the frame `main`, not those of `columns`.
+    """Put tables and turned words in their places; return the tables in the frame `main`, except text columns.
 
-    `frames` are the words by turn; the level words have turn 0.
+    `frames` are the words by turn, with turn 0 for level words.
     """
     free: dict[int, list[TurnedWord]] = {}
     for turn, words in frames.items():

@@ -1,8 +1,8 @@
-"""Read a page's text with pdfium: only the visible text, tables as rows, and the style of each line.
+"""Read a page's text with pdfium: only visible text, tables in rows, and each line's style.
 
-pdfium returns a page's text in a single call, in drawing order. Its objects (pieces of text, lines, pictures) show what
-needs a closer look, character by character: hidden text and tables. Hidden text is left out, because answers would
-otherwise quote text nobody was meant to read.
+pdfium returns a page's text in a single call, in drawing order. The page's objects (pieces of text, lines, pictures)
+show what needs a closer look at single characters: hidden text and tables. Hidden text is left out, because answers
+would otherwise quote text which nobody should read.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def read_page(
     *,
     has_paragraphs_by_gaps: bool = False,
 ) -> RawPage:
-    """Read an open pypdfium2 page without hidden text.
+    """Read an open pypdfium2 page, without hidden text.
 
-    `draw` returns the page as a picture with one pixel per point, or `None`; it is called if white letters may be
-    hidden. `table_above` is the last table on the previous page, which may continue here; `annotations` lie on the
-    page. With `has_paragraphs_by_gaps`, an empty line is added at each gap wider than usual. Raises pypdfium2's errors.
+    `draw` returns the page in a picture with one pixel per point, or `None`, and is only called if white letters may be
+    hidden. `table_above` is the last table on the previous page, which may continue here. `annotations` lie on the
+    page. `has_paragraphs_by_gaps` adds an empty line at each gap wider than usual. Raises pypdfium2's errors.
     """
     text_page = page.get_textpage()
     try:
@@ -111,7 +111,7 @@ def read_page(
 
 
 class _PageReading:
-    """A page being read. Each step takes letters from the text, moves them, or puts others in their place."""
+    """A page being read. Each step removes, moves or replaces letters in the text."""
 
     def __init__(self, page: Any, text_page: Any, annotations: Annotations) -> None:
         self._page = page
@@ -145,7 +145,7 @@ class _PageReading:
         self._marks: list[PageMark] = []
 
     def leave_out_hidden(self, draw: Callable[[], Any]) -> None:
-        """Remove letters a reader of the page does not see."""
+        """Remove letters which people looking at the page do not see."""
         self._hidden = hidden_letters(self._page, self._text_page, self._text, self._objects, draw)
         self._leave_out(self._hidden.letters)
 
@@ -168,7 +168,7 @@ class _PageReading:
         self._places += [("left out", box) for box in line_boxes(box for box in boxes if box is not None)]
 
     def place_words(self) -> None:
-        """Find the words' boxes, if tables, columns or notes need them; write small letters, and place the notes."""
+        """Mark small letters, place the additions, and find the words' boxes if anything needs them."""
         text_page, text, letters, objects = self._text_page, self._text, self._letters, self._objects
         runs = runs_of_small_letters(text_page, text, letters, objects.texts)
         self._turned = words_turned(text_page, text, letters, objects.texts)
@@ -188,7 +188,7 @@ class _PageReading:
         self._places += [("note", placed.addition.box) for placed in self._additions]
 
     def put_tables(self, table_above: PageTable | None) -> None:
-        """Insert lists, tables and rotated words where they belong in the text, and find the columns."""
+        """Insert lists, tables and turned words where they belong in the text, and find the columns."""
         in_lists = set() if self._turned else put_lists(self._text_page, self._put, self._objects)
         if not self._may_have_tables and not self._is_crossed:
             for found in self._turned.values():
@@ -234,7 +234,7 @@ class _PageReading:
         put_tables(self._put, [*words, *(placed.word() for placed in within)], self._tables)
 
     def write_lines(self, *, has_paragraphs_by_gaps: bool) -> None:
-        """Write the text line by line, with styles and places; the remaining notes come last."""
+        """Write the text line by line, with styles and boxes; additions without a place come last."""
         text_page, text, letters, texts = self._text_page, self._text, self._letters, self._objects.texts
         put_spaces(text_page, text, letters, texts)
         below = put_additions(letters, text, self._additions)

@@ -1,7 +1,7 @@
-"""Read turned text: sideways tables, upward heads, notes in the margin. Runs in the sandbox.
+"""Read turned text: tables drawn sideways, heads running upwards, notes in the margin. Runs in the sandbox.
 
-A turn is a number of quarter turns counterclockwise: text with turn 1 runs upwards. In the frame of a turn, its text
-runs from left to right.
+A turn is a number of quarter turns counterclockwise: text with turn 1 runs upwards. In a turn's frame, the page is
+rotated so that this text runs from left to right.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ BESIDE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TurnedWord:
-    """A word in the frame of its turn, and the indexes of its letters in the page's text."""
+    """A word in its turn's frame, with the letters' indexes in the page's text."""
 
     word: Word
     indexes: tuple[int, ...]
 
 
 def turn_of(a: float, b: float, d: float) -> int:
-    """Return a text's turn from parts of its matrix; 0 also for slanted text."""
+    """Return a text's turn from three numbers in the text matrix; 0 also for slanted text."""
     if abs(a) < 0.01 * abs(b):
         return 1 if b > 0 else 3
     return 2 if a < 0 and d < 0 and abs(b) < 0.01 * abs(a) else 0
 
 
 def turned_box(box: Box, turn: int) -> Box:
-    """Convert a box on the page to the frame of a turn."""
+    """Convert a box on the page to a turn's frame."""
     left, bottom, right, top = box
     match turn % 4:
         case 1:
@@ -52,7 +52,7 @@ def turned_box(box: Box, turn: int) -> Box:
 
 
 def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
-    """Convert a page's ruling lines to the frame of a turn."""
+    """Convert a page's ruling lines to a turn's frame."""
     flat = [turned_box((left, y, right, y), turn) for y, left, right in rules.horizontal]
     upright = [turned_box((x, bottom, x, top), turn) for x, bottom, top in rules.vertical]
     if turn % 2:
@@ -64,7 +64,7 @@ def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
 
 
 def turned_words(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Join letters into words only by their places: pdfium ends lines inside turned words, and mixes neighbours."""
+    """Join letters into words by position alone: pdfium breaks lines inside turned words, and mixes neighbours."""
     words: list[TurnedWord] = []
     for line in _lines_of(_glyphs(letters, turn)):
         pieces: list[list[TurnedWord]] = []
@@ -78,7 +78,7 @@ def turned_words(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[Tur
 
 
 def _glyphs(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Convert letters to the frame of their turn. pdfium cuts a turned ligature lengthwise: "ffi" is one glyph."""
+    """Convert letters to their turn's frame, and rejoin ligatures like "ffi", which pdfium cuts lengthwise."""
     glyphs: list[TurnedWord] = []
     for index, letter, box in letters:
         glyph = TurnedWord(Word(letter, turned_box(box, turn)), (index,))
@@ -116,10 +116,10 @@ def _joined(pieces: Sequence[TurnedWord]) -> TurnedWord:
 def upright_heads(
     words: Sequence[TurnedWord], turn: int, main: int, rules: RulingLines, upright: Sequence[Word]
 ) -> list[TurnedWord]:
-    """Return turned words as placed in a table in the frame `main`: heads beside each other, names of rows.
+    """Return the turned heads and row names in the frame `main`'s tables, placed like level words.
 
-    `rules` are the page's lines, `upright` the words in `main`. A note in the margin is no head, because it is outside
-    the lines and columns.
+    `rules` are the page's ruling lines, `upright` the words in `main`. Notes in the margin are left out: they lie
+    outside lines and columns.
     """
     if len(words) > MOST_HEADS:
         return []
@@ -154,7 +154,7 @@ def upright_heads(
 
 
 def _heads(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
-    """Return each head's words in order: words without a gap, and words on lines close below."""
+    """Return each head's words in order. A head's words have no gap, and continue on lines close below."""
     by_word = {id(word.word): word for word in words}
     heads: list[list[TurnedWord]] = []
     for line in text_lines([word.word for word in words]):
@@ -182,7 +182,7 @@ def _parts(line: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWo
 
 
 def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: RulingLines) -> bool:
-    """Whether a part is a head's next line: right below, without a ruling line between."""
+    """Whether a part is a head's next line: close below, without a ruling line between."""
     above, below = head[-1].word, part[0].word
     left, right = below.box[0], part[-1].word.box[2]
     return (
@@ -196,7 +196,7 @@ def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: Ruli
 
 
 def _moved(head: Sequence[TurnedWord], turn: int, main: int) -> Box:
-    """Return a head's box in a different frame."""
+    """Return a head's box in the frame `main`."""
     boxes = [turned_box(word.word.box, main - turn) for word in head]
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
 
@@ -214,7 +214,7 @@ def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], heig
 
 
 def _stood(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
-    """Return a head as a single word with its width, on a line at `middle`."""
+    """Return a head as a single word in the given box's width, on a line at the height `middle`."""
     height = min(word.word.height for word in head)
     said = " ".join(word.word.text for word in head)
     stood = Word(said, (box[0], middle - height / 2, box[2], middle + height / 2))
@@ -222,7 +222,7 @@ def _stood(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
 
 
 def put_turned_lines(letters: list[str], text: str, words: Sequence[TurnedWord]) -> None:
-    """Write turned words line by line if pdfium broke them."""
+    """Write turned words line by line, if pdfium's text has them in a different order."""
     by_word = {id(word.word): word for word in words}
     lines = [[by_word[id(word)] for word in line] for line in text_lines([word.word for word in words])]
     written = [word.word.text for line in lines for word in line]
@@ -237,7 +237,7 @@ def put_turned_lines(letters: list[str], text: str, words: Sequence[TurnedWord])
 
 
 def take_out(letters: list[str], text: str, indexes: Iterable[int]) -> None:
-    """Remove letters from a page's text, with the blanks between them."""
+    """Remove letters from a page's text, and the blanks between removed letters."""
     ordered = sorted(indexes)
     for index in ordered:
         letters[index] = ""

@@ -1,4 +1,4 @@
-"""Find a page's words and ruling lines with pdfium, as input for tables. Runs in the sandbox."""
+"""Find a page's words and ruling lines with pdfium, for finding tables. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PlacedWord:
 
 
 def place_words(text_page: Any, text: str) -> list[PlacedWord]:
-    """Find the places of a page's words. `text` has a character for each pdfium index."""
+    """Find a page's words with their boxes. `text` has a character for each pdfium index."""
     return [word for run in RUN.finditer(text) for word in _words_in(text_page, run[0], run.start())]
 
 
@@ -91,7 +91,7 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
 
 
 def box_of(text_page: Any, index: int) -> Box | None:
-    """Return a letter's box by index, with the line's height."""
+    """Return a letter's box by index, as high as the line."""
     rect = pdfium.FS_RECTF()
     if not pdfium.FPDFText_GetLooseCharBox(text_page, index, rect):
         return None
@@ -125,9 +125,9 @@ def _segments(item: Any) -> Iterable[Line]:
 
 
 def _edges(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield the edges of a filled area: two lines on top of each other cancel out.
+    """Yield a filled area's edges. Where two edges overlap, they cancel out.
 
-    WeasyPrint draws the border on a single side as a box minus a box lower by the border's width.
+    WeasyPrint draws a border on a single side as a box minus a smaller box.
     """
     places: dict[tuple[bool, float], list[float]] = defaultdict(list)
     for (x1, y1), (x2, y2) in lines:

@@ -1,6 +1,6 @@
-"""Load pictures as documents: photographs, screenshots and scans; the next step recognises their text.
+"""Load pictures as documents: photographs, screenshots and scans. Their text is recognised in the next step.
 
-Runs in the sandbox process. Each picture in a TIFF or HEIC is a page; animations have one page.
+Runs in the sandbox process. Each picture in a TIFF or HEIC file is a page; an animation is a single page.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DAMAGED = "This picture is damaged and cannot be opened. Save it again and uploa
 
 
 def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
-    """Count the pages, and check that the first can be opened. Raises `DocumentError`s."""
+    """Check that the first page can be opened, and count the pages. Raises `DocumentError`s."""
     with opened(content) as picture:
         count = frames_of(picture)
         if count > options.limits.maximum_pages:
@@ -67,7 +67,7 @@ def load_picture(content: bytes, options: LoadOptions) -> ExtractedDocument:
 
 
 def drawn_picture(content: bytes, number: int, *, scale: float) -> bytes:
-    """Draw a page of a picture as PNG, upright and never enlarged."""
+    """Draw a page as PNG, upright and never enlarged."""
     buffer = io.BytesIO()
     with opened(content) as picture:
         frame_of(picture, number, scale=scale).save(buffer, "PNG", compress_level=3)
@@ -85,7 +85,7 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
-    """Open a picture within its limits without decoding. Raises `FileDamaged` and `FileTooLarge`."""
+    """Open a picture without decoding, if it is within the size limits. Raises `FileDamaged` and `FileTooLarge`."""
     is_of_phone = PHONE_PICTURE.match(content) is not None
     # The decoder starts a thread for each part, and ends the process if this fails.
     with threads_allowed() if is_of_phone else nullcontext(True) as can_decode:
@@ -112,7 +112,7 @@ def frames_of(picture: Image.Image) -> int:
 
 
 def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
-    """Decode a page, counted from 1, upright on white, at `scale` times 72 dots per inch on an A4 sheet."""
+    """Decode a page, counted from 1, upright on white; `scale` is pixels per point on an A4 sheet."""
     if frames_of(picture) > 1:
         picture.seek(number - 1)
     width, height = picture.size

@@ -1,4 +1,4 @@
-"""Draw pages with a passage marked; prepare pictures for models and Tesseract. Runs in the sandbox process."""
+"""Draw pages with a passage marked, and prepare pictures for models and Tesseract. Runs in the sandbox process."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ SHORTEST_PIECE = 12
 
 
 def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sentence: str = "") -> bytes:
-    """Draw the page, counted from 1, as PNG. Raises `PdfDamaged`.
+    """Draw a page, counted from 1, as PNG. Raises `PdfDamaged`.
 
-    `highlight` is marked if found, and `sentence`, a part of it, more strongly.
+    `highlight` is the passage to mark, if found on the page; `sentence`, a part of the passage, is marked more
+    strongly.
     """
     try:
         document = pypdfium2.PdfDocument(content)
@@ -52,9 +53,9 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sent
 
 
 def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
-    """Find the passage on this page: rectangles (left, bottom, right, top) of its lines, in points.
+    """Find a passage on the page. Returns a rectangle (left, bottom, right, top) in points for each line.
 
-    With a sentence, return only the sentence's lines, searched within the passage.
+    With a sentence, only the sentence's lines are returned; the sentence is searched within the passage.
     """
     text_page = page.get_textpage()
     count = text_page.count_chars()
@@ -79,7 +80,7 @@ def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
 
 
 def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
-    """Fold characters for comparison, and return the original index of each."""
+    """Fold characters for comparison. Also returns each folded character's original index."""
     folded: list[str] = []
     positions: list[int] = []
     for index, character in enumerate(characters):
@@ -93,9 +94,9 @@ def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
 
 
 def spans_of(folded: str, passage: str) -> list[tuple[int, int]]:
-    """Find the passage in a folded text: as a whole, else its lines and sentences, in order.
+    """Find a passage in a folded text: whole, else the lines and sentences which are found, in order.
 
-    A passage reaching over a page break is found by its parts.
+    A passage over a page break is only found in parts.
     """
     whole = fold(passage)
     found = folded.find(whole) if whole else -1
@@ -137,7 +138,7 @@ def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[B
 
 
 def line_boxes(boxes: list[Box]) -> list[Box]:
-    """Join boxes side by side on a line, because PDFs break lines into pieces with gaps."""
+    """Join the boxes side by side on a line, because PDFs divide lines into pieces."""
     merged: list[Box] = []
     for box in boxes:
         if merged:
@@ -184,7 +185,7 @@ AROUND, DARKER = 24, 40
 
 
 def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, float, float]) -> bool:
-    """Whether a picture drawn by this matrix is large enough to read on a page with this box."""
+    """Whether a picture, drawn with this matrix, is large enough on the page for readable text."""
     width, height = hypot(matrix[0], matrix[1]), hypot(matrix[2], matrix[3])
     page_width, page_height = box[2] - box[0], box[3] - box[1]
     if min(page_width, page_height) <= 0 or pixels < LEAST_PIXELS or width < LEAST_OF_WIDTH * page_width:
@@ -193,7 +194,7 @@ def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, floa
 
 
 def looks_like_print(picture: Any) -> bool:
-    """Whether a picture may hold text: print on a ground, and neither a photograph nor a plain shape."""
+    """Whether a picture may contain text: sharp edges on an even background, unlike a photograph or a plain shape."""
     grey = picture.convert("L")
     if grey.width < 8 or grey.height < 8:
         return False
@@ -206,7 +207,7 @@ def looks_like_print(picture: Any) -> bool:
 
 
 def as_ink(content: bytes) -> bytes:
-    """Turn a drawn page to black and white: black if darker than the surroundings, to show print on colour."""
+    """Convert a drawn page to black and white, for text on coloured backgrounds: black where darker than nearby."""
     with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
         grey = picture.convert("L")
     around = grey.filter(ImageFilter.BoxBlur(AROUND))

@@ -1,6 +1,6 @@
-"""Load presentations (.pptx): each slide's visible text as a page, with its notes marked.
+"""Load presentations (.pptx): a page for each slide, with the visible text and, marked, the notes.
 
-The text is read a second time as a check: all text in the slide's parts is compared with the text from the shapes.
+The text is read twice: shape by shape, and in full, to count text which is missing on the page.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Presentation(OfficePackage):
     MAIN = "ppt/presentation.xml"
 
     def slides(self) -> list[str]:
-        """Return the names of the slides' parts."""
+        """Return the slides' names in the package, in order."""
         main = self.main()
         root = self.root(main)
         links = (entry.get(R + "id") or "" for entry in root.iter(P + "sldId"))
@@ -59,7 +59,7 @@ class Presentation(OfficePackage):
 
 
 def load_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a presentation, with the file's properties.
+    """Load a presentation with the file's properties.
 
     Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
@@ -108,7 +108,7 @@ def _loaded(package: Presentation, options: LoadOptions) -> ExtractedDocument:
 
 @dataclass
 class _Slide:
-    """Walks through a slide's shapes. `seen` are lines from footers and layouts already shown on earlier slides."""
+    """Reads a slide's shapes. `seen` has the lines from footers and layouts which earlier slides already showed."""
 
     package: Presentation
     part: str
@@ -122,7 +122,7 @@ class _Slide:
     elsewhere: list[str] = field(default_factory=list)
 
     def page(self, root: Any, number: int) -> Page:
-        """Write the slide: title, shapes in order, text from the layout, and notes."""
+        """Return the slide's page: title, shapes in order, text from the layout, and notes."""
         for tree in root.iter(P + "spTree"):
             self._shapes(tree)
         self._layout(root)
@@ -215,7 +215,7 @@ class _Slide:
             self.left_out.extend(_texts(data))
 
     def _diagram(self, data: Any) -> None:
-        """Write a diagram's texts (SmartArt), a line per point."""
+        """Add a diagram's text (SmartArt), a line for each point."""
         links = next(data.iter(DGM + "relIds"), None)
         root = None if links is None else self.package.by_link(self.part, links.get(R + "dm") or "")
         if root is None:
@@ -228,7 +228,7 @@ class _Slide:
                 self.lines.append(text)
 
     def _layout(self, root: Any) -> None:
-        """Write visible text from layout and master, without repetitions and placeholders."""
+        """Add the visible text from the slide's layout and master, except placeholders and text already shown."""
         part, shows = self.part, root.get("showMasterSp") or "1"
         for kind in ("slideLayout", "slideMaster"):
             above = self.package.related_name(part, kind)
@@ -252,7 +252,7 @@ class _Slide:
     # Text
 
     def _paragraphs(self, body: Any, *, is_list: bool = False) -> Iterator[str]:
-        """Yield a text's paragraphs, each on a line, with list marks."""
+        """Yield a text's paragraphs on a line each, with bullets and numbers."""
         written = [(paragraph, self._line(paragraph)) for paragraph in body.iter(A + "p")]
         written = [(paragraph, text) for paragraph, text in written if text]
         numbers: Counter[int] = Counter()
@@ -314,13 +314,13 @@ class _Slide:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """Return a placeholder's kind ("" without a kind), or `None` for other shapes."""
+    """Return a placeholder's kind, "" if it has none; `None` for other shapes."""
     found = next(shape.iter(P + "ph"), None)
     return None if found is None else found.get("type") or ""
 
 
 def _texts(element: Any) -> list[str]:
-    """Return an element's texts, without alternative forms of the same text."""
+    """Return an element's texts, without fallback versions for older programs."""
     if local_name(element) == "Fallback":
         return []
     if element.tag in (A + "t", M + "t"):

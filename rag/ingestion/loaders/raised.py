@@ -1,7 +1,7 @@
-"""Write raised and lowered characters like print, and put notes beside their sentences.
+"""Write raised and lowered characters as in print, and put notes beside their sentences.
 
-10³, m² and CO₂ keep their small figures. A raised 1 after "30" is a note's mark and must not make 301: the mark, with
-the note if known, moves to the end of its sentence.
+10³, m² and CO₂ keep their small figures. A raised 1 after "30" is a note's mark, and must not become 301: the mark
+moves to the end of the sentence, with the note's text if known.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LOOKED_AT = 40
 
 
 def raised(before: str, text: str) -> tuple[str, bool]:
-    """Return raised characters as text, and whether they are a note's mark. `before` is the text before them."""
+    """Return raised characters as text, and whether they are a note's mark. `before` is the text in front."""
     own = text.strip()
     if not own:
         return text, False
@@ -81,7 +81,7 @@ def _is_power(own: str, before: str, word: re.Match[str] | None, number: re.Matc
 
 
 def minutes_or_cents(before: str, text: str, after: str) -> str:
-    """Return raised figures in a time or price with the sign before them; "" for other figures."""
+    """Return raised figures with ":", "." or "," in front if they belong to a time or price; "" for other figures."""
     own = text.strip()
     if HOUR.search(before) and MINUTES.fullmatch(own) and BEHIND_TIME.match(after):
         return f":{own}"
@@ -94,7 +94,7 @@ def minutes_or_cents(before: str, text: str, after: str) -> str:
 
 
 def placed_in_cell(before: str, text: str, place: str) -> str:
-    """Write a superscript or subscript piece in a cell; a note's mark stays in its place there."""
+    """Write a superscript or subscript part of a cell. A note's mark stays where it is."""
     if not text.strip() or not place.startswith(("super", "sub")):
         return text
     if place.startswith("sub"):
@@ -104,12 +104,12 @@ def placed_in_cell(before: str, text: str, place: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """Return lowered characters as text."""
+    """Write lowered characters as text, with small figures."""
     return text.translate(LOWERED) if LOWERABLE.fullmatch(text.strip()) else text
 
 
 def small(text: str) -> str:
-    """Return a text in raised characters; unchanged if some have no raised form."""
+    """Write a text in raised characters; unchanged unless all characters have a raised form."""
     return text.translate(RAISED) if RAISABLE.fullmatch(text) else text
 
 
@@ -132,7 +132,7 @@ MOST_REPEATED = 10
 
 @dataclass(frozen=True)
 class Note:
-    """A note referred to in a text."""
+    """A note to which a text refers, with the mark."""
 
     mark: str
     text: str = ""
@@ -142,7 +142,7 @@ class Note:
 
 
 class Notes:
-    """The notes in a document, and lines with notes for marks typed by hand."""
+    """A document's notes. They include lines which start with a mark, for marks typed by hand."""
 
     def __init__(self) -> None:
         self._notes: list[Note] = []
@@ -150,19 +150,19 @@ class Notes:
         self._repeated: Counter[str] = Counter()
 
     def refer(self, mark: str, text: str = "") -> str:
-        """Return a placeholder for a note not yet placed."""
+        """Store a note and return a placeholder, which `placed` or `in_place` replaces."""
         self._notes.append(Note(mark, text))
         return f"{OPEN}{len(self._notes) - 1}{CLOSE}"
 
     def add_line(self, mark: str, text: str) -> None:
-        """Add a document line starting with a mark."""
+        """Store a line which starts with a mark, and may be a note."""
         self._lines[bare(mark)].append(text)
 
     def placed(self, text: str, *, is_apart: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
-        """Return the text with its notes beside their sentences, and the lines to write below.
+        """Replace placeholders: put each short note after its sentence. Return the text, and the notes to write below.
 
-        `is_apart` writes all notes below, for example for a heading. With `is_wrapped`, a sentence continues over
-        lines.
+        With `is_apart`, all notes are written below, for example for a heading. With `is_wrapped`, a sentence may
+        continue on the next line.
         """
         if OPEN not in text:
             return text, []
@@ -190,7 +190,7 @@ class Notes:
         return "".join((*written, plain[last:])).rstrip(), below
 
     def in_place(self, text: str) -> str:
-        """Return a table cell's text with marks and short notes in place."""
+        """Replace the placeholders in a table cell by the notes in brackets, or by the marks of unknown notes."""
 
         def shown(found: re.Match[str]) -> str:
             note = self._notes[int(found[1])]
@@ -213,13 +213,13 @@ def bare(mark: str) -> str:
 
 
 def _closed(note: Note) -> str:
-    """Write a note in brackets; a single sentence needs no full stop there."""
+    """Write a note in brackets. A single sentence loses the full stop."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
 
 
 def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
-    """Return the end of the sentence at this place, before its full stop."""
+    """Return where the sentence at this place ends, before the full stop."""
     ended = JUST_ENDED.search(text[max(0, place - 8) : place])
     if ended is not None:
         return max(0, place - 8) + ended.start()
@@ -244,9 +244,10 @@ def lowered_part(text: str) -> str:
 
 
 def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
-    """Write the raised and lowered parts in a text with several lines, and put its notes beside their sentences.
+    """Write raised and lowered parts in a text with several lines, and put notes after their sentences or below the
+    line.
 
-    With `is_in_place`, marks and notes stay in place, like in a table cell.
+    With `is_in_place`, marks and notes stay where they are, as in a table cell.
     """
     lines = [with_small_parts(line, notes) for line in text.split("\n")]
     if is_in_place:
@@ -260,9 +261,9 @@ def _placed_lines(line: str, notes: Notes) -> list[str]:
 
 
 def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
-    """Write the raised and lowered parts in a line; a line starting with a mark is a note.
+    """Write raised and lowered parts in a line. A line which starts with a mark is stored as a note.
 
-    Without `has_stars`, a star starts a list item.
+    Without `has_stars`, a star is no mark, because it starts a list item.
     """
     if PART_MARKS.search(line) is None:
         if has_stars and (starred := STARRED.fullmatch(line)):

@@ -1,6 +1,6 @@
-"""Put the lines recognised on a page into reading order: tables as rows, columns one after the other.
+"""Put the lines recognised on a page into reading order: tables in rows, columns one after the other.
 
-Pure functions on words and boxes. Boxes are left, bottom, right, top, in any unit.
+The functions only use words and boxes (left, bottom, right, top, in any unit).
 """
 
 from __future__ import annotations
@@ -45,19 +45,22 @@ class Block:
 
 @dataclass(frozen=True)
 class Arranged:
-    """The text, and the line places within each table."""
+    """The text in reading order, and for each table the numbers of the lines inside."""
 
     text: str
     tables: tuple[frozenset[int], ...] = ()
 
 
 def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
-    """Return a page's text, tables as rows. Lines split by the recogniser stay split in tables."""
+    """Return a page's text in reading order, with tables in rows.
+
+    In tables, parts which were recognised apart stay apart.
+    """
     return arranged(lines, rules).text
 
 
 def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
-    """Put lines in order like `text_in_order`, and return which lines are in tables."""
+    """Return a page's text in reading order, and which lines are in tables."""
     if not lines:
         return Arranged("")
     scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)
@@ -74,9 +77,9 @@ def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
 
 
 def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
-    """Insert the spaces which the model saw but did not write; `columns` are the letters' places.
+    """Insert spaces which the model left out, where the gap between two letters is wide.
 
-    `words` are the line's words, letter by letter.
+    `words` are the line's words in letters, `columns` the letters' positions.
     """
     if "".join(map("".join, words)) != text.replace(" ", ""):
         return text
@@ -102,7 +105,7 @@ def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Seq
 
 
 def is_inside(word: Word, table: PageTable) -> bool:
-    """Whether a word is part of a table."""
+    """Whether a word is inside a table."""
     left, bottom, right, top = table.box
     return left - 1 <= word.box[0] and word.box[2] <= right + 1 and bottom <= word.middle <= top
 
@@ -117,7 +120,7 @@ def _scaled_rules(rules: Sequence[tuple[float, float, float]], scale: float) -> 
 
 
 def _text(blocks: Sequence[Block]) -> list[str]:
-    """Return the blocks' lines in reading order, with an empty line between paragraphs."""
+    """Return the lines in reading order, with an empty line between paragraphs."""
     said: list[str] = []
     rows = _rows(blocks)
     left, right = min(block.box[0] for block in blocks), max(block.box[2] for block in blocks)
@@ -150,7 +153,7 @@ def _text(blocks: Sequence[Block]) -> list[str]:
 
 
 def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Group neighbouring blocks into rows, from the top down, each from the left."""
+    """Group blocks side by side into rows, from top to bottom, each from left to right."""
     rows: list[list[Block]] = []
     for block in sorted(blocks, key=lambda block: -block.box[3]):
         low, high = block.box[1], block.box[3]
@@ -166,7 +169,7 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
-    """Return the end of the text columns starting at this row, and the middle of their gap, if any."""
+    """Return the end of the text columns which start at this row, and the middle of the gap; `None` without columns."""
     free = [(left, right)]
     last = first
     found: tuple[int, float | None] = (first + 1, None)
@@ -189,13 +192,13 @@ def _gap(above: Sequence[Block], below: Sequence[Block]) -> float:
 
 
 def _without(gap: tuple[float, float], box: Box) -> list[tuple[float, float]]:
-    """Return the parts of a gap left free by a block."""
+    """Return the parts of a gap which a block leaves free, if wide enough."""
     parts = [(gap[0], min(gap[1], box[0])), (max(gap[0], box[2]), gap[1])]
     return [part for part in parts if part[1] - part[0] >= GUTTER * LINE_HEIGHT]
 
 
 def _gutter(blocks: Sequence[Block], free: Sequence[tuple[float, float]]) -> float | None:
-    """Return the middle of the widest gap with text columns on both sides."""
+    """Return the middle of the widest gap with running text on both sides, or `None`."""
     for begin, end in sorted(free, key=lambda gap: gap[0] - gap[1]):
         middle = (begin + end) / 2
         sides = [[b for b in blocks if b.box[2] <= middle], [b for b in blocks if b.box[2] > middle]]

@@ -1,6 +1,6 @@
-"""Read the text of pictures with RapidOCR and the models in its package, in a confined process.
+"""Read the text in pictures with RapidOCR and the models in its package, in a confined process.
 
-The process starts with the first scan and ends after the last: the models take half a gigabyte while they read.
+The process only runs while there are scans, because the models need half a gigabyte.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CONTRAST = 40
 
 @dataclass(frozen=True)
 class FoundLine:
-    """A line of a picture: text, four corners in pixels from the top left, and certainty."""
+    """A line in a picture: text, four corners in pixels from the top left, and certainty."""
 
     text: str
     corners: tuple[tuple[float, float], ...]
@@ -77,9 +77,10 @@ class FoundLine:
 
 @dataclass(frozen=True)
 class ReadPicture:
-    """A picture's lines as found; and upright, its words and ruling lines, with heights growing upwards.
+    """A picture's lines as found, and the same words and ruling lines with the page upright, where heights grow
+    upwards.
 
-    The picture was turned to the left by `turns` quarters for reading, and then had this `size` in pixels.
+    The picture was turned to the left `turns` times by 90° for reading, and then had this `size` in pixels.
     """
 
     lines: list[FoundLine]
@@ -89,7 +90,7 @@ class ReadPicture:
     size: tuple[int, int]
 
     def box_of(self, lines: Sequence[FoundLine]) -> Box:
-        """Return the box around lines as parts in the unturned picture: left, top, right, bottom."""
+        """Return the box around lines, in shares of the unturned picture: left, top, right, bottom."""
         corners = [corner for line in lines for corner in line.corners]
         points = [(x / self.size[0], y / self.size[1]) for x, y in corners]
         for _ in range(self.turns):
@@ -123,14 +124,14 @@ class Reader:
         )
 
     def load(self) -> None:
-        """Load the files which libraries load at first use, because they cannot after confinement."""
+        """Use all libraries once, because they open files at first use, which confinement prevents."""
         blank = numpy.full((64, 256, 3), 255, numpy.uint8)
         self._boxes(blank)
         self._engine.recognize_txt([blank])
         Image.init()
 
     def read(self, picture: Image.Image) -> ReadPicture:
-        """Read a picture, even if it is sideways or upside down."""
+        """Read a picture, also if it lies on its side or upside down."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
         boxes, turns = self._boxes(image), 0
         if _is_sideways(boxes):
@@ -178,16 +179,13 @@ def _is_sideways(boxes: list[Any]) -> bool:
 
 
 def _certainty(lines: list[FoundLine]) -> float:
-    """Return the average certainty of lines, weighted by length."""
+    """Return the lines' average certainty; longer lines count more."""
     whole = sum(line.width for line in lines)
     return sum(line.certainty * line.width for line in lines if line.is_sure or line.text) / whole if whole else 0.0
 
 
 def summary_of(found: ReadPicture) -> dict[str, Any]:
-    """Return the text in reading order, and the unread or uncertain lines by number and by width.
-
-    The marks have boxes for lines and tables.
-    """
+    """Return the text in reading order, how many lines are unread or uncertain, and marks with boxes."""
     lines = found.lines
     unread = [line for line in lines if not line.text]
     unsure = [line for line in lines if line.text and not line.is_sure]
@@ -220,7 +218,7 @@ def _slope_of(lines: list[FoundLine]) -> float:
 
 
 def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
-    """Return lines with upright boxes, as if the page were straight; heights grow upwards."""
+    """Convert lines to words with upright boxes on a straightened page; heights grow upwards."""
     cosine, sine = math.cos(slope), math.sin(slope)
     words = []
     for line in lines:
@@ -231,7 +229,7 @@ def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
 
 
 def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
-    """Find a picture's ruling lines as if the page were straight; heights grow upwards."""
+    """Find the ruling lines in a picture, on a straightened page; heights grow upwards."""
     if not lines:
         return NO_RULES
     height = median(line.height for line in lines)
@@ -259,7 +257,7 @@ def _kernel(width: int, height: int) -> Any:
 
 
 def _strokes(ink: Any, width: int, height: int) -> list[tuple[int, int, int, int]]:
-    """Return the boxes of straight strokes with at least this size: left, top, width and height."""
+    """Return boxes for straight strokes which are at least this wide and high: left, top, width, height."""
     count, _, boxes, _ = cv2.connectedComponentsWithStats(cv2.morphologyEx(ink, cv2.MORPH_OPEN, _kernel(width, height)))
     return [(int(x), int(y), int(wide), int(high)) for x, y, wide, high, _ in boxes[1:count][:MOST_SEGMENTS]]
 

@@ -1,7 +1,7 @@
 """Load rich text documents (.rtf): the visible text in order, with headings as sections.
 
-A single pass over the file's groups, without recursion. Tracked deletions are left out. The text is compared with all
-letters seen in the pass, so that a page can report unwritten text.
+The file's groups are read in a single pass, without recursion. Tracked deletions are left out. All letters met are
+compared with the page, to report text which was not written.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ PRIVATE = re.compile("[\ue000-\uf8ff]")
 
 @dataclass
 class _Group:
-    """The state within a group until it ends."""
+    """The formatting inside a group, which ends with the group."""
 
     is_apart: bool = False
     is_hidden: bool = False
@@ -90,7 +90,7 @@ class _Group:
 
 @dataclass
 class _Story:
-    """The lines written so far for the text, a margin, a box or a note."""
+    """The lines written until now for the main text, a header or footer, a box or a note."""
 
     lines: list[Line] = field(default_factory=list)
     runs: list[tuple[str, int]] = field(default_factory=list)
@@ -213,7 +213,7 @@ class _Walk:
     # Groups
 
     def _close(self) -> bool:
-        """End a group; return whether the document continues."""
+        """End a group. Returns False at the end of the document."""
         if not self.groups:
             return False
         group, self.group = self.group, self.groups.pop()
@@ -245,7 +245,7 @@ class _Walk:
         self.story = _Story()
 
     def _destination(self, word: str) -> bool:
-        """Start a group if the name denotes a group."""
+        """Handle a word which names the group's purpose, for example a footnote; return whether it does."""
         group, was_apart = self.group, self.group.is_apart
         if word == "ud":
             group.is_apart = False
@@ -283,7 +283,7 @@ class _Walk:
             self._layout(word, number)
 
     def _declare(self, word: str, number: int) -> bool:
-        """Apply a word about letters, fonts or styles, which may also occur in groups without text."""
+        """Handle a word about letters, fonts or styles, also in groups without text; return whether it is one."""
         group = self.group
         if word == "u":
             self._write(chr(number % 65536))
@@ -305,7 +305,7 @@ class _Walk:
         return True
 
     def _is_style(self, word: str, number: int) -> bool:
-        """Apply a paragraph's style and its heading level."""
+        """Handle a paragraph style and its heading level."""
         if word == "s":
             self.style = number
             if not self.group.is_apart:
@@ -321,7 +321,7 @@ class _Walk:
         return True
 
     def _format(self, word: str, *, is_on: bool) -> bool:
-        """Change the look of the following text."""
+        """Handle a word about the following text's look."""
         group = self.group
         if word == "v":
             group.is_hidden = is_on
@@ -429,7 +429,7 @@ class _Walk:
             self.story.runs.append((FOREIGN.sub("", text), group.position))
 
     def _taken(self) -> str:
-        """Return the text of the ending paragraph, with raised and lowered characters like in print."""
+        """Return and empty the current paragraph's text, with raised and lowered characters as in print."""
         runs, self.story.runs = self.story.runs, []
         joined: list[tuple[list[str], int]] = []
         for text, position in runs:
@@ -522,7 +522,7 @@ class _Walk:
 
 
 def _over_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
-    """Return rows with a cell per column, and `None` if the cell to the left continues."""
+    """Return rows with a cell for each column; `None` where the cell on the left continues."""
     if any(len(row) != len(own) or sorted(set(own)) != list(own) for row, own in zip(grid, edges, strict=True)):
         return grid
     places: list[int] = []

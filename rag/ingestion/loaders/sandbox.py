@@ -1,8 +1,8 @@
-"""Read untrusted files in separate processes, so that no file can crash the application.
+"""Read untrusted files in separate processes, to protect the application from harmful files.
 
-A few processes are kept warm. Each reads only a single tenant's files, writes its answers and reaches nothing else
-(`rag.sandbox`). A process is killed after its time limit, and is replaced after a crash. Answers are JSON, so no file
-can make the application execute anything.
+A few processes are kept ready. Each reads a single tenant's files, and can only write answers (`rag.sandbox`). A
+process is killed after a time limit, and replaced after a crash. Answers are JSON: no file can make the application run
+code.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ MARK_NAMES = ("kind", "left", "top", "right", "bottom")
 
 @dataclass(frozen=True)
 class FoundText:
-    """The text in a picture, and the number of unread or uncertain lines; `doubt` is their share by width."""
+    """A picture's text. `unread` and `unsure` count lines; `doubt` is the share of these lines by width."""
 
     text: str
     lines: int
@@ -97,7 +97,7 @@ class FoundText:
 
 
 class Sandbox:
-    """A small pool of processes for reading files and drawing their pages. Thread-safe."""
+    """A small pool of processes which read files and draw their pages. Thread-safe."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Sandbox:
         worker: Sequence[str] = WORKER,
         idle_seconds: float | None = None,
     ) -> None:
-        """`idle_seconds` is the time after which idle processes end; `None` keeps them."""
+        """`idle_seconds` after the last work, idle processes end; `None` keeps them."""
         self._idle_seconds = idle_seconds
         self._limits = limits
         self._command = (*worker, str(limits.memory_mb))
@@ -123,12 +123,12 @@ class Sandbox:
         atexit.register(self.close)
 
     def warm_up(self) -> None:
-        """Start a process for the first file."""
+        """Start a process in advance."""
         with self._slots.taken(""):
             self._put_back(self._take())
 
     def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedFile:
-        """Check whether a PDF is readable at all. Raises the fitting `DocumentError` if not."""
+        """Check whether a PDF can be read. Raises a `DocumentError` which names the problem."""
         return self.check(content, file_name=".pdf", password=password)
 
     def extract_pages(
@@ -146,7 +146,7 @@ class Sandbox:
         password: str | None = None,
         tenant_id: str = "",
     ) -> CheckedFile:
-        """Check whether a file with a known format is readable at all. Raises `DocumentError`s.
+        """Check whether a file can be read. Raises a `DocumentError` which names the problem.
 
         `tenant_id` is the file's owner.
         """
@@ -168,7 +168,7 @@ class Sandbox:
         options: LoadOptions = DEFAULT_OPTIONS,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """Load a file in any format from the table. The sandbox's limits apply, and the value holds all pages."""
+        """Load a file in any known format with the sandbox's own limits. The returned document has all pages."""
         named = {
             "file_name": file_name,
             "mime_type": mime_type,
@@ -201,7 +201,7 @@ class Sandbox:
         return self._run("picture", {}, content, tenant_id=tenant_id).blob
 
     def recognise(self, picture: bytes, *, tenant_id: str = "") -> FoundText:
-        """Read the text in a PNG, which only `RECOGNITION_WORKER` processes can do. Raises `DocumentError`s."""
+        """Read the text in a PNG. Only possible in `RECOGNITION_WORKER` processes. Raises `DocumentError`s."""
         reply = self._run("recognise", {}, picture, tenant_id=tenant_id)
         with well_formed():
             values = reply.values
@@ -229,7 +229,8 @@ class Sandbox:
         ink: bool = False,
         tenant_id: str = "",
     ) -> bytes:
-        """Draw a page as PNG with the passage marked, and its sentence more strongly; `ink` draws black on white.
+        """Draw a page as PNG, with the passage marked, and the sentence more strongly. `ink` converts to black and
+        white.
 
         Raises `DocumentError`s.
         """
@@ -237,9 +238,10 @@ class Sandbox:
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def answer(self, kind: str, content: bytes, values: Mapping[str, Any], *, tenant_id: str = "") -> Reply:
-        """Read a server's answer within seconds, which only the worker of a source can do (`answers_sandbox_of`).
+        """Parse an answer from a source's server, within seconds. Only possible in that source's worker
+        (`answers_sandbox_of`).
 
-        The caller unpacks its values within `well_formed`. Raises `DocumentError`s.
+        Callers unpack the values inside `well_formed`. Raises `DocumentError`s.
         """
         reply = self._run(
             "answer", {"of": kind, "told": dict(values)}, content, tenant_id=tenant_id, seconds=ANSWER_SECONDS
@@ -250,7 +252,7 @@ class Sandbox:
 
     @contextmanager
     def archive(self, source: Path | IO[bytes], *, tenant_id: str = "") -> Iterator[OpenArchive]:
-        """Open a ZIP archive with any size in a separate process. Raises `InvalidInput`s."""
+        """Open a ZIP archive, however large, in a separate process. Raises `InvalidInput`s."""
         with _as_file(source) as file:
             command = (*ARCHIVE_WORKER, str(file.fileno()), str(self._limits.memory_mb))
             opened = OpenArchive(
@@ -268,13 +270,13 @@ class Sandbox:
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
-        """Name the means of confinement: "account", "files", "calls", "network". Raises `DocumentError`s."""
+        """Return how processes are confined, by "account", "files", "calls" and "network". Raises `DocumentError`s."""
         if self.known_means is None:
             self.check(b"a text", file_name="a.txt")
         return self.known_means or {}
 
     def interrupt(self) -> None:
-        """End all work under way: its callers get `ReadingTookTooLong`. New work may follow."""
+        """End all current work: the callers get `ReadingTookTooLong`. New work may follow."""
         with self._lock:
             running = list(self._all)
         for process in running:
@@ -321,7 +323,7 @@ class Sandbox:
         return reply
 
     def _take(self, tenant_id: str | None = None) -> _Process:
-        """Take a process which has read only this tenant's files: leftovers of a file could see others' files."""
+        """Take a process which has read no other tenant's files, in which a harmful file could spy on this tenant's."""
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
             for process in reversed(self._idle):
@@ -367,7 +369,7 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class TenantReader:
-    """Opens a tenant's files (`rag.ingestion.loaders.attachments.AttachmentReader`)."""
+    """Reads a tenant's files in the sandbox (`rag.ingestion.loaders.attachments.AttachmentReader`)."""
 
     sandbox: Sandbox
     tenant_id: str
@@ -383,9 +385,9 @@ class TenantReader:
 
 
 class OpenArchive:
-    """A ZIP archive unpacked file by file in a process. Only a file which ends the process is refused.
+    """A ZIP archive which a process unpacks file by file. If a file ends the process, only this file is refused.
 
-    The process is kept while the files are used; only its work takes a slot.
+    The process stays until `close`, but counts as busy only while it works.
     """
 
     def __init__(
@@ -411,7 +413,7 @@ class OpenArchive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def unpack(self, number: int) -> tuple[bytes, str]:
-        """Return the bytes of a file by its place in `names`, or b"" and a sentence with the reason."""
+        """Return a file's bytes and "", or b"" and the reason. `number` is the position in `names`."""
         try:
             reply = self._run("unpack", {"number": number})
             with well_formed():
@@ -447,9 +449,9 @@ class OpenArchive:
 
 @contextmanager
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a file read-only to hand it to a process; content in memory is first written to a file.
+    """Open a file read-only, for a process. Content in memory is first written to a temporary file.
 
-    The file is unlinked before writing, so a killed process leaves nothing behind.
+    The temporary file's name is removed before writing: after a kill, nothing is left.
     """
     if isinstance(source, Path):
         with source.open("rb") as file:
@@ -523,7 +525,7 @@ class _Process:
         raise self._reason()
 
     def _wait_until_confined(self) -> None:
-        """Wait for the first message: no file data is sent to a process not yet confined."""
+        """Wait for the process to report its confinement. Until then it gets no file."""
         timer = self._killed_after(START_SECONDS)
         try:
             first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]
@@ -543,7 +545,7 @@ class _Process:
         return timer
 
     def _reason(self) -> DocumentError:
-        """Return why the process is gone: killed by time or a limit, or crashed on its input."""
+        """Return the error for a process which has ended: it crashed on the file, or was killed by a limit."""
         code = self._process.wait()
         return FileDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
 
@@ -557,7 +559,7 @@ class _Process:
 
 @contextmanager
 def well_formed() -> Iterator[None]:
-    """Raise `FileDamaged` if unpacking an answer fails, because a file may have forged it."""
+    """Convert errors while unpacking an answer to `FileDamaged`, because a harmful file may have forged the answer."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:
@@ -572,7 +574,7 @@ def sandbox_of(limits: ExtractionLimits) -> Sandbox:
 
 @functools.cache
 def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
-    """Return the application's shared sandbox for text recognition: a single process, while there are scans."""
+    """Return the application's shared sandbox for text recognition: a single process, only while there are scans."""
     return Sandbox(
         replace(limits, memory_mb=max(RECOGNITION_MEMORY_MB, limits.memory_mb)),
         processes=1,
@@ -583,7 +585,7 @@ def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
 
 @functools.cache
 def answers_sandbox_of(limits: ExtractionLimits, worker: str) -> Sandbox:
-    """Return the application's shared sandbox for the answers of a source's servers, read by the module `worker`."""
+    """Return the application's shared sandbox for answers from a source's servers; `worker` is the source's module."""
     return Sandbox(limits, worker=("-m", worker), idle_seconds=IDLE_SECONDS)
 
 

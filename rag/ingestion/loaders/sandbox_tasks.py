@@ -1,4 +1,4 @@
-"""Serve tasks in a sandbox process, one after the other, each with limits and a single answer."""
+"""Perform tasks in a sandbox process, one after the other, each with limits and a single answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ServerAnswer: TypeAlias = tuple[dict[str, Any], bytes]
 
 
 def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
-    """Serve tasks until stdin ends."""
+    """Perform tasks from stdin until it ends."""
     tasks = sys.stdin.buffer
     while (task := read_message(tasks)) is not None:
         limits = ExtractionLimits(**task.values.pop("limits"))
@@ -34,7 +34,7 @@ def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
 
 
 def serve_answers(readers: Mapping[str, Callable[..., ServerAnswer]], load_libraries: Callable[[], None]) -> None:
-    """Read servers' answers for a source until stdin ends: the main function of its worker (`answers_sandbox_of`)."""
+    """Read answers from a source's servers until stdin ends. The main function in the source's worker module."""
     memory_mb, order = sys.argv[1:]
     answers = answers_to_parent()
     load_libraries()

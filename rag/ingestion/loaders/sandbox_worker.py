@@ -1,4 +1,4 @@
-"""Run sandbox tasks: read them from stdin, answer on stdout, reach nothing else."""
+"""The sandbox process: read tasks from stdin, write answers to stdout."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def main(memory_mb: int, order: str) -> None:
 
 
 def load_libraries() -> None:
-    """Load everything the kinds of files need, because after confinement even Python's files may be out of reach."""
+    """Load everything needed for reading files. After confinement, even Python's own files may be out of reach."""
     for name in LIBRARIES:
         importlib.import_module(name)
     for module in pkgutil.iter_modules(encodings.__path__):
@@ -63,7 +63,7 @@ def load_libraries() -> None:
 
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
-    """Perform a task and return its values and bytes."""
+    """Perform a task and return values and bytes."""
     values = task.values
     if task.kind == "check":
         options = LoadOptions(limits=limits, password=values["password"])

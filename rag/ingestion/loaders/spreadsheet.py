@@ -1,7 +1,7 @@
-"""Load workbooks (.xlsx, .xlsm, .xls, .ods): each sheet's visible content, tables as rows with their heads.
+"""Load workbooks (.xlsx, .xlsm, .xls, .ods): each sheet's visible content, with tables in rows below their heads.
 
-Each sheet is a section and starts a page. Warnings on the sheet's first page name hidden content and content which is
-not text. The cells are read twice: kept text is looked up on the pages, and missing text is counted.
+Each sheet is a section, and starts a page. Warnings on the sheet's first page name hidden content, and content which is
+not text. At the end, all letters in the cells are looked up on the pages, and missing letters are counted.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def check_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
 def loaded(
     sheets: Iterable[Sheet], count: int, hidden: Sequence[str], options: LoadOptions, title: str, author: str
 ) -> ExtractedDocument:
-    """Write sheets as pages, with warnings for unread content."""
+    """Write sheets to pages, with warnings about unread content."""
     book = Book()
     for number, sheet in enumerate(sheets, 1):
         sheet.drop_covered()
@@ -116,7 +116,7 @@ def _hidden_sheets(names: Sequence[str]) -> Iterable[str]:
 
 
 def _count_lost(book: Book, first: int, kept: Counter[str], sheet: Sheet) -> None:
-    """Report letters and figures in kept cells which are missing on the sheet's pages."""
+    """Add a warning if letters or figures from the cells are missing on the sheet's pages."""
     written = Counter(letters_in("".join(page.text for page in book.pages[first:])))
     lost = sum((kept - written).values())
     if lost and first < len(book.pages):

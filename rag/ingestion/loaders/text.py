@@ -1,7 +1,7 @@
-"""Load plain text and text tables (.csv, .tsv), in any encoding. Form feeds start pages.
+"""Load plain text and text tables (.csv, .tsv), in any encoding. A form feed starts a page.
 
-Byte order marks, UTF-8 and declarations decide first. Otherwise the letters tell the encoding: `east_asian` detects
-East Asian encodings, chardet all others.
+The encoding is found by a byte order mark, by trying UTF-8, or by a declaration. Otherwise the letters decide:
+`east_asian` detects East Asian encodings, chardet all others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
 
 
 def load_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load plain text in any encoding; a form feed starts a page."""
+    """Load plain text in any encoding. A form feed starts a page."""
     found = decoded(content)
     pages = tuple(
         Page(
@@ -53,7 +53,7 @@ NAMED_DELIMITER = re.compile(r"\ufeff?sep=([^\r\n])\r?\n", re.IGNORECASE)
 
 
 def load_csv(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load the rows on a single page, cells separated by `|`. A file with one column is loaded as plain text."""
+    """Load the rows on a single page, with `|` between cells. A file with a single column is loaded as plain text."""
     found = decoded(content)
     named = NAMED_DELIMITER.match(found.text)
     text = found.text[named.end() :] if named else found.text

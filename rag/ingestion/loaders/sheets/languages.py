@@ -1,7 +1,7 @@
-"""Define how our readers' languages write numbers, months and weekdays, and detect a workbook's language.
+"""Define how languages write numbers, months and weekdays, and detect a workbook's language.
 
-Excel stores a number with its format and shows it by the computer's settings: "1.234,50 €" in Germany. The file reveals
-its program's language by the words for "worksheets" and for the default style.
+Excel stores a number with a format, and shows it by the computer's settings: "1.234,50 €" in Germany. The workbook's
+words for "worksheets" and for the default style reveal in which language it was made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ENGLISH_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Language:
-    """Rules for writing numbers and dates. `day` is the default format for dates."""
+    """How a language writes numbers and dates. `day` is the default date format."""
 
     point: str = "."
     group: str = ","
@@ -116,11 +116,11 @@ LANGUAGE_SAID = {words: code for code, said in SAID.items() for words in said}
 
 
 def language_of_format(number: int) -> Language | None:
-    """Return the language of a format's Windows number, or `None` if unknown."""
+    """Return the language for the Windows language number in a format, or `None` if unknown."""
     name = windows_locale.get(number & 0xFFFF, "")
     return LANGUAGES.get(name[:2])
 
 
 def language_called(code: str) -> Language | None:
-    """Return the language for a code such as "de-DE", or `None` if unknown."""
+    """Return the language for a code like "de-DE", or `None` if unknown."""
     return LANGUAGES.get(code[:2].lower())

@@ -1,6 +1,6 @@
-"""Write a stored number by its cell's number format: 0.25 as "25%", 46011 as "20.12.2025".
+"""Write a stored number in the cell's number format: 0.25 becomes "25%", 46011 becomes "20.12.2025".
 
-The formats follow ECMA-376 (18.8.31), for .xlsx and .xls. A value which does not fit its format is written as
+Formats follow ECMA-376 (18.8.31), for .xlsx and .xls. A value which the format cannot show is written in the format
 `General`.
 """
 
@@ -66,7 +66,7 @@ class Token:
 
 @dataclass(frozen=True)
 class FormatSection:
-    """A part of a format between semicolons."""
+    """One of a format's sections, which are separated by semicolons."""
 
     tokens: tuple[Token, ...] = ()
     condition: tuple[str, float] | None = None
@@ -80,9 +80,9 @@ class FormatSection:
 
 @lru_cache(maxsize=8192)
 def shown(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
-    """Format a number; "" if the format shows nothing.
+    """Write a number in a format; "" if the format hides numbers.
 
-    `language` is the workbook's; with `None`, the format's language is used, if any.
+    `language` is the workbook's language; with `None`, the format's language counts, if given.
     """
     if GENERAL.fullmatch(code.strip()) or not code.strip():
         return general(value, language or UNKNOWN)
@@ -100,7 +100,7 @@ def shown(value: float, code: str, language: Language | None = None, *, is_1904:
 
 
 def shown_text(text: str, code: str) -> str:
-    """Return a text as shown by the cell's format, which may hide the text or add words around."""
+    """Return a text as the cell's format shows it: the format may hide the text or add words."""
     if code in ("General", "@"):
         return text
     sections = sections_of(code) if "@" in code or code.count(";") >= 3 else ()
@@ -111,12 +111,12 @@ def shown_text(text: str, code: str) -> str:
 
 
 def is_date_format(code: str) -> bool:
-    """Whether a format writes dates or times."""
+    """Whether a format shows dates or times."""
     return sections_of(code)[0].is_date
 
 
 def general(value: float, language: Language = UNKNOWN) -> str:
-    """Write a number in General format: whole numbers with all figures, others with the figures a cell shows."""
+    """Write a number in the format General: whole numbers with all figures, others with as many as a cell shows."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     size = abs(value)
@@ -207,7 +207,7 @@ def _section(source: str) -> FormatSection:
 
 
 def _chosen(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
-    """Return the section for a number, and whether negative numbers lose their sign."""
+    """Return the section for a number, and whether a negative number is shown without a sign."""
     numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
     if not numeric:
         return sections[0], False
@@ -282,7 +282,7 @@ def _last_before(places: Sequence[int], place: int) -> int:
 
 
 def _exact(value: float) -> Decimal:
-    """Return a number with the figures kept by Excel."""
+    """Return a number with the 15 figures which Excel keeps."""
     return Decimal(f"{value:.15g}")
 
 
@@ -294,7 +294,10 @@ def _rounded(amount: Decimal, places: int) -> Decimal:
 
 
 def _filled_whole(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
-    """Put a whole number's figures into a format's places, from the right; the first place takes the rest."""
+    """Put a whole number's figures into a format's places, from the right.
+
+    The first place takes all remaining figures.
+    """
     said = [""] * len(places)
     left = figures
     count = 0
@@ -372,7 +375,7 @@ def _scientific(value: float, tokens: Sequence[Token], language: Language) -> st
 
 @dataclass(frozen=True)
 class Moment:
-    """A day with its time. `day` is `None` for 29 February 1900, which exists only in Excel."""
+    """A day and time. `day` is `None` for 29 February 1900, which exists only in Excel."""
 
     day: date | None
     seconds: int
@@ -393,7 +396,7 @@ class Moment:
 
 
 def moment_of(value: float, *, is_1904: bool = False, keeps_fractions: bool = False) -> Moment | None:
-    """Return the day and time of a stored number, or `None` outside Excel's years."""
+    """Convert a stored number to a day and time, or `None` outside the years which Excel knows."""
     if not 0 <= value < LAST_DAY + 1:
         return None
     thousandths = round(value * SECONDS * 1000)
@@ -476,7 +479,7 @@ def _date_part(
 
 
 def _is_minute(tokens: Sequence[Token], place: int) -> bool:
-    """Distinguish minutes from months: minutes follow hours, or come before seconds."""
+    """Whether "m" in a format means minutes rather than months: after hours, or before seconds."""
     if len(tokens[place].text) > 2:
         return False
     before = next((t for t in reversed(tokens[:place]) if t.kind in ("date", "elapsed")), None)

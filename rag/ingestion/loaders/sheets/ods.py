@@ -1,4 +1,4 @@
-"""Read the sheets in a LibreOffice workbook (.ods); the file stores each cell's visible text."""
+"""Read the sheets in a LibreOffice workbook (.ods). The file stores each cell's text as shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VALUES = re.compile(rb"<(?:\w+:)?table-cell\b[^>]*\boffice:value-type=")
 
 @dataclass(frozen=True)
 class Look:
-    """The relevant parts of a style."""
+    """The properties in a style which matter for reading."""
 
     is_bold: bool = False
     is_struck: bool = False
@@ -48,7 +48,7 @@ class Look:
 
 
 class OpenWorkbook(OpenDocument):
-    """The sheets in order; after reading, `hidden` holds the names of hidden sheets."""
+    """The sheets in order. After reading, `hidden` has the hidden sheets' names."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
@@ -108,7 +108,7 @@ def look_of(style: Any) -> Look:
 
 
 class _Reading:
-    """Takes a sheet's columns and rows in file order."""
+    """Collects a sheet's columns and rows in the file's order."""
 
     def __init__(self, sheet: Sheet, looks: dict[str, Look]) -> None:
         self._sheet = sheet
@@ -250,7 +250,7 @@ class _Reading:
         return self._looks.get(element.get(f"{TABLE}style-name") or "", Look())
 
     def finished(self) -> Sheet:
-        """Count hidden content, and find rows of bold heads."""
+        """Count hidden content, find rows with bold heads, and return the sheet."""
         sheet = self._sheet
         sheet.unread["hidden rows"] = len(sheet.hidden_rows) if sheet.unread["cells of hidden rows"] else 0
         sheet.unread["hidden columns"] = len(sheet.hidden_columns) if sheet.unread["cells of hidden columns"] else 0

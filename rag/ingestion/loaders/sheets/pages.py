@@ -1,4 +1,4 @@
-"""Write sheets as text pages: tables become rows with heads, and each line gets a place in the sheet."""
+"""Write sheets to text pages: a line for each table row, with the heads, and for each line the place in the sheet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USUAL_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Written:
-    """A line on a page with its row (0 without a row), first and last column, and heading level."""
+    """A line on a page, with the row in the sheet (0 without a row), first and last column, and heading level."""
 
     text: str
     row: int = 0
@@ -43,10 +43,10 @@ class Written:
 
 @dataclass
 class Book:
-    """A workbook's pages, sections, and line places.
+    """A workbook's pages, sections, and places of lines.
 
-    `places` has, for each page, the lines whose row does not follow the row of the line above: the line's index, the
-    row, the first and the last column.
+    `places` lists for each page the lines which do not continue the row numbers above: the line's index, the row, the
+    first and last column.
     """
 
     pages: list[Page] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Book:
     _length: int = 0
 
     def add(self, sheet: Sheet, warnings: Sequence[str] = (), *, names_sheet: bool = True) -> None:
-        """Write a sheet on a page, or on several if long; an empty sheet without warnings gets no page."""
+        """Add a sheet's pages, several for a long sheet, and none for an empty sheet without warnings."""
         lines = list(lines_of_sheet(sheet))
         if not lines and not warnings:
             return
@@ -112,7 +112,7 @@ def _parts(lines: Sequence[Written]) -> Iterator[list[Written]]:
 
 
 def lines_of_sheet(sheet: Sheet) -> Iterator[Written]:
-    """Yield a sheet's lines: its tables from the top, then text boxes."""
+    """Yield a sheet's lines: the tables from top to bottom, then text boxes."""
     spans = _Merged(sheet)
     parts = [
         _lines_of_block(sheet, block, spans)
@@ -135,7 +135,7 @@ class Block:
 
 
 class _Merged:
-    """Maps each position in a merged cell to its text, or to `None` if the cell to the left continues."""
+    """Gives the text at each position in a merged cell; `None` where the cell on the left continues."""
 
     def __init__(self, sheet: Sheet) -> None:
         self._rows = sheet.rows
@@ -161,7 +161,7 @@ class _Merged:
                         self._columns.setdefault(row, set()).add(column)
 
     def cell(self, row: int, column: int) -> str | None:
-        """Return a cell's visible text, or `None` if the cell to the left continues."""
+        """Return a cell's visible text, or `None` where the cell on the left continues."""
         if (row, column) not in self._at:
             return self._rows.get(row, {}).get(column, "")
         source = self._at[row, column]
@@ -173,7 +173,7 @@ class _Merged:
 
 
 def _bands(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
-    """Yield groups of rows without an empty row between them; a hidden row does not separate."""
+    """Yield groups of rows separated by visible empty rows."""
     band: list[int] = []
     for row in sorted(sheet.rows):
         between = range(band[-1] + 1, min(row, band[-1] + 5000)) if band else ()
@@ -209,7 +209,7 @@ def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator
 
 
 def _are_apart(left: Block, right: Block, spans: _Merged) -> bool:
-    """Whether two blocks are two tables, each with heads and row names, rather than a table with an empty column."""
+    """Whether two blocks are separate tables, each with heads and row names, or else one table with an empty column."""
     if min(len(left.columns), len(right.columns)) < 2 or min(len(left.rows), len(right.rows)) < 2:
         return False
     for block in (left, right):
@@ -244,7 +244,7 @@ def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Writ
 
 
 def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[Written]:
-    """Write a block with two columns and no heads as pairs: "From: 4 May"."""
+    """Write a two-column block without heads in pairs: "From: 4 May"."""
     for row, cells in zip(block.rows, grid, strict=True):
         yield Written(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
 
@@ -252,7 +252,7 @@ def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[in
 def _table_lines(
     block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
 ) -> Iterator[Written]:
-    """Write a table's rows below its heads like `lines_of`, each with the row number."""
+    """Write a table's rows with the heads, like `lines_of`, and with row numbers."""
     body = grid[above:]
     if not body:
         return
@@ -283,7 +283,7 @@ def _table_lines(
 
 
 def _repeated(cells: Sequence[str | None]) -> list[str]:
-    """Repeat a merged cell in its columns."""
+    """Repeat a merged cell's text in each column, unless it is long."""
     said: list[str] = []
     for cell in cells:
         said.append((said[-1] if said and len(said[-1]) <= 80 else "") if cell is None else cell)
@@ -291,7 +291,7 @@ def _repeated(cells: Sequence[str | None]) -> list[str]:
 
 
 def _with_ends(cells: Sequence[str]) -> str:
-    """Write a row which does not start and end with a bar, unlike Markdown rows."""
+    """Write a row in which no bar comes first or last, unlike in Markdown."""
     said = [cell.replace("|", "/") for cell in cells]
     if not said[0] and not said[-1]:
         said[-1] = "–"
@@ -299,7 +299,7 @@ def _with_ends(cells: Sequence[str]) -> str:
 
 
 def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> tuple[int, int, int]:
-    """Count the title rows above a table, all rows above its heads, and the head rows."""
+    """Return how many title rows come first, how many rows come before the heads, and how many rows are heads."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0
@@ -321,7 +321,7 @@ def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> t
 
 
 def _bold_heads(grid: Sequence[Sequence[str | None]], is_bold: Sequence[bool]) -> list[int]:
-    """Return the first bold row, if only titles and pairs are above it, and no table rows."""
+    """Return the first bold row, if there are only titles and pairs above, and no table rows."""
     index = next((place for place, bold in enumerate(is_bold) if bold), None)
     if index is None or any(sum(bool(cell) for cell in row) > 2 for row in grid[:index]):
         return []
@@ -333,7 +333,7 @@ def _depth(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _guessed(grid: Sequence[Sequence[str | None]]) -> int:
-    """Guess the number of head rows, also if the upper row has years over several columns."""
+    """Guess the number of head rows, including an upper row with merged cells, for example years."""
     if rows := guessed_head_rows(grid):
         return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0
     rows = 1
@@ -346,12 +346,12 @@ def _guessed(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _has_figures(grid: Sequence[Sequence[str | None]]) -> bool:
-    """Whether the second of two columns has figures in most rows below the head, unlike in a form."""
+    """Whether the second column has figures in most rows but not in the head, which excludes a form."""
     figures = [any(map(str.isdigit, row[1] or "")) for row in grid]
     return not figures[0] and figures[1:].count(True) >= MOST_FIGURES * len(figures[1:])
 
 
 def _is_alone(row: Sequence[str | None]) -> bool:
-    """Whether a row's only cell is text above a table, not a head over some columns or over the second."""
+    """Whether a row's only cell is a title above a table, rather than a head over some columns."""
     is_over_some = any(cell is None for cell in row) and not all(cell is None for cell in row[1:])
     return not is_over_some and (bool(row[0]) or len(row) > 2)

@@ -1,4 +1,4 @@
-"""Hold a sheet's visible cells, for every kind of workbook."""
+"""Hold a sheet's visible cells, for all workbook formats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ON_SHEET = N_("Sheet “{name}”: {remark}")
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A merged cell; the last row and column are included."""
+    """A merged cell, including the last row and column."""
 
     top: int
     left: int
@@ -50,7 +50,7 @@ class Span:
 
 @dataclass
 class Sheet:
-    """A sheet's cells by row and column, both from 1, without hidden and empty cells."""
+    """A sheet's cells by row and column, both from 1. Hidden and empty cells are left out."""
 
     name: str
     rows: dict[int, dict[int, str]] = field(default_factory=dict)
@@ -72,21 +72,21 @@ class Sheet:
     unread: Counter[str] = field(default_factory=Counter)
 
     def put(self, row: int, column: int, text: str) -> bool:
-        """Add a cell on one line; return whether it shows anything."""
+        """Add a cell's text, on a single line; return False if the text is empty."""
         text = on_one_line(text)
         if text:
             self.rows.setdefault(row, {})[column] = text
         return bool(text)
 
     def warnings(self) -> Iterator[str]:
-        """Report unread content, with its count and the sheet."""
+        """Yield warnings about unread content, each with the count and the sheet's name."""
         for kind, (one, several) in UNREAD.items():
             if (count := self.unread[kind]) > 0:
                 remark = one if count == 1 else several.format(count=f"{count:,}")
                 yield ON_SHEET.format(name=self.name, remark=remark)
 
     def drop_covered(self) -> None:
-        """Drop the cells covered by a merged cell, because only its first cell is visible."""
+        """Drop the cells under a merged cell, which shows only the first cell's text."""
         for span in self.merged:
             rows = range(span.top, span.bottom + 1)
             for row in rows if len(rows) < len(self.rows) else [row for row in self.rows if row in rows]:
@@ -125,14 +125,14 @@ def column_number(letters: str) -> int:
 
 
 def place_of(reference: str) -> tuple[int, int]:
-    """Read row and column from a reference, for example "$B$3"; 0 if missing."""
+    """Read row and column from a cell reference like "$B$3"; 0 for a missing part."""
     letters = "".join(filter(str.isalpha, reference))
     figures = "".join(filter(str.isdigit, reference))
     return int(figures[:9] or 0), column_number(letters[:4])
 
 
 def span_of(reference: str) -> Span | None:
-    """Read a cell range, for example "A1:B3", or return `None` for other text."""
+    """Read a cell range like "A1:B3"; `None` for other text."""
     first, _, last = reference.partition(":")
     top, left = place_of(first)
     bottom, right = place_of(last or first)

@@ -61,7 +61,7 @@ class OldWorkbook:
 
     @property
     def author(self) -> str:
-        """Return the last person who saved the workbook."""
+        """Return who saved the workbook last."""
         return str(self._book.user_name or "")
 
     def sheets(self) -> Iterator[Sheet]:
@@ -131,7 +131,7 @@ class _Reading:
         sheet.unread["comments"] = len(found.cell_note_map)
 
     def _take_row(self, row: int) -> bool:
-        """Read a row; return whether all its cells are bold."""
+        """Read a row; return whether all cells are bold."""
         sheet, found = self.sheet, self._found
         met = filled = bold = 0
         for column in range(found.row_len(row)):
@@ -162,7 +162,7 @@ class _Reading:
         return filled > 1 and bold == filled
 
     def _shown_runs(self, value: str, runs: Sequence[tuple[int, int]], first: Any) -> tuple[str, bool]:
-        """Write a text in several fonts and drop struck parts; return whether there are any."""
+        """Write a text with several fonts, without struck parts; also return whether there are struck parts."""
         fonts = [first, *(self._book.font_list[index] for _, index in runs)]
         starts = [0, *(start for start, _ in runs), len(value)]
         kept, has_struck = "", False

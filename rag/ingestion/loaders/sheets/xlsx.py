@@ -41,7 +41,7 @@ MARGIN_CODES = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f+-]{6}|\d+|[A-Za-z])')
 
 @dataclass(frozen=True)
 class Look:
-    """The relevant parts of a cell's style."""
+    """The properties in a cell's style which matter for reading."""
 
     code: str = "General"
     is_bold: bool = False
@@ -53,7 +53,7 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text in the workbook, and whether all or a part is struck."""
+    """A text in the workbook, and whether all or part of it is struck."""
 
     text: str
     is_struck: bool = False
@@ -62,7 +62,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A stored cell. `text` is `None` without content, or if the file lacks the content."""
+    """A cell as stored. `text` is `None` without content, or if the content is missing in the file."""
 
     column: int
     kind: str
@@ -154,7 +154,7 @@ class Workbook(OfficePackage):
         sheet.unread["comments"] = sum(len(list(root.iter(S + "comment"))) for root in comments if root is not None)
 
     def cell(self, element: Any, column: int) -> Cell:
-        """Read a cell, by default in this column."""
+        """Read a cell. `column` is the column if the cell does not state it."""
         stored, inline, has_formula = "", None, False
         for part in element:
             if part.tag == VALUE:
@@ -185,7 +185,7 @@ class Workbook(OfficePackage):
 
 
 class _Reading:
-    """Takes a sheet's elements in file order."""
+    """Collects a sheet's elements in the file's order."""
 
     def __init__(self, book: Workbook, sheet: Sheet, merged: Iterable[Span]) -> None:
         self._book = book
@@ -297,7 +297,7 @@ class _Reading:
         self._sheet.unread.update(drawn.unread)
 
     def finish(self) -> None:
-        """Count hidden content, and find rows of bold heads."""
+        """Count hidden content, and find rows with bold heads."""
         sheet = self._sheet
         sheet.unread["embedded"] = len(self._embedded)
         used = Counter(sheet.unread)
@@ -307,7 +307,7 @@ class _Reading:
 
 
 def text_of(item: Any) -> Text:
-    """Return a string's text across its styles, without reading aids and struck parts."""
+    """Return a string's text from all its parts, except struck parts and reading aids."""
     kept = struck = ""
     for element in item:
         if element.tag == S + "t":
@@ -343,7 +343,7 @@ def _float(text: str) -> float | None:
 
 
 def _day_number(text: str, *, is_1904: bool) -> float | None:
-    """Return the stored number for a date given as ISO text in a cell."""
+    """Convert a cell's date in ISO format to a stored number."""
     try:
         moment = datetime.fromisoformat(text.strip().removesuffix("Z")).replace(tzinfo=UTC)
     except ValueError:

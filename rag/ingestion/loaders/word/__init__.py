@@ -1,1 +1,1 @@
-"""Read Word's file format: its parts, styles, numbers, equations, and the walk through its text."""
+"""Read Word files: the package's parts, styles, numbers, equations, and the visible text."""

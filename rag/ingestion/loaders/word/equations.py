@@ -1,4 +1,4 @@
-"""Write Word's equations on one line, like people type them: (a+b)/c, x^2, √(x), ∑_(k=0)^n."""
+"""Write Word's equations on a line, as people type them: (a+b)/c, x^2, √(x), ∑_(k=0)^n."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_SHOWN = frozenset({"w:del", "w:moveFrom"})
 
 
 def linear(equation: Any) -> str:
-    """Return an equation's text. Unknown elements are written as a sequence of their parts."""
+    """Return an equation on a line. For unknown elements, the parts are written one after the other."""
     written = "".join(_part(element) for element in equation)
     return MATHEMATICAL.sub(lambda found: unicodedata.normalize("NFKC", found[0]), written)
 
@@ -75,7 +75,7 @@ def _bracketed(element: Any, name: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """Put brackets around a text which would fall apart without them."""
+    """Put a text in brackets, if its parts would otherwise be read separately."""
     return text if SIMPLE.fullmatch(text) else f"({text})"
 
 

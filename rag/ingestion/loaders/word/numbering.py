@@ -1,4 +1,4 @@
-"""Write the numbers and bullets which Word prints before paragraphs, and which are not in their text."""
+"""Write the numbers and bullets which Word adds in front of paragraphs, and which are not stored in the text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = re.compile(r"%([1-9])")
 
 @dataclass
 class Level:
-    """A list level. `restart` is the level, from 1, whose numbers restart this level; 0 for never."""
+    """A list level. `restart` is the level, counted from 1, after which numbers start again; 0 for never."""
 
     start: int = 1
     form: str = "decimal"
@@ -35,7 +35,7 @@ class Level:
 
 @dataclass
 class ListForm:
-    """An abstract list: its levels, and its current numbers."""
+    """A list definition: the levels, and the current numbers."""
 
     levels: dict[int, Level] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class ListForm:
 
 @dataclass
 class ListUse:
-    """A list named by paragraphs: form, changed levels, and starts not yet used."""
+    """A list to which paragraphs belong: the definition, changed levels, and start numbers not yet used."""
 
     form: ListForm
     levels: dict[int, Level] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class ListUse:
 
 
 class Numbering:
-    """A document's lists. Paragraphs must be labelled in order."""
+    """A document's lists. `label` must be called for the paragraphs in order."""
 
     def __init__(self, root: Any, styles: Styles) -> None:
         self._styles = styles
@@ -76,7 +76,7 @@ class Numbering:
             self._uses[number_id] = _use(use, read[form_id])
 
     def _form_of(self, use: Any, forms: dict[str, Any], uses: dict[str, Any]) -> str:
-        """Return the id of a list's form, through a style if needed."""
+        """Return the id of a list's definition, which may be named by a style."""
         form_id = value(child(use, "w:abstractNumId")) or ""
         for _ in range(LEVELS):
             link = value(child(forms.get(form_id), "w:numStyleLink"))
@@ -87,7 +87,7 @@ class Numbering:
         return form_id
 
     def label(self, properties: Any, style_id: str, language: str = "") -> str:
-        """Count a paragraph and return its label with the following space; "" without a label."""
+        """Count a paragraph and return the number or bullet in front, with the following space; "" if there is none."""
         style = self._styles.style(style_id)
         own = child(properties, "w:numPr")
         number_id = value(child(own, "w:numId")) or style.number_id
@@ -245,7 +245,7 @@ WORDS = (
 
 
 def formatted(count: int, form: str, language: str = "") -> str:
-    """Write a number in a Word form; in figures if the form is unknown or has no sign for it."""
+    """Write a number in a Word number format; in plain figures if the format is unknown or cannot show the number."""
     form = SAME.get(form, form)
     if form == "none" or not 0 <= count < 1_000_000:
         return "" if form == "none" else str(count)
@@ -271,7 +271,7 @@ def formatted(count: int, form: str, language: str = "") -> str:
 
 
 def roman(count: int) -> str:
-    """Write a number from 1 to 3,999 in small Roman figures."""
+    """Write a number from 1 to 3,999 in lower-case Roman figures."""
     written = ""
     for size, letters in ROMAN:
         times, count = divmod(count, size)

@@ -1,4 +1,4 @@
-"""Read the elements of a Word document's parts by their usual names, and their values."""
+"""Read the elements and attributes in a Word document's parts by their usual names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PREFIXES = {
 
 @lru_cache(maxsize=4096)
 def name_of(tag: Any) -> str:
-    """Return an element's name with its usual prefix, such as "w:p"; "" for anything but an element."""
+    """Return an element's name with the usual prefix, for example "w:p"; "" for comments and the like."""
     if not isinstance(tag, str):
         return ""
     space, brace, local = tag.rpartition("}")
@@ -44,7 +44,7 @@ def child(element: Any, name: str) -> Any:
 
 
 def value(element: Any, name: str = "val") -> str | None:
-    """Return an attribute in Word's namespace, or `None` without the element or the attribute."""
+    """Return an attribute in Word's namespace; `None` if the element or the attribute is missing."""
     found: str | None = None if element is None else element.get(W + name)
     return found
 
@@ -58,7 +58,7 @@ def number(element: Any, name: str = "val") -> int | None:
 
 
 def is_on(element: Any) -> bool:
-    """Whether an on/off property is on: it is present and does not say "off"."""
+    """Whether an on/off property is on, which means that it is present without a value like "off"."""
     return element is not None and (value(element) or "1").lower() not in ("0", "false", "off")
 
 

@@ -1,7 +1,7 @@
-"""Walk through a Word document's text only once, and write the visible text.
+"""Walk through a Word document's text a single time, and write the visible text.
 
-Tracked changes count as accepted. Every character in the parts is either written or left out for a counted reason, so
-that both can be compared with the total.
+Tracked changes count as accepted. Each character in the parts is either written, or left out for a reason and counted,
+so that the sum can be compared with the total.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SYMBOL_FIELD = re.compile(r"\s*SYMBOL\s+(0x[0-9a-f]+|\d+)(?:.*\\f\s+\"?([\w ]+)\
 
 @dataclass(frozen=True)
 class Line:
-    """A line on the page; `level` is a heading's level, or 0."""
+    """A line on the page; `level` is the heading level, or 0."""
 
     text: str
     level: int = 0
@@ -67,7 +67,7 @@ class Line:
 
 @dataclass
 class Tally:
-    """Counts from the walk: characters written, characters left out by reason, and content which is not text."""
+    """Counts during the walk: characters written, characters left out by reason, and content which is not text."""
 
     #: Without blank space, like all counts except `hidden`.
     kept: int = 0
@@ -98,7 +98,7 @@ class Tally:
 
 @dataclass
 class Field:
-    """An open field: its instruction, whether its result has started, and a form's value without a result."""
+    """A field which has begun: the instruction, whether the result has begun, and a form's value without a result."""
 
     instruction: str = ""
     has_result: bool = False
@@ -112,14 +112,14 @@ class Field:
 
 @dataclass
 class Flow:
-    """A part's lines, and a paragraph which the next continues because the mark between them was deleted."""
+    """A part's lines, and a paragraph which the next paragraph continues, because the mark between them was deleted."""
 
     lines: list[Line] = field(default_factory=list)
     carried: Words | None = None
 
 
 class Words:
-    """Gathers a paragraph's text, and the lines of text boxes in it."""
+    """Collects a paragraph's text, and the lines in the paragraph's text boxes."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -133,7 +133,7 @@ class Words:
         self.mark = ""
 
     def add(self, text: str, position: str = "") -> None:
-        """Add text, raised or lowered according to its position."""
+        """Add text; `position` says whether it is raised or lowered."""
         if not text:
             return
         if position != self._small[0]:
@@ -144,12 +144,12 @@ class Words:
             self._put(text)
 
     def refer(self, mark: str, text: str) -> None:
-        """Add one of Word's notes."""
+        """Add a footnote's or endnote's mark, with the note's text."""
         self._set_small()
         self._parts.append(self._notes.refer(mark, text))
 
     def text(self) -> str:
-        """Return the paragraph's text, with notes not yet placed."""
+        """Return the paragraph's text, with placeholders for notes."""
         self._set_small()
         return normalise_characters(_without_page_numbers("".join(self._parts))).strip()
 
@@ -174,7 +174,7 @@ class Words:
 
 
 def characters_in(element: Any) -> int:
-    """Count an element's text characters, without blank space and without alternative forms."""
+    """Count the text characters in an element, without blank space. Alternative content counts in the visible form."""
     name = name_of(element.tag)
     if name in TEXTS:
         return visible(element.text)
@@ -189,12 +189,12 @@ def visible(text: str | None) -> int:
 
 
 def alternative(element: Any) -> Any:
-    """Return the visible form of alternative content: the first, unless only the last has text."""
+    """Return which form of alternative content is visible: the first, unless only the last has text."""
     return _measured(element)[0]
 
 
 def _measured(element: Any) -> tuple[Any, int]:
-    """Return the visible form and its number of characters; each form is counted only once."""
+    """Return the visible form and its number of characters."""
     first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
     count = 0 if first is None else characters_in(first)
     if count or fallback is None:
@@ -204,7 +204,7 @@ def _measured(element: Any) -> tuple[Any, int]:
 
 
 class Story:
-    """Writes the parts of a document. Body, headers and notes share styles, numbers and the tally."""
+    """Writes a document's parts. Body, headers and notes share styles and list numbers."""
 
     def __init__(
         self, styles: Styles, numbering: Numbering, *, related: Callable[[str], Any], language: str = ""
@@ -228,14 +228,20 @@ class Story:
         self.referred: set[tuple[str, str]] = set()
 
     def add_notes(self, kind: str, root: Any, form: str | None) -> None:
-        """Add the footnotes or endnotes part; `form` is the number form, "" if the numbers restart."""
+        """Read the footnotes or endnotes.
+
+        `form` is the number format; "" if numbers start again within the document.
+        """
         for element in () if root is None else root:
             if value(element, "type") in (None, "normal"):
                 self.notes_of[kind, value(element, "id") or ""] = element
         self._forms[kind] = self._forms[kind] if form is None else form
 
     def lines(self, root: Any, place: str = "") -> list[Line]:
-        """Write a part, or an element such as a text box. `place` names a tally; "" keeps the current tally."""
+        """Return the lines in a part, or in an element like a text box.
+
+        `place` chooses the tally; "" keeps the current tally.
+        """
         before = self._fields, self._is_margin, self.tally
         self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)
         self.tally = self.tallies[place] if place else self.tally
@@ -277,13 +283,13 @@ class Story:
                 self.tally.inserted += 1
 
     def _end(self, flow: Flow) -> None:
-        """Write a carried paragraph which no other paragraph continues."""
+        """Write the paragraph which waits for a continuation, if any."""
         if flow.carried is not None:
             words, flow.carried = flow.carried, None
             self._write(words, 0, "", flow)
 
     def _content_of(self, control: Any) -> Any:
-        """Return a content control's content, or `None` for a placeholder."""
+        """Return a content control's content, or `None` if it only shows a placeholder."""
         content = child(control, "w:sdtContent")
         if content is not None and is_on(child(child(control, "w:sdtPr"), "w:showingPlcHdr")):
             self.tally.leave("placeholder", content)
@@ -613,7 +619,7 @@ class Story:
         return flow.lines
 
     def _cell_text(self, cell: Any, below: list[Line]) -> str:
-        """Return a cell's text on one line; a table inside is written as words, or below if long."""
+        """Return a cell's text on a line. An inner table is written in words, or if long, added to `below`."""
         parts: list[str] = []
         for lines, is_table in self._pieces(cell):
             if not is_table:
@@ -625,7 +631,7 @@ class Story:
         return self.notes.in_place(" ".join(" ".join(parts).split()))
 
     def _pieces(self, cell: Any) -> Any:
-        """Yield a cell's content: lines of text, and the lines of each table."""
+        """Yield a cell's content in order: lines of text, and each inner table's lines."""
         flow = Flow()
         for element in cell:
             if name_of(element.tag) == "w:tcPr":
@@ -642,7 +648,7 @@ class Story:
 
 
 def cells_in(row: Any) -> Any:
-    """Yield a row's cells, including cells in content controls."""
+    """Yield a row's cells, including those in content controls."""
     for element in row:
         name = name_of(element.tag)
         if name == "w:tc":
@@ -662,7 +668,7 @@ def is_placeholder(cell: Any) -> bool:
 
 
 def is_layout(rows: list[Any]) -> bool:
-    """Whether a table only arranges the page: one column, or one row with tables or several paragraphs."""
+    """Whether a table only arranges the page: a single column, or a single row with tables or many paragraphs."""
     widths = [len(list(cells_in(row))) for row in rows]
     if max(widths, default=0) <= 1:
         return True
@@ -675,7 +681,7 @@ def is_layout(rows: list[Any]) -> bool:
 
 
 def is_custom_mark(element: Any) -> bool:
-    """Whether an element refers to a note with a custom mark."""
+    """Whether an element refers to a note whose mark the author typed."""
     if name_of(element.tag) not in ("w:footnoteReference", "w:endnoteReference"):
         return False
     return (value(element, "customMarkFollows") or "0").lower() in ("1", "true", "on")
@@ -693,7 +699,7 @@ def _size(extent: Any) -> tuple[int, int]:
 
 
 def _without_page_numbers(text: str) -> str:
-    """Remove header pieces which are a page number: "Page 3 of 12"."""
+    """Remove the parts of a header or footer which only state a page number, for example "Page 3 of 12"."""
     if PAGE_NUMBER not in text:
         return text
     pieces = re.split(r"\t| {2,}|\n", text)
@@ -706,7 +712,7 @@ def _without_page_numbers(text: str) -> str:
 
 
 def _form_value(data: Any) -> str:
-    """Return the visible value of a legacy form field without a result."""
+    """Return what an old form field shows if it has no result: a tick box or the chosen entry."""
     box = child(data, "w:checkBox")
     if box is not None:
         checked = child(box, "w:checked")
@@ -721,7 +727,7 @@ def _form_value(data: Any) -> str:
 
 
 def _shown_by(closed: Field) -> str:
-    """Return the visible text of a field without a result."""
+    """Return what a field shows if it has no result: a button's text or a symbol."""
     if found := MACRO_BUTTON.fullmatch(closed.instruction):
         return found[1].strip()
     if found := SYMBOL_FIELD.match(closed.instruction):

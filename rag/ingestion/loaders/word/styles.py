@@ -1,4 +1,4 @@
-"""Determine a run's look and a paragraph's role from its properties, its style and all base styles."""
+"""Find how text looks and which paragraphs are headings, from their properties, their style and all base styles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST_MOVED = 4
 
 @dataclass(frozen=True)
 class Look:
-    """The look of a run."""
+    """How a run (text in a single format) looks."""
 
     is_hidden: bool = False
     is_struck: bool = False
@@ -35,7 +35,7 @@ class Look:
 
 @dataclass
 class Style:
-    """A style's properties, including inherited properties."""
+    """A style's properties, with those inherited from base styles."""
 
     name: str = ""
     run: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Styles:
                 self.language = (value(child(defaults, "w:lang")) or "")[:2].lower()
 
     def style(self, style_id: str | None) -> Style:
-        """Return a style with inherited properties; empty for an unknown id."""
+        """Return a style with inherited properties; an empty style for an unknown id."""
         if not style_id or style_id not in self._elements:
             return NO_STYLE
         if style_id not in self._found:
@@ -100,7 +100,7 @@ class Styles:
         return style
 
     def look(self, properties: Any, paragraph_style: str) -> Look:
-        """Return the look of a run with these properties in a paragraph with a style."""
+        """Return how a run with these properties looks in a paragraph with this style."""
         own = run_properties(properties)
         character_style = value(child(properties, "w:rStyle")) or ""
         key = (paragraph_style, character_style, *sorted(own.items()))
@@ -125,7 +125,7 @@ class Styles:
         )
 
     def heading_level(self, properties: Any, style: Style) -> int:
-        """Return a heading's level from 1, also for the document's title; 0 for text."""
+        """Return a heading's level from 1; 0 for other text. The document's title is a heading, too."""
         outline = number(child(properties, "w:outlineLvl"))
         if outline is None:
             outline = style.outline
@@ -139,14 +139,17 @@ class Styles:
 
 
 def _position(half_points: int) -> str:
-    """Return the position of text moved up or down by hand, like LibreOffice writes raised text."""
+    """Return whether text moved by hand is raised or lowered, or "" if moved too little.
+
+    LibreOffice writes raised text so.
+    """
     if abs(half_points) < LEAST_MOVED:
         return ""
     return "superscript" if half_points > 0 else "subscript"
 
 
 def run_properties(properties: Any) -> dict[str, Any]:
-    """Return the run's properties relevant for reading."""
+    """Return those run properties which matter for reading."""
     found: dict[str, Any] = {}
     for element in () if properties is None else properties:
         name = name_of(element.tag)

@@ -1,4 +1,4 @@
-"""Name the characters in Word's symbol fonts, which draw letters as signs."""
+"""Replace the characters in Word's symbol fonts, which draw a sign in place of each letter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PRIVATE = re.compile("[\uf000-\uf0ff]")
 
 
 def symbol(code: int, font: str) -> str:
-    """Return the sign for a character in a symbol font; empty if unknown."""
+    """Return the sign for a character code in a symbol font; "" if unknown."""
     own = code & 0xFF if 0xF000 <= code <= 0xF0FF else code
     signs = FONTS.get(font.lower())
     if signs is not None:
@@ -46,7 +46,7 @@ def symbol(code: int, font: str) -> str:
 
 
 def shown(text: str, font: str) -> str:
-    """Return a text as drawn by a font."""
+    """Return a text with the signs which a font draws."""
     if font in FONTS:
         return "".join(symbol(ord(letter), font) for letter in text)
     return PRIVATE.sub(lambda found: symbol(ord(found[0]), font) or found[0], text)
