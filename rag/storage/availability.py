@@ -1,7 +1,7 @@
-"""Check every second, in a separate thread, whether the database answers, so no caller has to wait to find out.
+"""Check every second, in a separate thread, whether the database answers. Callers then need not wait to find out.
 
-During an outage a connection pool lets each caller wait its full timeout, and a hanging server makes them wait forever.
-Callers check here first and are refused at once.
+During an outage, a connection pool lets each caller wait for the full timeout, and a hanging server lets callers wait
+forever. Callers check here first, and are refused at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Availability:
     """Track whether a database answers. Thread-safe."""
 
     def __init__(self, conninfo: str, on_return: Callable[[], None]) -> None:
-        """`on_return` is called, in the checking thread, when earlier connections no longer work."""
+        """`on_return` is called, in the checking thread, when existing connections may have broken."""
         self._conninfo, self._on_return = conninfo, on_return
         self._changed = Condition()
         self._is_down = False
@@ -46,28 +46,28 @@ class Availability:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop checking. A hanging check is abandoned."""
+        """Stop checking, without waiting for a hanging check."""
         self._stop.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=1)
 
     def note_answer(self) -> None:
-        """Note that a caller's statement was just answered."""
+        """Record that the database has just answered a caller."""
         self._answered_at = time.monotonic()
 
     @property
     def is_down(self) -> bool:
-        """Whether to refuse callers: nobody can connect, or no statement has been answered for long."""
+        """Whether to refuse callers: connecting fails, or the database has not answered for a long time."""
         return self._is_down or self._waited_seconds > HANGING_SECONDS
 
     @property
     def is_ready(self) -> bool:
-        """Whether the last check was answered, and the current check is not slow."""
+        """Whether the last check succeeded, and the current check is not slow."""
         return not self._is_down and self._waited_seconds < SLOW_SECONDS
 
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
-        """Check the database now; return whether callers should keep waiting."""
+        """Check the database now. Return False if callers should stop waiting."""
         with self._changed:
             asked = self._asked
             self._wake.set()
@@ -75,7 +75,7 @@ class Availability:
         return not self.is_down
 
     def wait_until_up(self, is_stopping: Event) -> None:
-        """Wait while the database does not answer, or until `is_stopping`."""
+        """Wait until the database answers, or until `is_stopping` is set."""
         while self.is_down and not is_stopping.wait(0.1):
             pass
 
@@ -107,7 +107,10 @@ class Availability:
             connection.close()
 
     def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
-        """Return the connection for the next check, whether the server answers, and whether a connection broke."""
+        """Check the server.
+
+        Return the connection for the next check, whether the server answers, and whether the old connection broke.
+        """
         if connection is not None:
             try:
                 connection.execute("SELECT 1")

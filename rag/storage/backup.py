@@ -1,8 +1,8 @@
-"""Back up the built-in server to a file (`pg_dump` output and originals), and restore it.
+"""Back up the built-in server to a file, with `pg_dump`'s output and the originals, and restore this backup.
 
-A backup can run while people work: the database is a snapshot, with the originals it refers to. The server roles'
-passwords are left out: a restored folder creates new passwords. With age recipients (https://age-encryption.org) the
-file is encrypted for them; the age program can read it too.
+A backup can run while people work: the database is a snapshot, with all originals in that snapshot. The server roles'
+passwords are left out: a restored folder gets new passwords. With age recipients (https://age-encryption.org) the file
+is encrypted for them; the age program can also read the file.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ MOST_MOMENTS = 20
 
 
 class AutomaticBackups(Protocol):
-    """Makes backups automatically; an integration."""
+    """Makes backups automatically (an integration)."""
 
     @property
     def is_on(self) -> bool: ...
@@ -72,15 +72,15 @@ class AutomaticBackups(Protocol):
         """Run a backup if due."""
 
     def share_erasures(self) -> None:
-        """Copy the erasure register beside the backups. Raises `SettingsError`."""
+        """Copy the erasure register to the place with the backups. Raises `SettingsError`."""
 
     def shared_erasures(self) -> Sequence[Erasure]:
-        """Return the erasures in the copy. Raises `SettingsError`."""
+        """Return the erasures in that copy. Raises `SettingsError`."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A database snapshot: the name for `pg_dump`, counts, and the keys of originals."""
+    """A database snapshot: the name for `pg_dump`, the number of documents, migrations, original files and erasures."""
 
     snapshot: str
     documents: int
@@ -92,7 +92,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class BackedUp:
-    """A backup's contents. `size` is the file size in bytes."""
+    """What a backup contains. `size` is the file size in bytes."""
 
     documents: int
     files: int
@@ -102,11 +102,10 @@ class BackedUp:
 
 
 def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp:
-    """Write a backup of the built-in server and its originals to `path`, a tar file.
+    """Write a backup of the built-in server and the originals to the tar file `path`.
 
-    With `recipients`, age public keys separated by spaces, it is encrypted and only their private keys can read it.
-    Raises `SettingsError` for another database, a missing database, an existing file, an invalid key, or a failed
-    write.
+    With `recipients`, age public keys separated by spaces, the file is encrypted for the owners of their private keys.
+    Raises `SettingsError` for a different or missing database, an existing file, an invalid key, or a failed write.
     """
     _require_built_in(settings)
     keys = read_recipients(recipients)
@@ -119,7 +118,7 @@ def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp
 
 
 def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
-    """Parse age public keys. Raises `SettingsError` for any other text."""
+    """Parse age public keys. Raises `SettingsError` for anything else."""
     try:
         return [pyrage.x25519.Recipient.from_str(key) for key in text.replace(",", " ").split()]
     except pyrage.RecipientError as exc:
@@ -130,7 +129,7 @@ def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
 
 
 def read_identities(path: Path) -> list[pyrage.x25519.Identity]:
-    """Read the age private keys in a file, in age-keygen's format. Raises `SettingsError` for another file."""
+    """Read the age private keys in a file in age-keygen's format. Raises `SettingsError` for a different file."""
     try:
         lines = [line.strip() for line in path.read_text("ascii").splitlines()]
         keys = [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
@@ -190,12 +189,12 @@ def _nothing_in(settings: Settings) -> str:
 def restore(
     settings: Settings, path: Path, *, identity: Path | None = None, erasures: Iterable[Erasure] = ()
 ) -> BackedUp:
-    """Restore a backup into an empty data folder; `identity` is the file with an encrypted backup's private key.
+    """Restore a backup into an empty data folder. `identity` is the file with the private key for an encrypted backup.
 
-    The first start erases again everyone named in `erasures`, the folder's register and the register beside the backup.
-    The backup is unpacked into a hidden folder, renamed when complete: after a kill at any moment, the data folder
-    starts either without the backup or with all of it. Raises `SettingsError` if the folder is in use or holds a
-    database, the file is not a backup, or a newer product version made it.
+    The first start repeats all erasures named in `erasures`, in the folder's register and in the register beside the
+    backup. The backup is unpacked into a hidden folder, and renamed when complete: after a kill, the data folder has
+    either nothing from the backup or everything. Raises `SettingsError` if the folder is in use or has a database, if
+    the file is not a backup, or if a newer product version made the backup.
     """
     _require_built_in(settings)
     folder = settings.data_dir.absolute()
@@ -234,9 +233,9 @@ def restore(
 
 
 def try_restore(settings: Settings, path: Path, *, identity: Path | None = None) -> BackedUp:
-    """Restore a backup into a temporary folder, also while people work.
+    """Test a backup by restoring it into a temporary folder, also while people work.
 
-    Performs every step of `restore`: a separate server reads the dump, and each original is compared with its hash.
+    Performs every step in `restore`: a separate server reads the dump, and each original is compared with its hash.
     Raises `SettingsError` like `restore`.
     """
     try:
@@ -247,7 +246,7 @@ def try_restore(settings: Settings, path: Path, *, identity: Path | None = None)
 
 
 def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
-    """Return the backup, decrypted into the folder if necessary."""
+    """Return the backup's path, after decrypting an encrypted backup into the folder."""
     with path.open("rb") as file:
         if file.read(len(ENCRYPTED)) != ENCRYPTED:
             return path
@@ -263,7 +262,7 @@ def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
 
 
 def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Sequence[Erasure] = ()) -> BackedUp:
-    """Create a complete data folder from a backup, with an erasure register, and stop its server."""
+    """Create a complete data folder from a backup, with an erasure register. The server is stopped afterwards."""
     plain = _decrypted(path, folder, identity)
     with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
@@ -304,7 +303,7 @@ def _require_built_in(settings: Settings) -> None:
 def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
     """Add a snapshot's originals to the archive, and keep the snapshot open for `pg_dump`.
 
-    If a file is deleted between the snapshot and its copy, a later snapshot is taken, which does not refer to it.
+    If a file is deleted before it is copied, a new snapshot is taken, which no longer refers to the file.
     """
     kept: set[str] = set()
     for _ in range(MOST_MOMENTS):
@@ -329,7 +328,7 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
 
 
 def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> set[str]:
-    """Extract the originals the database refers to, skipping files deleted while the backup ran."""
+    """Extract the originals to which the database refers, except damaged files. Return their names."""
     written: set[str] = set()
     for member in archive:
         name = member.name.removeprefix(f"{FILES}/")
@@ -355,7 +354,7 @@ def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
 
 
 def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
-    """Open a member; names and links in the archive lead nowhere. Raises `KeyError` when it is not there."""
+    """Open a member for reading, which makes names and links in the archive harmless. Raises `KeyError` if missing."""
     content = archive.extractfile(member)
     if content is None:
         raise KeyError(str(member))
@@ -363,14 +362,14 @@ def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes
 
 
 def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
-    """Return how many documents there are, and the migrations applied."""
+    """Return the number of documents, and the applied migrations."""
     documents = connection.execute("SELECT count(*) FROM documents").fetchone()
     migrations = connection.execute("SELECT name FROM rag_migrations ORDER BY name").fetchall()
     return (documents[0] if documents else 0), [name for (name,) in migrations]
 
 
 def _referenced(connection: psycopg.Connection) -> set[str]:
-    """Return all tenants' originals, as tenant and key."""
+    """Return the originals to which all tenants' documents refer: tenant and key."""
     found = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
     return {f"{tenant}/{path}" for tenant, path in found}
 

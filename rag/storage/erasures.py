@@ -1,8 +1,8 @@
-"""Keep erasures outside the database, so restoring an earlier backup brings nobody back.
+"""Record erasures outside the database, so that restoring an older backup brings nobody back.
 
-The register identifies receipts and former accounts by id, and nobody by name. It lies in the data folder and beside
-the automatic backups; each backup's manifest repeats the erasures known then. After a restore, the first start erases
-again everyone the restored database still has.
+The register has receipts and former accounts by id, without names. It lies in the data folder and beside the automatic
+backups; each backup's manifest also has the erasures known at that time. After a restore, the first start repeats the
+erasures for all people still in the restored database.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REGISTER, SHARED_REGISTER = "erasures.json", "hr-assistant-erasures.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Erasure:
-    """The erasure of a person: the receipt, the former account, and row counts by kind."""
+    """A person's erasure: the receipt, the former account, and how many rows were erased, by kind."""
 
     id: UUID
     tenant_id: str
@@ -46,7 +46,7 @@ class Erasure:
 
 
 def erasure_from_json(row: Mapping[str, Any]) -> Erasure:
-    """Read what `Erasure.to_json` wrote."""
+    """Read an erasure written by `Erasure.to_json`."""
     return Erasure(
         id=UUID(row["id"]),
         tenant_id=str(row["tenant_id"]),
@@ -57,7 +57,7 @@ def erasure_from_json(row: Mapping[str, Any]) -> Erasure:
 
 
 def read_register(path: Path) -> list[Erasure]:
-    """Read a register's erasures; empty without a file. Raises `SettingsError` for any other file."""
+    """Return the erasures in a register; empty if there is no file. Raises `SettingsError` for any other file."""
     try:
         return [erasure_from_json(row) for row in json.loads(path.read_text("utf-8"))]
     except FileNotFoundError:
@@ -67,14 +67,14 @@ def read_register(path: Path) -> list[Erasure]:
 
 
 def write_register(path: Path, erasures: Iterable[Erasure]) -> None:
-    """Write a register without duplicates, oldest erasure first."""
+    """Write a register, oldest erasure first, without duplicates."""
     by_id = {one.id: one for one in erasures}
     rows = [one.to_json() for one in sorted(by_id.values(), key=lambda one: (one.erased_at, one.id))]
     write_private(path, json.dumps(rows, indent=2))
 
 
 class ErasureRegister:
-    """The register in the data folder, and a function which copies it elsewhere."""
+    """The register in the data folder, with a function which copies the register to the backups."""
 
     def __init__(self, folder: Path, copy: Callable[[], object] | None) -> None:
         self._path = folder / REGISTER
@@ -82,7 +82,7 @@ class ErasureRegister:
         self._lock = Lock()
 
     def note(self, erasure: Erasure) -> None:
-        """Add an erasure and copy the register. If copying fails, the next backup does it."""
+        """Add an erasure, and copy the register. Errors are only logged; the next backup then copies the register."""
         try:
             with self._lock:
                 write_register(self._path, [*read_register(self._path), erasure])
@@ -93,7 +93,7 @@ class ErasureRegister:
 
 
 def erasures_in(connection: psycopg.Connection) -> list[Erasure]:
-    """Return all tenants' erasures, as a role with access. Empty if the tables are older than receipts."""
+    """Return all tenants' erasures, with a role which may read them. Empty if the database has no such table yet."""
     if connection.execute("SELECT to_regclass('erasures')").fetchone() == (None,):
         return []
     with connection.cursor(row_factory=class_row(Erasure)) as cursor:

@@ -1,4 +1,4 @@
-"""Keep originals on disk, named by their content: a name given by a person never becomes a path."""
+"""Store original files on disk. Paths are made from a file's content, never from a name given by a person."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ KEY = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}")
 
 
 class Originals(Protocol):
-    """Storage for all tenants' originals: a folder, or Supabase Storage."""
+    """Storage for all tenants' original files: a folder, or Supabase Storage."""
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store the content and return its key."""
+        """Store content, and return the key."""
         ...
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """Return a key's content. Raises `NotFound`."""
+        """Return the content stored under a key. Raises `NotFound`."""
         ...
 
     def delete(self, tenant_id: str, key: str) -> None:
-        """Remove a file; does nothing if it is already gone."""
+        """Delete a file. Does nothing if the file is already gone."""
         ...
 
     def keys(self, tenant_id: str) -> list[str]:
-        """Return the keys of all files a tenant has stored, in order."""
+        """Return the keys for all files stored by a tenant, sorted."""
         ...
 
     def require_ready(self) -> str:
-        """Describe where files are stored. Raises `RagError` if files cannot be stored there now."""
+        """Return a description of where files are stored. Raises `RagError` if storing is not possible now."""
         ...
 
 
 def storage_key(tenant_id: str, key: str) -> str:
-    """Join tenant and key to a path. Raises `InvalidInput` for an invalid tenant or key."""
+    """Join tenant and key to a relative path. Raises `InvalidInput` if either is invalid."""
     if not TENANT.fullmatch(tenant_id) or not KEY.fullmatch(key):
         raise InvalidInput("This is not a stored file.")
     return f"{tenant_id}/{key}"
@@ -54,7 +54,7 @@ class FileStore:
         self.folder = folder
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store the content and return its key. The same content has the same key and is stored once.
+        """Store content, and return the key. Equal content has the same key and is stored only once.
 
         Raises `StorageFull`.
         """
@@ -73,24 +73,24 @@ class FileStore:
         return key
 
     def _close_folder(self) -> None:
-        """Let only the owner list the folder; in particular, exclude the account reading untrusted files."""
+        """Let only the owner list the folder, which excludes the account which reads untrusted files."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.folder.stat().st_mode & 0o077:
             self.folder.chmod(0o700)
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """Return a key's content. Raises `NotFound`."""
+        """Return the content stored under a key. Raises `NotFound`."""
         try:
             return self.path(tenant_id, key).read_bytes()
         except FileNotFoundError as exc:
             raise NotFound("The original of this document is no longer stored.") from exc
 
     def delete(self, tenant_id: str, key: str) -> None:
-        """Remove a file; does nothing if it is already gone."""
+        """Delete a file. Does nothing if the file is already gone."""
         self.path(tenant_id, key).unlink(missing_ok=True)
 
     def keys(self, tenant_id: str) -> list[str]:
-        """Return the keys of all files a tenant has stored, in order."""
+        """Return the keys for all files stored by a tenant, sorted."""
         folder = self.folder / tenant_id
         if not TENANT.fullmatch(tenant_id) or not folder.is_dir():
             return []
@@ -98,11 +98,11 @@ class FileStore:
         return sorted(key for key in found if KEY.fullmatch(key))
 
     def path(self, tenant_id: str, key: str) -> Path:
-        """Return the path to a key's file. Raises `InvalidInput` for an invalid tenant or key."""
+        """Return the path for a key. Raises `InvalidInput` for an invalid tenant or key."""
         return self.folder / storage_key(tenant_id, key)
 
     def require_ready(self) -> str:
-        """Describe where files are stored. Raises `SettingsError` if the folder is not writable."""
+        """Return a description of where files are stored. Raises `SettingsError` if the folder is not writable."""
         nearest = next(path for path in (self.folder, *self.folder.parents) if path.exists())
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise SettingsError(f"Originals cannot be written to {self.folder}. Check whose folder it is.")
@@ -110,7 +110,7 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file and name it at the end. After a kill there are no leftovers."""
+    """Write a file which gets a name only when complete. A kill leaves nothing behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)

@@ -1,7 +1,8 @@
-"""Apply migrations: each file in `supabase/migrations` once, in order, all in one transaction.
+"""Apply migrations: each file in `supabase/migrations` once, in order, all in a single transaction.
 
-An applied file is never edited; its hash is stored and compared. The files up to `LAST_OF_BASELINE` are the baseline,
-which replaced earlier migrations: in a database made by all of those, the baseline counts as applied.
+A file must not change after it was applied: its hash is stored and compared. The files up to `LAST_OF_BASELINE` are the
+baseline, which replaced earlier migrations: in a database to which all earlier migrations were applied, the baseline
+counts as applied.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ BEFORE_BASELINE = "5fce737"
 
 
 def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
-    """Apply the missing migrations and return their names.
+    """Apply the missing migrations, and return their names.
 
-    Raises `DatabaseUnavailable` with one sentence if the server does not answer, is too old or lacks pgvector 0.7, if
-    the role may not create the objects, an applied file has changed since, the database is older than the migrations
-    that the baseline replaced, or existing rows contradict a new migration.
+    Raises `DatabaseUnavailable`, with a sentence, in these cases: the server does not answer, is too old or lacks
+    pgvector 0.7; the role may not create the objects; an applied file has changed; the database is older than the
+    migrations which the baseline replaced; existing rows contradict a new migration.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -138,7 +139,10 @@ def _require_all_replaced(replaced: set[str]) -> None:
 
 
 def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
-    """Return whether `supabase db push` keeps a record here, and its versions: each tool respects the other's work."""
+    """Return whether `supabase db push` records migrations in this database, and the recorded versions.
+
+    We read and write this record, so that either tool can be used.
+    """
     there = connection.execute(
         "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "
         "false)"

@@ -1,14 +1,14 @@
-"""Send a transaction's statements together, and wait for each result when its rows are read.
+"""Send a transaction's statements together, and wait for a result only when its rows are read.
 
 A search sends a dozen small statements. With psycopg's pipeline the hybrid search has a p50 1.23 and 1.24 times as long
 and uses 1.18 times the processor time (two runs question by question, 30,000 chunks, 200 tenants, `benchmarks/search.py
 --only pipeline`): psycopg writes each statement separately, prepares its parameters again, and wakes for each result.
-Here they leave in a single write. Only psycopg's documented libpq wrapper is used (`psycopg.pq`), and values are read
-like psycopg reads them.
+Here all statements leave in a single write. Only psycopg's documented libpq wrapper is used (`psycopg.pq`), and values
+are read like in psycopg.
 
-The same applies to a transaction with a single statement, the product's commonest kind, and to the beginning of any
-other: 1 round trip instead of 4, and 1 instead of 2. With fifty busy threads, each wait for the server is also a wait
-for the thread's turn to run.
+The same helps a transaction with a single statement, the most frequent kind here, which needs 1 round trip instead of
+4, and the beginning of all other transactions, which needs 1 instead of 2. With fifty busy threads, each wait for the
+server is also a wait for the thread's turn to run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ UUID_OID, INTEGER_OID, DOUBLE_OID = 2950, 23, 701
 
 
 class Session(Connection[TupleRow]):
-    """A pool connection which knows the statements pipelines have prepared on it."""
+    """A connection from the pool, which remembers the statements prepared by pipelines."""
 
     #: Names by statement and value types; `None`: not kept, because the next transaction may use a different server
     #: session.
@@ -59,12 +59,12 @@ class Session(Connection[TupleRow]):
 
     @cached_property
     def transformer(self) -> abc.Transformer:
-        """Return the transformer for reading and writing values with this connection's setup."""
+        """Return the transformer which reads and writes values with this connection's types."""
         return Transformer(self)
 
 
 class PendingResult:
-    """A statement's result, received when its rows are first read."""
+    """A statement's result, which is received when rows are first read."""
 
     def __init__(
         self,
@@ -79,29 +79,30 @@ class PendingResult:
         self._pipeline = pipeline
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows; waits for them."""
+        """Wait for the result and return all rows."""
         return self._pipeline.rows(self)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the first row, or `None`; waits for it."""
+        """Wait for the result and return the first row, or `None`."""
         return next(iter(self.fetchall()), None)
 
     def read(self, row: Callable[..., Row]) -> list[Row]:
-        """Return all rows as `row` values, built from the columns by name; waits for them."""
+        """Wait for the result and return all rows as `row` values, with the columns as keyword arguments."""
         rows = self.fetchall()
         names = self._pipeline.columns(self)
         return [row(**dict(zip(names, values, strict=True))) for values in rows]
 
     @property
     def rowcount(self) -> int:
-        """Return the number of rows found or changed; waits for them."""
+        """Wait for the result and return the number of rows found or changed."""
         return self._pipeline.rowcount(self)
 
 
 class Pipeline:
-    """A transaction on an exclusively held connection, read-only unless it begins otherwise.
+    """A transaction in which statements are sent together. Read-only, unless `begin` says otherwise.
 
-    Waits only when rows are read. Raises psycopg's errors and leaves the connection usable for others.
+    Needs a connection which nobody else uses, and waits only when rows are read. Raises psycopg's errors; the
+    connection stays usable afterwards.
     """
 
     def __init__(self, session: Session, begin: str = SNAPSHOT, *, prepares_at_once: bool = False) -> None:
@@ -134,7 +135,7 @@ class Pipeline:
             self._roll_back()
 
     def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> PendingResult:
-        """Queue a statement; reading its rows waits for them."""
+        """Queue a statement. Reading the result's rows waits for them."""
         _, names = numbered(statement)
         dumped = [self._dumped(values[name]) for name in names] if values else []
         key = (statement, None)
@@ -144,7 +145,7 @@ class Pipeline:
         return answer
 
     def run(self, statement: str, values: Mapping[str, Any]) -> PendingResult:
-        """Queue any statement. Values are typed and rows are read like in psycopg."""
+        """Queue any statement; parameters are typed and rows are read like in psycopg."""
         _, names = numbered(statement)
         transformer = self._session.transformer
         dumped = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
@@ -155,17 +156,17 @@ class Pipeline:
         return answer
 
     def flush(self) -> None:
-        """Send the queued statements; the server answers them before it continues with later statements."""
+        """Send the queued statements. The server answers them without waiting for more statements."""
         self._pgconn.send_flush_request()
         self._is_sent = True
         self._write()
 
     def finish(self) -> None:
-        """Send the queued statements with a commit; nothing can be queued afterwards."""
+        """Send the queued statements and a commit. No further statement can be queued."""
         self._end("COMMIT")
 
     def hand_over(self) -> None:
-        """Send the queued statements; the transaction stays open on the connection when the pipeline ends."""
+        """Send the queued statements, and leave the transaction open on the connection after the pipeline."""
         self._end("")
 
     def _end(self, command: str) -> None:
@@ -175,17 +176,17 @@ class Pipeline:
         self._synchronise()
 
     def rows(self, answer: PendingResult) -> list[tuple[Any, ...]]:
-        """Return an answer's rows, after waiting for all answers up to this one."""
+        """Wait for all results up to this one, and return the result's rows."""
         result = self._result_of(answer)
         self._session.transformer.set_pgresult(result, format=answer.read_as)
         return self._session.transformer.load_rows(0, result.ntuples, tuple)
 
     def rowcount(self, answer: PendingResult) -> int:
-        """Wait for an answer and return the number of rows found or changed."""
+        """Wait for a result, and return the number of rows found or changed."""
         return self._result_of(answer).command_tuples or 0
 
     def columns(self, answer: PendingResult) -> list[str]:
-        """Return an answer's column names; waits for it."""
+        """Wait for a result, and return the column names."""
         result = self._result_of(answer)
         return [(result.fname(i) or b"").decode() for i in range(result.nfields)]
 
@@ -224,7 +225,7 @@ class Pipeline:
         self._expected.append(answer)
 
     def _is_worth_preparing(self, key: Key, prepared: Mapping[Key, bytes]) -> bool:
-        """Tell whether a statement is frequent: a question's statements are, any other is counted first."""
+        """Whether to prepare a statement: at once if every question needs it, else after several uses."""
         if key[1] is None or self._prepares_at_once:
             return True
         seen = self._session.seen
@@ -232,7 +233,7 @@ class Pipeline:
         return seen[key] > PREPARED_AFTER and len(prepared) < MOST_PREPARED
 
     def _ask_again(self, forgotten: dict[Key, bytes]) -> None:
-        """Send and prepare everything again from the beginning."""
+        """Roll back, and send and prepare all statements again."""
         forgotten.clear()
         self._clear()
         for command in ("ROLLBACK", self._begin):
@@ -253,7 +254,7 @@ class Pipeline:
         self._pgconn.exit_pipeline_mode()
 
     def _roll_back(self) -> None:
-        """End the transaction in any state, or close the connection."""
+        """Roll back in any state, or close the connection if this fails."""
         try:
             self._clear()
             self._command("ROLLBACK")
@@ -265,7 +266,7 @@ class Pipeline:
                 raise
 
     def _clear(self) -> None:
-        """Read and drop the results of everything sent."""
+        """Read and drop all results which are still to come."""
         if not self._is_synchronising:
             self._synchronise()
         self._until_synchronised()
@@ -290,7 +291,7 @@ class Pipeline:
         self._expected.append(None)
 
     def _receive(self) -> None:
-        """Receive the next result; it belongs to the first statement without a result."""
+        """Receive the next result, for the first statement without a result."""
         result = self._result()
         if result is None:
             raise OperationalError("the connection is lost")
@@ -320,7 +321,7 @@ class Pipeline:
             self._poll.modify(self._pgconn.socket, select.POLLIN)
 
     def _dumped(self, value: Any) -> tuple[bytes | None, pq.Format]:
-        """Dump a parameter as text, which every type can read, or in binary if text would take long."""
+        """Convert a parameter to text, which works for every type, or to binary for types whose text form is slow."""
         if value is None:
             return None, TEXT
         if isinstance(value, str) and "\0" not in value:
@@ -339,13 +340,13 @@ class Pipeline:
 
 
 def _header(oid: int, count: int) -> bytes:
-    """Pack the header for a one-dimensional array without nulls."""
+    """Return the binary header for a one-dimensional array without nulls."""
     return struct.pack(">iiiii", 1, 0, oid, count, 1)
 
 
 @lru_cache(maxsize=1000)
 def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
-    """Return a statement with `$1`, `$2` … for its parameters, and the parameters' names."""
+    """Replace a statement's named parameters by `$1`, `$2` …; also return the parameters' names in this order."""
     names: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Store an administrator's choices from the page Setup in the data folder: encrypted provider keys, and models.
+"""Store administrators' choices on the page Setup in the data folder: provider keys (encrypted) and models.
 
-Every start reads them. The environment and secrets.toml win. Keys are encrypted with RAG_SECRET_KEY, or without it with
-a secret in the data folder, readable only by its owner.
+They are read at every start; values in the environment and secrets.toml take precedence. The keys are encrypted with
+RAG_SECRET_KEY, or with a secret in the data folder which only its owner can read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("rag.settings")
 
 
 class PastedKeys:
-    """Reads, keeps and takes over pasted keys. Thread-safe within a process."""
+    """Stores pasted provider keys and puts them into the settings. Thread-safe within a process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -41,17 +41,17 @@ class PastedKeys:
         self.fixed = frozenset(name for name in PASTED if settings.key_of(name))
 
     def adopt(self) -> None:
-        """Load the stored keys, except keys set by the environment."""
+        """Put the stored keys into the settings, except where the environment sets a key."""
         with self._lock:
             self._settings.adopt({PASTED[name]: key for name, key in self._read().items() if name not in self.fixed})
 
     def hint(self, provider: str) -> str:
-        """Return a key's last four characters, for recognition; "set" for a short key, "" without a key."""
+        """Return a key's last four characters as a reminder; "set" for a short key, "" without a key."""
         key = self._settings.key_of(provider)
         return f"…{key[-4:]}" if len(key) > 8 else "set" if key else ""
 
     def keep(self, provider: str, key: str) -> None:
-        """Store and apply a key; an empty key removes it. Raises `InvalidInput`."""
+        """Store a key and put it into the settings. An empty key removes the stored key. Raises `InvalidInput`."""
         key = key.strip()
         if provider not in PASTED:
             raise InvalidInput("This provider has no key.")
@@ -101,7 +101,7 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,119}")
 
 
 class ChosenModels:
-    """Reads, keeps and takes over chosen models. Thread-safe within a process."""
+    """Stores chosen models and puts them into the settings. Thread-safe within a process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -110,13 +110,16 @@ class ChosenModels:
         self.fixed = frozenset(name for name in CHOSEN if getattr(settings, name))
 
     def adopt(self) -> None:
-        """Apply the stored choices, except if the environment sets a value."""
+        """Put the stored models into the settings, except where the environment sets a model."""
         with self._lock:
             kept = self._read()
             self._settings.adopt({CHOSEN[name]: model for name, model in kept.items() if name not in self.fixed})
 
     def keep(self, name: str, model: str) -> None:
-        """Store and apply a model; an empty name returns to each collection's model. Raises `InvalidInput`."""
+        """Store a model and put it into the settings. With an empty name, each collection's model counts again.
+
+        Raises `InvalidInput`.
+        """
         model = model.strip()
         if name not in CHOSEN:
             raise InvalidInput("There is no such model to choose.")

@@ -1,11 +1,12 @@
-"""Read every statement by name, from the `.sql` files here and in the integrations' folders.
+"""Read all statements by name from the `.sql` files here and in the integrations' folders.
 
-A statement begins with `-- name --`, followed by a line describing it. Parameters are `%(named)s`; optional filters are
-written in SQL (`%(x)s::type IS NULL OR …`), shared filters as SQL functions; no statement is built from strings.
+A statement begins with `-- name --`, followed by a line with a description. Parameters are `%(named)s`. Optional
+filters are written in SQL (`%(x)s::type IS NULL OR …`), shared filters are SQL functions; no statement is built from
+strings.
 
-The tenant is the transaction's, `rag_tenant()`; statements with scans write `(SELECT rag_tenant())`, which Postgres
-evaluates once. Only three kinds take a parameter `tenant_id`: operators' statements on other tenants,
-jobs, which carry their tenant in their arguments, and searches, which run too often to verify the identity again.
+A statement sees the transaction's tenant, `rag_tenant()`; statements with scans write `(SELECT rag_tenant())`, which
+Postgres evaluates once. Only three kinds take a parameter `tenant_id`: operators' statements about other tenants; jobs,
+whose arguments name the tenant; and searches, which run too often to verify the identity again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ INTEGRATIONS = Path(__file__).resolve().parents[2] / "integrations"
 
 
 def read_queries(*folders: Path) -> dict[str, LiteralString]:
-    """Return statements by name from all `.sql` files in folders. Raises `ValueError` for a name used twice."""
+    """Return the statements in all `.sql` files in these folders, by name.
+
+    Raises `ValueError` if a name is used twice.
+    """
     queries: dict[str, LiteralString] = {}
     for path in sorted(path for folder in folders for path in folder.rglob("*.sql")):
         parts = re.split(r"^-- ([a-z0-9_]+) --$", path.read_text("utf-8"), flags=re.MULTILINE)
