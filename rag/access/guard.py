@@ -531,7 +531,7 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
 
 
 def _as(scope: Scope, identity: Identity) -> Scope:
-    """Return the scope with the identity, for our routes, and as headers, for Streamlit's `trustedUserHeaders`."""
+    """Return the scope with the identity: for our routes, and in headers for Streamlit's `trustedUserHeaders`."""
     headers = {
         b"x-hr-sid": identity.session_id,
         b"x-hr-user": identity.email,

@@ -118,9 +118,10 @@ class Limits:
 
     @contextmanager
     def question(self, identity: Identity) -> Iterator[None]:
-        """Count a question like `count_question`, and uncount it if the body raises an error below status 500.
+        """Count a question like `count_question`. A person's question does not count if it fails with a status below
+        500.
 
-        So a question refused for its length, for example, can be corrected and sent again.
+        A question refused for its length, for example, can then be corrected and sent again.
         """
         self.count_question(identity)
         try:

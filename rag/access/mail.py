@@ -171,9 +171,9 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
 
 
 def send_invitations(settings: Settings, letters: Mapping[str, str], *, sender_name: str) -> dict[str, str]:
-    """E-mail each address its invitation; `letters` has the link by address.
+    """E-mail an invitation to each address; `letters` has the link by address.
 
-    Return the reason by address for those not sent.
+    Returns why sending failed, by address.
     """
     made, failed = [], {}
     for address, link in letters.items():

@@ -123,10 +123,10 @@ class _Place:
 
 
 class PasswordQueue:
-    """Run password checks in a few threads, and choose who waits longer when there are many.
+    """Run password checks in a few threads. If there are too many, choose which requests wait longer.
 
-    First come browsers an account has signed in from, then browsers with the fewest requests, then the latest requests.
-    In a flood, serving in order of arrival would let everyone wait for the whole flood.
+    Requests from browsers in which an account has signed in before come first, then requests from browsers with the
+    fewest requests, then the latest. Served in order of arrival, everybody would wait during a flood.
     """
 
     def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:

@@ -192,7 +192,7 @@ class Download(ApiModel):
 
 
 class Picture(ApiModel):
-    """The texts to mark on a page."""
+    """Which texts to mark in a page's picture."""
 
     highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
     sentence_start: int = Field(default=0, ge=0, le=1_000_000, description="Where in its text a sentence begins ...")

@@ -346,7 +346,7 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Check for collections whose profile wants a provider which is not configured, and name the substitute."""
+    """Find collections whose profile needs a provider without a key, and name the substitute."""
     found = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:

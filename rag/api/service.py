@@ -114,8 +114,8 @@ async def health(request: Request, response: Response, key: ApiKey) -> HealthSha
 def ready(response: Response) -> ReadyShape:
     """Tell load balancers whether this process can serve more people, without signing in.
 
-    503 if the database does not respond, or if the answers in progress come near the maximum (`RAG_ANSWERS_UNDER_WAY`):
-    before anyone has to queue. People already here continue to be served.
+    503 if the database does not respond, or if the number of answers in progress comes near the maximum
+    (`RAG_ANSWERS_UNDER_WAY`), before anyone has to queue. People already here continue to be served.
     """
     is_ready = database_state().state == "up" and services().answers.has_room
     if not is_ready:

@@ -40,7 +40,7 @@ class SearchOutcome:
     problem: str = ""
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
-        """Return the hits that `other` does not have."""
+        """Return the hits which are missing in `other`."""
         known = {passage.chunk_id for passage in other.passages}
         return tuple(passage for passage in self.passages if passage.chunk_id not in known)
 

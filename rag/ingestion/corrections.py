@@ -209,7 +209,7 @@ class Corrections:
         return self._control.job(identity.tenant_id, found)
 
     def _planned(self, change: _Change) -> CorrectionPlan:
-        """Estimate the cost for embedding the changed chunks, and for tagging them if the profile does."""
+        """Estimate the cost for embedding the changed chunks, and for tagging them if the profile tags chunks."""
         job, pages = change.job, [page_from_row(row) for row in change.after]
         # Chunks by topic are known only after paying for them.
         wanted = job.document.chunking_method

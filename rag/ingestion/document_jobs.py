@@ -77,7 +77,7 @@ class DocumentJob:
 
     @property
     def payer(self) -> Payer:
-        """Charge calls for the document to the document."""
+        """The payer for this job's calls: the document."""
         return Payer(self.document.tenant_id, self.document.id, document_id=self.document.id)
 
 

@@ -36,7 +36,10 @@ from rag.types import Identity, Usage, Who
 
 @dataclass(frozen=True, kw_only=True)
 class Reembedding:
-    """A row in `reembeddings`: a move. `estimated_cost` is in US dollars, `None` if no price is known."""
+    """A collection's move to a different embedding model, a row in `reembeddings`.
+
+    `estimated_cost` is in US dollars, `None` if no price is known.
+    """
 
     id: UUID
     tenant_id: str

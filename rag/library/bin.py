@@ -221,7 +221,7 @@ class Bin:
     def delete_for_good(self, identity: Identity, document_ids: Sequence[UUID]) -> int:
         """Delete documents in the bin permanently, with their files.
 
-        Return the number of versions. Raises `SignInAgain`.
+        Returns the number of deleted versions. Raises `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)

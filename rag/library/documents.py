@@ -89,7 +89,7 @@ MOST_UNASKED = 100
 
 @dataclass(frozen=True)
 class QueueState:
-    """The numbers of a tenant's jobs. `later` are waiting for a retry, the first at `next_try_at`."""
+    """How many jobs a tenant has. `later` counts jobs waiting for a retry; the first is due at `next_try_at`."""
 
     waiting: int
     later: int

@@ -206,7 +206,7 @@ class QuestionBill(Bill):
         return call_id
 
     def write(self) -> None:
-        """Write all charges, and from now on each charge immediately: the reader has the first words."""
+        """Write all charges now and each further charge immediately, because the reader has the first words."""
         self._is_awaited = False
         self.write_known()
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class MeteredChatModel:
-    """A chat model with the calls put on a bill."""
+    """A chat model which charges each call to a bill."""
 
     def __init__(
         self, model: ChatModel, bill: Bill, operation: Operation = "chat", *, line: str = "", name: str = ""
@@ -117,7 +117,7 @@ class MeteredChatModel:
 
 
 class MeteredEmbedder:
-    """An embedder with the calls put on a bill."""
+    """An embedder which charges each call to a bill."""
 
     def __init__(self, embedder: Embedder, bill: Bill, operation: Operation = "embedding") -> None:
         self.id = embedder.id
@@ -140,7 +140,7 @@ class MeteredEmbedder:
 
 
 class MeteredReranker:
-    """A reranker with the calls put on a bill."""
+    """A reranker which charges each call to a bill."""
 
     def __init__(self, reranker: Reranker, bill: Bill) -> None:
         self.provider = reranker.provider
@@ -157,7 +157,7 @@ class MeteredReranker:
 
 
 class MeteredProviders:
-    """The models for a search, with the calls put on a bill."""
+    """The models for a search, which charge each call to a bill."""
 
     def __init__(self, providers: Providers, bill: Bill) -> None:
         self._providers = providers

@@ -69,7 +69,7 @@ class Widget:
 
     @property
     def identity(self) -> Identity:
-        """Return the identity which asks for visitors, without account and group."""
+        """Return the visitors' identity, without account and group."""
         return Identity(
             account_id=self.api_key_id,
             tenant_id=self.tenant_id,
