@@ -216,7 +216,7 @@ class QuestionBill(Bill):
             self._write()
 
     def settle(self) -> None:
-        """Charge still open requests by estimate, and write all charges. Raises `DatabaseUnavailable`."""
+        """Charge requests which are still open by estimate, and write all charges. Raises `DatabaseUnavailable`."""
         # Open requests were lost by a fault in the product, but the provider may have billed them.
         for _, operation, expected in tuple(self._sent):
             self.charge(operation, expected)

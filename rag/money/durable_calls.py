@@ -226,7 +226,7 @@ class Receipt:
 
 
 class DurableEmbedder:
-    """An embedder with the calls put on a receipt."""
+    """An embedder which records each call on a receipt."""
 
     def __init__(self, embedder: Embedder, receipt: Receipt) -> None:
         self.id = embedder.id
@@ -255,7 +255,7 @@ class DurableEmbedder:
 
 
 class DurableChatModel:
-    """A chat model with the calls put on a receipt."""
+    """A chat model which records each call on a receipt."""
 
     def __init__(self, model: CompletionModel, receipt: Receipt) -> None:
         self.provider = model.provider
@@ -296,7 +296,7 @@ class DurableChatModel:
 
 
 class DurableRecogniser:
-    """A text recogniser with the calls put on a receipt."""
+    """A text recogniser which records each call on a receipt."""
 
     def __init__(self, recogniser: TextRecogniser, receipt: Receipt) -> None:
         self.provider = recogniser.provider

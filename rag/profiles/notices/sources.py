@@ -66,7 +66,7 @@ def _post(entry: Mapping[str, Any], categories: Mapping[str, str]) -> Post:
 
 
 def board_makers(settings: Settings, database: Database) -> Mapping[str, SourceMaker]:
-    """Return a function by kind of source, which makes the source for a collection."""
+    """Return, by kind of source, the functions which make the source for a collection."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
     )

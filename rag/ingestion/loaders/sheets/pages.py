@@ -291,7 +291,7 @@ def _repeated(cells: Sequence[str | None]) -> list[str]:
 
 
 def _with_ends(cells: Sequence[str]) -> str:
-    """Write a row in which no bar comes first or last, unlike in Markdown."""
+    """Write a row with bars between cells. Empty cells at both ends would look like Markdown: the last becomes "–"."""
     said = [cell.replace("|", "/") for cell in cells]
     if not said[0] and not said[-1]:
         said[-1] = "–"

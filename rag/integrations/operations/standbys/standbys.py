@@ -69,7 +69,7 @@ class Standby:
         return not self.trouble and self.database.availability.is_ready
 
     def note(self, outcome: ReadOutcome) -> None:
-        """Count a read by its outcome."""
+        """Count a read by outcome."""
         self.reads += outcome == "read"
         self.behind += outcome == "behind"
         reads.labels("standby" if outcome == "read" else "primary").inc()

@@ -37,7 +37,7 @@ def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Load everything the libraries would load later, because the sandbox cannot open files."""
+    """Load everything which the libraries would otherwise load later, because the sandbox cannot open files."""
     read_webdav_list(EMPTY_LIST, base="https://example.com/", folder="")
 
 

@@ -107,7 +107,7 @@ def read_sitemap(content: bytes) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Load everything the libraries would load later, because the sandbox cannot open files."""
+    """Load everything which the libraries would otherwise load later, because the sandbox cannot open files."""
     text = "".join(f"<p>{'A page with some words of text. ' * number}</p>" for number in range(1, 5))
     read_web_page(f"<html><body><div>{text}</div></body></html>".encode(), address="https://example.com/", charset="")
     read_web_page(b"<html><body><p>Short.</p></body></html>", address="https://example.com/", charset="")
