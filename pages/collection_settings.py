@@ -21,9 +21,8 @@ from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
 from rag.ui import actions
-from rag.ui.collection_persona import draw_persona
 from rag.ui.collection_profile import added_by, draw_threshold, embedder_line, embedder_name, means, profile_title
-from rag.ui.collection_settings import draw_settings
+from rag.ui.collection_settings import draw_persona, draw_settings
 from rag.ui.collection_sources import CHOSEN, draw_sources
 from rag.ui.embedding_moves import better_models, draw_moves
 from rag.ui.formats import count, language_name, thousands, time_zone

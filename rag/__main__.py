@@ -15,7 +15,7 @@ import signal
 import sys
 from types import FrameType
 
-from rag.commands import backup, collections, documents, evaluation, questions, records, service, tenants
+from rag.commands import collections, documents, questions, records, service, tenants
 from rag.errors import RagError
 from rag.integrations import registry
 from rag.settings import hide_secrets, load_settings
@@ -34,7 +34,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version, and end")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for module in (service, documents, collections, questions, evaluation, records, tenants, backup):
+    for module in (service, documents, collections, questions, records, tenants):
         module.add_parsers(commands)
     registry.add_commands(commands)
     return parser

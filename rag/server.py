@@ -35,7 +35,7 @@ from rag.integrations import registry
 from rag.services import Services, services
 from rag.settings import load_settings
 from rag.ui import live_text
-from rag.ui.index_html import Shell
+from rag.ui.frame import Shell
 from rag.ui.text import plain
 
 log = logging.getLogger("rag")

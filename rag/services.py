@@ -49,8 +49,8 @@ from rag.monitoring.tracing import start_tracing
 from rag.profiles import BOARD_PROFILES
 from rag.profiles.legal.opinions import Opinions
 from rag.profiles.legal.references import ReferenceDocuments
-from rag.profiles.notices.events import PostEvents
 from rag.profiles.notices.sources import board_makers
+from rag.profiles.notices.table import PostEvents
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics

@@ -28,14 +28,13 @@ from rag.answering.carried_over import NOTHING, own_terms
 from rag.answering.citations import cited_figures, quoted, verified, with_matched_terms, with_rows, with_section
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extras import extra
-from rag.answering.follow_up_rewriting import Standalone, rewrite, shares_words
+from rag.answering.follow_ups import Standalone, rewrite, shares_words, suggest_next_questions
 from rag.answering.prompts import recent_turns, rules_of
 from rag.answering.quotations import Quotes
 from rag.answering.quoting import quotes_of, signals_of
 from rag.answering.reply_odds import probability
 from rag.answering.routes import Router, RouteReply
 from rag.answering.state import AnswerState, Parts
-from rag.answering.suggested_questions import suggest_next_questions
 from rag.answering.writing import write, write_reply
 from rag.errors import RagError
 from rag.ingestion.loaders import has_rows

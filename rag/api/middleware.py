@@ -2,15 +2,21 @@
 
 A site may call the API if the settings name its exact origin, and only with a key. Cookies are never allowed across
 sites: no other site can use a session.
+
+Connections are closed if the request does not arrive completely in time: uvicorn waits without limit for a slow head or
+body, and each open connection uses a file descriptor.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
+import h11
 from asgi_correlation_id import CorrelationIdMiddleware, correlation_id
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
@@ -18,6 +24,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rag import language
 from rag.access.guard import CONNECTING, SECURITY_HEADERS, is_for_programs, route_path
@@ -168,3 +175,68 @@ def area_of(scope: Scope) -> str:
 
 def _one_line(path: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in path)[:200]
+
+
+#: From the connection, or from a further request's first byte, to the end of the request's head.
+HEAD_SECONDS = 30.0
+#: A body brings this many bytes in this time, or ends. The slowest lines are faster.
+BODY_SECONDS, BODY_BYTES = 30.0, 64 * 1024
+
+
+class HttpConnection(H11Protocol):
+    """A uvicorn connection with a time limit for requests. Websockets are exempt.
+
+    The limit does not run while the server is busy with the part of a body it has received.
+    """
+
+    head_seconds, body_seconds, body_bytes = HEAD_SECONDS, BODY_SECONDS, BODY_BYTES
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_in_body = False
+        #: Bytes since the timer began.
+        self._received = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait(self.head_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        super().data_received(data)
+        state = self.conn.their_state
+        if self.transport.get_protocol() is not self:
+            self._calm()
+        elif state is h11.IDLE:
+            # Between requests uvicorn's timer ends the connection, until the next head's first byte.
+            if self._timer is None:
+                self._wait(self.head_seconds)
+        elif state is h11.SEND_BODY:
+            if not self._is_in_body:
+                self._wait(self.body_seconds)
+            self._is_in_body = True
+        else:
+            self._calm()
+            self._is_in_body = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._calm()
+        super().connection_lost(exc)
+
+    def _wait(self, seconds: float) -> None:
+        self._calm()
+        self._received = 0
+        self._timer = self.loop.call_later(seconds, self._judge)
+
+    def _calm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _judge(self) -> None:
+        self._timer = None
+        if self._is_in_body and (self._received >= self.body_bytes or self.flow.read_paused):
+            self._wait(self.body_seconds)
+        else:
+            self.transport.abort()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
 from anyio import CapacityLimiter, to_thread
@@ -21,14 +23,17 @@ from pydantic.alias_generators import to_camel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import request_response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.access.api_keys import KeyUse, scopes_of
 from rag.access.problems import problems, unexpected
 from rag.api.bodies import ReadRequest, read_form, read_json
-from rag.errors import NotAllowed, RagError, ScopeMissing, SignedOut
+from rag.errors import NotAllowed, PackagesMissing, RagError, ScopeMissing, SignedOut
 from rag.services import services
 from rag.types import Identity
 
+log = logging.getLogger("rag.api")
 #: Open to everybody; a webhook brings a secret.
 PUBLIC = "public"
 #: Anybody who is signed in or has a key.
@@ -203,3 +208,28 @@ def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]
         return await to_thread.run_sync(functools.partial(handler, **values), limiter=limiter)
 
     return run
+
+
+class Later:
+    """An endpoint in a module which is imported by `load` or at the first request.
+
+    `name` is a coroutine function which takes a request, or an ASGI application.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def load(self) -> ASGIApp:
+        """Import and return the endpoint. Raises `PackagesMissing`."""
+        try:
+            found = getattr(import_module(self._module), self._name)
+        except ModuleNotFoundError as exc:
+            if (exc.name or "").partition(".")[0] == "rag":
+                raise
+            log.warning("%s needs a package: %s", self._module, exc)
+            raise PackagesMissing from exc
+        return request_response(found) if inspect.iscoroutinefunction(found) else found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = await to_thread.run_sync(self.load)
+        await endpoint(scope, receive, send)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rag.services import Services
     from rag.types import ChunkingMethod, Document, Identity, PdfType, ProcessingResult
 
-#: All values from `rag.types`: the import takes longer than the rest of help.
+#: `rag.types` takes longer to import than the rest of help.
 CHUNKING_METHODS: tuple[ChunkingMethod, ...] = (
     "fixed", "smart", "semantic", "sentences", "recursive", "paged", "professional", "narrative", "markdown", "generic",
     "auto",

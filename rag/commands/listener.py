@@ -31,7 +31,7 @@ LOCK = "lock"
 RETRY_SECONDS = 1.0
 #: The most concurrent commands; further commands run in their process.
 MOST_COMMANDS = 16
-#: Longest wait for a command to send its request, or to read its output.
+#: Longest wait for a command to send the request, or to read output.
 CLIENT_SECONDS = 30.0
 LONGEST_REQUEST = 2**20
 #: Longest wait for commands under way at the end.

@@ -80,7 +80,7 @@ def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Out
             if not _read(replies.readline()).get("is_taken"):
                 return None
         except OSError:
-            return None  # There is no server, or it was killed and left its socket.
+            return None  # No server, or a killed server left its socket.
         connection.settimeout(None)
         while True:
             try:

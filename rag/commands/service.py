@@ -1,4 +1,7 @@
-"""Run the product: `serve` starts the server, `worker` only processes documents, `doctor` checks everything."""
+"""Run the product: `serve` starts the server, `worker` only processes documents, `doctor` checks everything.
+
+`backup` writes all data into a file, and `restore` reads the file back.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,17 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag.command_line import Commands, add_command
 from rag.errors import RagError, SettingsError
+from rag.integrations.registry import automatic_backups
+from rag.language import counted
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.storage.backup import BackedUp
+
 
 log = logging.getLogger("rag.start")
 
@@ -41,6 +51,23 @@ def add_parsers(commands: Commands) -> None:
     command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     command.add_argument("--command", "-c", default="", metavar="SQL", help="run this and exit")
     command.set_defaults(run=psql)
+    text = "write the built-in database and the originals into one file, also while people work"
+    command = add_command(commands, "backup", text)
+    command.add_argument("path", type=Path, metavar="FILE", help="the file to write")
+    command.add_argument(
+        "--recipient", action="append", default=[], metavar="AGE1…", help="encrypt it for this public key of age"
+    )
+    command.set_defaults(run=back_up)
+    command = add_command(commands, "restore", "restore a backup into an empty data folder")
+    command.add_argument("path", type=Path, metavar="FILE", help="the file that backup wrote")
+    command.add_argument(
+        "--identity", type=Path, metavar="KEY", help="the file with the private key of an encrypted one"
+    )
+    command.add_argument(
+        "--erasures", type=Path, metavar="FILE",
+        help="erasures.json of the folder that was in use: who was erased since is erased again",
+    )  # fmt: skip
+    command.set_defaults(run=restore)
 
 
 def serve(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -51,11 +78,11 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
 
     import uvicorn
 
-    from rag.commands.http_connections import HttpConnection
+    from rag.api.middleware import HttpConnection
     from rag.samples.load import prepare_tenant
     from rag.services import services
 
-    # Importing the pages takes as long as starting the database.
+    # Importing the pages and starting the database take equally long.
     with ThreadPoolExecutor(1, "services") as beside:
         starting = beside.submit(services)
         try:
@@ -215,3 +242,35 @@ def _require_free_port(settings: Settings) -> None:
 
 def _shown(address: str) -> str:
     return "localhost" if address in ("127.0.0.1", "0.0.0.0", "::") else address  # noqa: S104 - compared, not bound
+
+
+def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.storage import backup
+
+    made = backup.back_up(settings, arguments.path, recipients=" ".join(arguments.recipient))
+    print(f"{arguments.path}: {_contents(made)}, {made.size / 1e6:,.1f} MB.")
+    return 0
+
+
+def restore(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.storage import backup
+    from rag.storage.erasures import read_register
+
+    erasures = read_register(arguments.erasures) if arguments.erasures else []
+    try:
+        automatic = automatic_backups(settings)
+        erasures += automatic.shared_erasures() if automatic is not None else []
+    except SettingsError as exc:
+        print(
+            f"{exc.message} So nobody knows here who was erased since this backup was made: erase them again.",
+            file=sys.stderr,
+        )
+    brought = backup.restore(settings, arguments.path, identity=arguments.identity, erasures=erasures)
+    print(f"{settings.data_dir}: {_contents(brought)}. Start with: make run")
+    if brought.erasures_since:
+        print(f"People erased since this backup was made: {brought.erasures_since}. The first start erases them again.")
+    return 0
+
+
+def _contents(backup: BackedUp) -> str:
+    return f"{counted(backup.documents, 'document')}, {counted(backup.files, 'original')}"

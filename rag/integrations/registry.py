@@ -58,7 +58,7 @@ def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
     """Convert endpoints to routes, which import their module at the first request."""
     from starlette.routing import Route  # only for the server
 
-    from rag.api.later import Later
+    from rag.api.routing import Later
 
     return [
         Route(one.path, Later(*one.serves.split(":")), methods=one.methods, name=one.path, include_in_schema=False)

@@ -30,7 +30,7 @@ NOT_TRANSLATED = (
 )  # fmt: skip
 #: Errors raised here are read by programs or by operators.
 ERRORS_IN_ENGLISH = (
-    "rag/providers/builtin_embedders.py", "rag/providers/cohere.py", "rag/providers/connections.py",
+    "rag/providers/builtin_embedders.py", "rag/providers/cohere.py", "rag/providers/registry.py",
     "rag/providers/cross_encoder.py", "rag/providers/meaning_worker.py", "rag/providers/outward.py",
     "rag/retrieval/search_query.py", "rag/retrieval/query_understanding.py", "rag/retrieval/vector_index.py",
     "rag/api/", "rag/access/tenants.py", "rag/integrations/sources/vectors/",

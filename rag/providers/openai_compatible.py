@@ -46,7 +46,6 @@ from rag.providers import (
     TextDelta,
 )
 from rag.providers.context_window import ContextWindow
-from rag.providers.reasoning import ReasoningFilter, without_reasoning
 from rag.providers.retry import (
     accounted,
     billed_as,
@@ -56,7 +55,7 @@ from rag.providers.retry import (
     retry_after_seconds,
     usage_of_failure,
 )
-from rag.providers.streaming import ChatEvents, cancellable
+from rag.providers.streaming import ChatEvents, ReasoningFilter, cancellable, without_reasoning
 from rag.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)

@@ -1,23 +1,44 @@
-"""Connect to OpenAI, or to a compatible server. Redirects are not followed."""
+"""Connect to OpenAI, or to a compatible server, and embed texts over `/embeddings`. Redirects are not followed."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any, Literal
 
 import httpx2
+import numpy as np
 import openai
 
-from rag.errors import SettingsError
+from rag.errors import (
+    InvalidInput,
+    ProviderAnswerInvalid,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+    SettingsError,
+    VectorUnusable,
+)
+from rag.monitoring.tracing import model_call
 from rag.providers import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS, ChatModel, Connection, Embedder
 from rag.providers.bounds import Bounds, bound
 from rag.providers.context_window import loaded_window
-from rag.providers.openai_compatible import OpenAIChatModel, openai_errors
-from rag.providers.openai_embedder import OpenAIEmbedder
+from rag.providers.embeddings import (
+    default_threshold_of,
+    or_set_aside,
+    shortened_texts,
+    unit_rows,
+    vector_from_json,
+)
+from rag.providers.openai_compatible import OpenAIChatModel, openai_errors, retry_soon
+from rag.providers.retry import billed_as, current_sending, lost_with, requested
 from rag.settings import Settings
-from rag.settings.providers import Capability, ProviderSpec
+from rag.settings.providers import PROVIDERS, Capability, ProviderSpec, provider_spec
+from rag.text.tokens import estimate_tokens
+from rag.types import Embeddings, FloatMatrix, Usage
 
 #: Writing an answer may take an hour; a batch of embeddings as JSON is 80 MB.
 BOUNDS = Bounds(most_bytes=2**28, longest_seconds=3600.0)
@@ -97,3 +118,138 @@ class OpenAIConnection(Connection):
 def timeout_of(settings: Settings) -> httpx2.Timeout:
     """Return the timeouts for an OpenAI-compatible provider, and for connecting to it."""
     return httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
+
+
+#: Tokens in an embedding request: OpenAI's reference allows 300,000, and tokens are estimated here.
+MAXIMUM_REQUEST_TOKENS = 220_000
+#: Models able to shorten their vectors.
+SHORTENABLE = tuple(name for spec in PROVIDERS for name in spec.shortenable_models)
+#: For embedding documents without a retrying caller: number of retries, first wait in seconds, doubled each time, and
+#: the longest wait a provider may request, since it happens within a call.
+DOCUMENT_RETRIES, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 2, 0.5, 60.0
+log = logging.getLogger(__name__)
+
+
+class OpenAIEmbedder:
+    """Embeds texts over `/embeddings`. Requests are kept within the provider's limits."""
+
+    is_paid = True
+
+    def __init__(
+        self, client: openai.OpenAI, *, provider: str, model: str, dimensions: int, batch_size: int | None = None
+    ) -> None:
+        self.provider = provider
+        self.model = model
+        self.dimensions = dimensions
+        self.id = f"{provider}/{model}@{dimensions}"
+        self.default_threshold = default_threshold_of(model)
+        self._client = client
+        self._spec = provider_spec(provider)
+        self._batch_size = min(batch_size or self._spec.maximum_texts, self._spec.maximum_texts)
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts in order: (texts, dimensions) float32, rows with length 1, a usage per request.
+
+        Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. Documents are retried twice; a
+        query, with a person waiting, once after a short wait.
+        """
+        if not all(text.strip() for text in texts):
+            raise InvalidInput("A text of only spaces cannot be embedded.")
+        vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        usages: list[Usage] = []
+        taken = shortened_texts(
+            texts, embedder_id=self.id, model=self.model, maximum_tokens=self._spec.maximum_text_tokens
+        )
+        with lost_with(usages):
+            for start, batch in self._batches(taken):
+
+                def request(some: list[str], part: str) -> FloatMatrix:
+                    if purpose == "query":
+                        rows, usage = retry_soon(lambda: self._request(some, part))
+                    else:
+                        rows, usage = self._with_retries(some, part)
+                    usages.append(usage)
+                    return rows
+
+                rows = or_set_aside(request, batch, str(start), dimensions=self.dimensions)
+                vectors[start : start + len(batch)] = rows
+        return Embeddings(vectors=vectors, usages=tuple(usages))
+
+    def _with_retries(self, texts: list[str], part: str) -> tuple[FloatMatrix, Usage]:
+        # Not the SDK's retries: nobody learns about calls they lose.
+        retries = current_sending().retries
+        for attempt in range(DOCUMENT_RETRIES if retries is None else retries):
+            try:
+                return self._request(texts, part)
+            except VectorUnusable:
+                raise  # The same text would give the same answer.
+            except (ProviderUnavailable, ProviderQuotaExhausted, ProviderAnswerInvalid) as exc:
+                log.warning("%s is asked again: %s", self.id, exc.__cause__ or exc)
+                asked = exc.details.get("retry_after_seconds")
+                wait = FIRST_WAIT_SECONDS * 2**attempt if asked is None else float(asked)
+                if wait > LONGEST_WAIT_SECONDS:
+                    raise
+                time.sleep(wait)
+        return self._request(texts, part)
+
+    def _request(self, texts: list[str], part: str) -> tuple[FloatMatrix, Usage]:
+        body: dict[str, Any] = {"model": self.model, "input": texts}
+        if self.model.startswith(SHORTENABLE):
+            body["dimensions"] = self.dimensions
+        body["encoding_format"] = self._spec.vector_encoding
+        with (
+            model_call("embeddings", self.provider, self.model) as call,
+            requested(lambda: self._expected(texts)),
+            openai_errors(self.provider),
+        ):
+            # Not `embeddings.create`: the SDK checks every text and creates an object for every vector, which takes 20
+            # ms for a hundred and blocks all other threads meanwhile.
+            response = self._client.post(
+                "/embeddings",
+                cast_to=httpx2.Response,
+                body=body,
+                options={"headers": current_sending().headers(part), "max_retries": 0},
+            )
+            answer = response.json()
+            usage = self._usage(answer, texts)
+            call.used(usage)
+            with billed_as(usage), openai_errors(self.provider):
+                return self._rows(answer, len(texts)), usage
+
+    def _rows(self, answer: Mapping[str, Any], count: int) -> FloatMatrix:
+        by_index = sorted(answer["data"], key=lambda item: item["index"])
+        if [item["index"] for item in by_index] != list(range(count)):
+            raise ProviderAnswerInvalid(
+                f"The provider sent {len(by_index)} embeddings for {count} texts. Try again in a moment."
+            )
+        vectors = [vector_from_json(item["embedding"]) for item in by_index]
+        return unit_rows(vectors, count=count, dimensions=self.dimensions)
+
+    def _usage(self, answer: Mapping[str, Any], texts: list[str]) -> Usage:
+        """Return the provider's count, else an estimate, which is nearer to the bill than nothing."""
+        counted = (answer.get("usage") or {}).get("prompt_tokens")
+        if not isinstance(counted, int):
+            return self._expected(texts)
+        return Usage(provider=self.provider, model=self.model, input_tokens=counted)
+
+    def _expected(self, texts: list[str]) -> Usage:
+        tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
+        return Usage(provider=self.provider, model=self.model, input_tokens=tokens, is_estimated=True)
+
+    def _batches(self, texts: list[str]) -> Iterator[tuple[int, list[str]]]:
+        if (
+            len(texts) <= self._batch_size
+            and sum(len(text.encode("utf-8", "replace")) for text in texts) <= MAXIMUM_REQUEST_TOKENS
+        ):
+            # Within the limit whatever its tokens: estimating takes a tenth of a millisecond per text.
+            yield from [(0, texts)] if texts else []
+            return
+        start, tokens = 0, 0
+        for position, text in enumerate(texts):
+            size = estimate_tokens(text, model=self.model)
+            if position - start == self._batch_size or (position > start and tokens + size > MAXIMUM_REQUEST_TOKENS):
+                yield start, texts[start:position]
+                start, tokens = position, 0
+            tokens += size
+        if start < len(texts):
+            yield start, texts[start:]

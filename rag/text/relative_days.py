@@ -89,7 +89,7 @@ _BY_LANGUAGE = {
         r"(?:(?:من|في) )?الشهر (?:القادم|المقبل)",
     ),
 }  # fmt: skip
-#: Languages with years such as 2025年.
+#: Languages with years like 2025年.
 _EASTERN = {"ko": ("년", "월"), "ja": ("年", "月"), "zh": ("年", "月")}
 _HAN = {numeral: value for value, numeral in enumerate("零一二三四五六七八九")} | {"〇": 0, "○": 0}
 _HAN_YEAR = re.compile(r"(?:[一二][〇○零一二三四五六七八九]{3})(?=\s*年)")

@@ -111,7 +111,7 @@ class _Heads:
         heads = table.heads
         if heads is None or heads.end - heads.start > LONGEST_HEADS:
             return ""
-        # Heads such as "01/2026" are recognised by the ruled line below.
+        # Heads like "01/2026" are recognised by the ruled line below.
         is_plain = are_heads(heads.cells, [row.cells for row in table.rows])
         rule = "" if is_plain else " | ".join(["---"] * len(heads.cells)) + "\n"
         return f"{self._text[heads.start : heads.end].strip()}\n{rule}"

@@ -13,9 +13,9 @@ from uuid import UUID
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.answering import pipeline, suggested_questions
+from rag.answering import follow_ups, pipeline
 from rag.answering.canned_answers import CLOSEST, UNCITED
-from rag.answering.follow_up_rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
+from rag.answering.follow_ups import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.readers import QUOTA_EXHAUSTED
 from rag.answering.writing import TOO_LONG, WITHDRAWN
@@ -526,7 +526,7 @@ def test_questions_of_a_document_in_another_language_are_those_in_the_answers(de
 
 EXTRAS = {
     "next questions": (pipeline, "suggest_next_questions"),
-    "questions of documents": (suggested_questions, "_questions_of_documents"),
+    "questions of documents": (follow_ups, "_questions_of_documents"),
     "names of sections": (ChatLogs, "passage_places"),
     "warnings of old documents": (ChatLogs, "days_of_invalid"),
     "rows of spreadsheets": (pipeline, "_with_rows"),

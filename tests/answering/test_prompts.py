@@ -9,6 +9,7 @@ import pytest
 from rag import language
 from rag.answering import canned_answers
 from rag.answering.canned_answers import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
+from rag.answering.follow_ups import AnsweredTurn, questions_from, suggest_follow_ups
 from rag.answering.prompts import (
     FOLDER,
     LANGUAGES,
@@ -19,7 +20,6 @@ from rag.answering.prompts import (
     recent_turns,
     rules_of,
 )
-from rag.answering.suggested_questions import AnsweredTurn, questions_from, suggest_follow_ups
 from rag.errors import ProviderUnavailable
 from rag.profiles.parts import Answer
 from rag.types import ChatMessage

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from websockets.sync.client import connect
 
-from rag.commands.http_connections import HttpConnection
+from rag.api.middleware import HttpConnection
 from tests.patience import patient
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rag.commands.evaluation import TOO_LOW, evaluate
+from rag.commands.questions import TOO_LOW, evaluate
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.evaluation.golden import GoldenQuestion, parse_golden
 from rag.evaluation.metrics import EvaluatedAnswer, compare, figures_of, means

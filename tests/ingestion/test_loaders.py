@@ -28,8 +28,8 @@ from rag.ingestion.loaders import (
     load,
 )
 from rag.ingestion.loaders.decoding import decode
-from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.text.dates import backdated_at_from
 from tests import hostile
 from tests.ingestion.book_files import epub_file
 from tests.ingestion.hangul_files import hwp, hwpx, paragraph

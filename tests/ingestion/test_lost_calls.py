@@ -26,7 +26,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.library.documents import DocumentLibrary
 from rag.profiles import HR
 from rag.profiles.profile import Profile
-from rag.providers import openai_compatible, openai_embedder, retry
+from rag.providers import openai_compatible, openai_connection, retry
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -310,7 +310,7 @@ def about_to(
     """Returns a desk where everything is ready for a call. It is prepared once, and each test has a copy of it."""
     # How long is waited between two tries is not what is tried here.
     monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
-    monkeypatch.setattr(openai_embedder, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(openai_connection, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setattr(openai_compatible, "RETRY_AFTER_SECONDS", 0.001)
 
     def prepare(call: str) -> Prepared:

@@ -17,7 +17,7 @@ from rag.ingestion.loaders import page_from_json
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.pdf import load_pdf
 from rag.types import DocumentPage, Page, PageMark
-from rag.ui.page_marks import marks_of
+from rag.ui.document_pages import marks_of
 from tests import hostile
 
 WIDTH, HEIGHT = 600, 800

@@ -40,8 +40,8 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
+from rag.ui.document_pages import marks_of
 from rag.ui.formats import has_pages
-from rag.ui.page_marks import marks_of
 from rag.ui.page_view import has_pictures
 from tests.ingestion.scans import png, scan_of
 from tests.ingestion.uploads import confirmed

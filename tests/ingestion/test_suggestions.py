@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.answering.suggested_questions import is_question
+from rag.answering.follow_ups import is_question
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.question_templates import DEFINITIONS, TEMPLATES, nobody_asks
 from rag.ingestion.suggestions import candidates_from, form_of, varied

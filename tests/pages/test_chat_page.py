@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from rag.answering import pipeline
 from rag.answering.canned_answers import UNCITED
 from rag.answering.citations import citation_to_json
-from rag.answering.follow_up_rewriting import Standalone
+from rag.answering.follow_ups import Standalone
 from rag.answering.jobs import LiveAnswer
 from rag.answering.readers import NO_ANSWERS, OPERATORS
 from rag.answering.state import AnswerState

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from rag.answering.suggested_questions import filled_up, questions_from
+from rag.answering.follow_ups import filled_up, questions_from
 from rag.errors import DocumentAlreadyStored, InvalidInput
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder

@@ -12,7 +12,7 @@ import pytest
 from rag.errors import ProviderAnswerInvalid
 from rag.providers.embeddings import generate_embedding, generate_embeddings_batch, setting_aside
 from rag.providers.ollama import OllamaEmbedder
-from rag.providers.openai_embedder import OpenAIEmbedder
+from rag.providers.openai_connection import OpenAIEmbedder
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from tests.standins.providers import ProviderStandin

@@ -28,7 +28,7 @@ from rag.errors import (
 )
 from rag.providers import ChatModel, Completed, Discarded, Embedder, TextDelta
 from rag.providers.openai_compatible import OpenAIChatModel, is_reasoning_model, openai_errors
-from rag.providers.openai_embedder import OpenAIEmbedder
+from rag.providers.openai_connection import OpenAIEmbedder
 from rag.types import ChatMessage, Usage
 from tests.patience import patient
 from tests.standins.providers import ProviderStandin

@@ -12,7 +12,7 @@ import pytest
 
 from rag.money.price_list import charge
 from rag.profiles.profile import SETTINGS
-from rag.providers.connections import connect, provider_of
+from rag.providers.registry import connect, provider_of
 from rag.settings import Settings, load_settings
 from rag.settings.providers import (
     BY_NAME,
@@ -64,7 +64,7 @@ ENTRY = """    ProviderSpec(
 """
 USES = """
 from rag.settings import SecretsFilter, load_settings
-from rag.providers.connections import provider_of
+from rag.providers.registry import provider_of
 from rag.providers.registry import Providers
 from rag.money.price_list import charge
 from rag.types import Usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.providers.reasoning import ReasoningFilter, without_reasoning
+from rag.providers.streaming import ReasoningFilter, without_reasoning
 
 
 def streamed(text: str, size: int, *, waits: bool = False) -> str:

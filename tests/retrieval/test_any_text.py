@@ -28,7 +28,6 @@ from rag.answering.routes.small_talk import small_talk
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.loaders.html import load_html, parsed
 from rag.ingestion.loaders.html_styles import COLOUR, COMMENT, HIDDEN, RULE
-from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
 from rag.ingestion.question_templates import NEEDS
 from rag.profiles import PORTFOLIO
@@ -43,7 +42,7 @@ from rag.retrieval.query_understanding import categories_in, split_question
 from rag.retrieval.search_query import asked_words, corrections, question_terms
 from rag.text import analysers, figures, language_detection
 from rag.text.boundaries import SENTENCE
-from rag.text.dates import dates_in, years_in
+from rag.text.dates import backdated_at_from, dates_in, years_in
 from rag.text.figures import days
 from rag.text.language_detection import detect_language, is_evident
 from rag.ui.text import answer_markdown, excerpt, plain

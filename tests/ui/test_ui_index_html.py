@@ -16,7 +16,7 @@ from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 
 from rag.server import ThemeWriter
-from rag.ui.index_html import INDEX, NEEDED_SOON, Shell, shell
+from rag.ui.frame import INDEX, NEEDED_SOON, Shell, shell
 
 
 def test_the_shell_has_our_name_our_mark_and_room_for_the_keyboard() -> None:

@@ -1,18 +1,34 @@
-"""Load Markdown: headings and lists stay as written; links, notes and HTML tables are written as read."""
+"""Load Markdown: headings and lists stay as written; links, notes and HTML tables are written as read.
+
+Headings, lists, tables and emphasis stay as written, and so does everything between code marks. A note moves into the
+sentence which refers to it: `[^1]` alone is useless, and would look like a citation.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from rag.errors import FileEmpty
-from rag.ingestion.chunking.markdown import headings_of
+from rag.ingestion.chunking.markdown import FENCE, headings_of
 from rag.ingestion.loaders import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.html import load_html
-from rag.ingestion.loaders.markdown_links import visible
-from rag.ingestion.loaders.markdown_marks import written_marks
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, shortened
+from rag.ingestion.loaders.raised import (
+    FOREIGN,
+    LONGEST_WITHIN,
+    MOST_REPEATED,
+    Notes,
+    lowered_part,
+    raised_part,
+    small,
+    with_small_parts,
+)
 from rag.ingestion.loaders.text import BLANK_LINES
 from rag.types import Page, Section
 
@@ -56,3 +72,245 @@ def _lines_kept(text: str) -> str:
     lines = text.split("\n")
     kept = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
     return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in kept)).strip("\n")
+
+
+CODE = re.compile(
+    r"(^[ \t]*(?P<fence>```+|~~~+).*?(?:^[ \t]*(?P=fence)[^\n]*$|\Z)|`[^`\n]+`)", re.DOTALL | re.MULTILINE
+)
+#: `{% alert %}`, `{{% notice %}}`, `{{< youtube >}}`, `{{ site.name }}`, `{: .class }`, `[[toc]]`.
+TEMPLATE = re.compile(
+    r"\{%.{0,400}?%\}|\{\{.{0,400}?\}\}|\{:[^}\n]{0,200}\}|^\[\[_?toc_?\]\]\s*$", re.DOTALL | re.I | re.M
+)
+PICTURE = re.compile(r"!\[(?P<words>[^\]\n]{0,300})\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)|\[[^\]\n]{0,200}\])")
+#: The address may contain one level of brackets and may be followed by a title.
+LINK = re.compile(
+    r"\[(?P<words>(?:[^\[\]\n]|\[[^\[\]\n]{0,300}\]|\n(?!\s*\n)){1,500})\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)"
+    r"|\[(?!\^)[^\]\n]{0,200}\])"
+)
+#: `[name]: https://…` at the end of a text, but no footnote, `[^1]: …`.
+DEFINITION = re.compile(r"^[ ]{0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]+\S+[^\n]*\n?", re.MULTILINE)
+ADDRESS = re.compile(r"<(?P<address>(?:https?://|mailto:)[^<>\s]+|[^<>\s@]+@[^<>\s]+)>")
+BREAK = re.compile(r"<br\s*/?>|</(?:p|div|li|tr|h[1-6])\s*>", re.IGNORECASE)
+TAG = re.compile(r"</?[a-z][a-z0-9-]*(?:\s+[^<>]{0,2000})?/?>", re.IGNORECASE)
+
+
+def visible(text: str, read_table: Callable[[str], str]) -> str:
+    """Return Markdown as readers see the page. `read_table` returns the rows of HTML tables."""
+    return "".join(part if is_code else _visible(part, read_table) for part, is_code in _by_code(text))
+
+
+def _by_code(text: str) -> list[tuple[str, bool]]:
+    """Return a text's parts in order, each with a flag for code."""
+    parts, start = [], 0
+    for match in CODE.finditer(text):
+        parts += [(text[start : match.start()], False), (match[0], True)]
+        start = match.end()
+    return [*parts, (text[start:], False)]
+
+
+def _visible(text: str, read_table: Callable[[str], str]) -> str:
+    # Before the links, because templates occur in their addresses.
+    text = TEMPLATE.sub("", text) if "{" in text or "[[" in text else text
+    if "<" in text:
+        text = _with_tables(text, read_table)
+        text = ADDRESS.sub(lambda match: match["address"].removeprefix("mailto:"), text)
+        text = TAG.sub("", BREAK.sub("\n", text))
+    if "[" in text:
+        text = PICTURE.sub(lambda match: match["words"], text)
+        text = LINK.sub(_words, text)
+        text = DEFINITION.sub("", text)
+    return text
+
+
+def _with_tables(text: str, read_table: Callable[[str], str]) -> str:
+    """Replace each HTML table by rows.
+
+    No pattern is used, because it would search the rest of the text from each tag.
+    """
+    folded, parts, at = text.lower(), list[str](), 0
+    while (start := folded.find("<table", at)) >= 0 and (end := folded.find("</table", start)) >= 0:
+        end = folded.find(">", end) + 1 or len(text)
+        parts += [text[at:start], f"\n\n{read_table(text[start:end])}\n\n"]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _words(match: re.Match[str]) -> str:
+    return match["words"]
+
+
+NOTE_DEFINITION = re.compile(r" {0,3}\[\^(?P<label>[^\]\s]{1,60})\]:[ \t]*(?P<text>.*)")
+REFERENCE = re.compile(r"(?<!\\)\[\^(?P<label>[^\]\s]{1,60})\]|(?<![\\\w])?\^\[(?P<inline>[^\[\]\n]{1,300})\]")
+STRUCK = re.compile(
+    r"(?<![~\\])~~(?=[^\s~])(?P<text>[^~]{1,2000})(?<=\S)~~(?!~)|<(?P<tag>del|s|strike)\b[^<>]{0,200}>(?P<inner>[^<]{0,2000})"
+    r"</(?P=tag)>",
+    re.IGNORECASE,
+)
+SMALL = re.compile(
+    r"<sup>(?P<raised>[^<>]{1,60})</sup>|<sub>(?P<lowered>[^<>]{1,60})</sub>"
+    r"|(?<=[\w).])\^(?P<above>[^\s^\[\]]{1,12})\^|(?<=[^\W\d_])~(?P<below>\d{1,4})~(?!~)",
+    re.IGNORECASE,
+)
+TICKS = re.compile(r"`+")
+#: Starts a separate block: a heading, an item, a quote, a rule or a row.
+BEGINNING = re.compile(r" {0,12}(?:#{1,6} |[-*+] |\d{1,9}[.)] |>|\||<|={3,}|-{3,})")
+#: Characters quoted from struck text.
+LONGEST_QUOTED = 200
+
+
+@dataclass
+class Marks:
+    """A text's notes by label, the notes' numbers in order of first reference, and the struck text."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    referred: Counter[str] = field(default_factory=Counter)
+    struck: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
+
+    def number(self, label: str) -> str:
+        return small(str(self.numbers.setdefault(label, len(self.numbers) + 1)))
+
+    def reference(self, found: re.Match[str]) -> str:
+        """Return a note's placeholder."""
+        if found["inline"]:
+            return self.notes.refer(self.number(f"{len(self.numbers)} inline"), found["inline"].strip())
+        label = found["label"]
+        self.referred[label] += 1
+        text = self.texts.get(label, "") if self.referred[label] <= MOST_REPEATED else ""
+        return self.notes.refer(self.number(label), text)
+
+    def strike(self, found: re.Match[str]) -> str:
+        """Record a struck text and return ""."""
+        if sum(map(len, self.struck)) < LONGEST_QUOTED:
+            self.struck.append(" ".join((found["text"] or found["inner"] or "").split()))
+        return ""
+
+
+def written_marks(text: str) -> tuple[str, str]:
+    """Return the text with its marks written, and the struck text."""
+    if not any(mark in text for mark in ("[^", "^[", "~", "^", "<")):
+        return text, ""
+    marks = Marks()
+    blocks = list(_blocks(FOREIGN.sub("", text).split("\n")))
+    kept = list(_without_definitions(blocks, marks))
+    written = [block if is_code else _written("\n".join(block), marks).split("\n") for block, is_code in kept]
+    lines: list[str] = []
+    for block, (_, is_code) in zip(written, kept, strict=True):
+        if is_code or not any(block):
+            lines += block
+            continue
+        placed, below = marks.notes.placed("\n".join(block), is_wrapped=True)
+        lines += [placed, *below]
+    return "\n".join(lines), " ".join(marks.struck)
+
+
+Block = tuple[list[str], bool]
+
+
+def _blocks(lines: list[str]) -> Iterator[Block]:
+    """Yield a text's blocks, and whether each is code. Blank lines, list items and table rows are separate blocks."""
+    block: list[str] = []
+    fence = ""
+    for line in lines:
+        mark = FENCE.match(line)
+        if fence:
+            block.append(line)
+            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                yield block, True
+                block, fence = [], ""
+        elif mark:
+            if block:
+                yield block, False
+            block, fence = [line], mark[1]
+        else:
+            if block and (
+                not line.strip() or not block[-1].strip() or BEGINNING.match(line) or NOTE_DEFINITION.match(line)
+            ):
+                yield block, False
+                block = []
+            block.append(line)
+    if block:
+        yield block, bool(fence)
+
+
+def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
+    """Collect the short notes in `marks`, and yield the other blocks. Long notes stay, starting with their number."""
+    used = {
+        found["label"] for block, is_code in blocks if not is_code for found in REFERENCE.finditer("\n".join(block))
+        if found["label"] and not NOTE_DEFINITION.match(block[0])
+    }  # fmt: skip
+    place = 0
+    found_at: list[tuple[int, int, str]] = []
+    while place < len(blocks):
+        block, is_code = blocks[place]
+        found = None if is_code else NOTE_DEFINITION.match(block[0])
+        end = place + 1
+        if found is not None:
+            # A note continues in indented blocks, even after blank lines.
+            ahead = end
+            while ahead < len(blocks) and not blocks[ahead][1]:
+                first = blocks[ahead][0][0]
+                if first.strip() and not first.startswith(("    ", "\t")):
+                    break
+                ahead += 1
+                end = ahead if first.strip() else end
+            found_at.append((place, end, found["label"]))
+            parts = [found["text"], *block[1:], *(line for more, _ in blocks[place + 1 : end] for line in more)]
+            text = " ".join(" ".join(parts).split())
+            if found["label"] in used and 0 < len(text) <= LONGEST_WITHIN:
+                marks.texts.setdefault(found["label"], text)
+        place = end
+    left_out = {place for begin, end, label in found_at if label in marks.texts for place in range(begin, end)}
+    begins = {begin: label for begin, _, label in found_at}
+    for place, (block, is_code) in enumerate(blocks):
+        if place in left_out:
+            continue
+        if place in begins:
+            definition = NOTE_DEFINITION.match(block[0])
+            first = f"{marks.number(begins[place])} {definition['text'] if definition else ''}"
+            yield [first, *block[1:]], is_code
+        else:
+            yield block, is_code
+
+
+def _written(text: str, marks: Marks) -> str:
+    """Write the marks in a block outside inline code."""
+    parts = list(_code_apart(text))
+    written = "".join(part if is_code else _marks_written(part, marks) for part, is_code in parts)
+    if len(parts) > 1 or written != text:
+        lines = [with_small_parts(line, marks.notes, has_stars=False) for line in written.split("\n")]
+        written = "\n".join(lines)
+    if written != text and "|" in text and "\n" not in text:
+        return marks.notes.in_place(written)
+    return written
+
+
+def _marks_written(text: str, marks: Marks) -> str:
+    text = REFERENCE.sub(marks.reference, STRUCK.sub(marks.strike, text))
+
+    def put(found: re.Match[str]) -> str:
+        above = found["raised"] or found["above"]
+        return raised_part(above) if above else lowered_part(found["lowered"] or found["below"])
+
+    return SMALL.sub(put, text)
+
+
+def _code_apart(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield a text's parts, each with a flag for inline code, which is between equal runs of backticks."""
+    runs = list(TICKS.finditer(text))
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for place, run in enumerate(runs):
+        places[len(run[0])].append(place)
+    last = place = 0
+    while place < len(runs):
+        alike = places[len(runs[place][0])]
+        at = bisect_right(alike, place)
+        if at == len(alike):
+            place += 1
+            continue
+        closing = alike[at]
+        yield text[last : runs[place].start()], False
+        yield text[runs[place].start() : runs[closing].end()], True
+        last, place = runs[closing].end(), closing + 1
+    yield text[last:], False

@@ -1,16 +1,24 @@
-"""Find hidden text on a page: invisible, tiny, off the page, or white on white."""
+"""Find text which a reader of a PDF page does not see, or which is struck out by a line or an annotation.
+
+A line strikes out letters if it runs through their middle, and starts and ends with them. Table lines, and lines beside
+a title, are longer. Runs in the sandbox.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import pypdfium2.raw as pdfium
+
+from rag.ingestion.loaders.page_tables import MOST_SEGMENTS
 from rag.ingestion.loaders.pdf_letters import owners_of
-from rag.ingestion.loaders.pdf_objects import Box
+from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_page_objects import PageObjects
 from rag.language import N_
 
@@ -110,3 +118,126 @@ def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
         return True
     darkest, _ = picture.crop(area).convert("L").getextrema()
     return bool(darkest >= BLANK)
+
+
+#: The smallest and largest height of a strike line above the baseline, in letter sizes.
+LOWEST, HIGHEST = 0.13, 0.48
+#: The largest thickness of a strike line, in letter sizes and in points.
+THICKEST, HIGHEST_BAR = 0.2, 5.0
+#: The smallest width of a strike line, in points.
+NARROWEST = 3.0
+#: The largest distance between the ends of a line and its letters, in letter sizes.
+OVERHANG = 0.6
+#: A line is visible from this opacity on, and up to this brightness, of 255.
+LEAST_ALPHA, BRIGHTEST = 80, 235
+
+
+@dataclass
+class Bar:
+    """A thin horizontal line, with the paths which draw the line."""
+
+    box: Box
+    paths: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StruckText:
+    """The struck letters' indexes, and the paths which strike them out."""
+
+    letters: Sequence[int] = ()
+    paths: Sequence[Any] = ()
+
+
+def struck_text(
+    paths: Sequence[Any],
+    boxes: Sequence[Box],
+    texts: Iterable[tuple[int, TextObject]],
+    places_of: Callable[[int], Iterator[tuple[int, Box]]],
+) -> StruckText:
+    """Find the letters struck out by a page's paths, or by annotations with these boxes.
+
+    `places_of` yields the index and box for each letter in a text object, by the object's address.
+    """
+    bars = _bars(paths)
+    if not bars and not boxes:
+        return StruckText()
+    beside: defaultdict[int, list[tuple[int, TextObject]]] = defaultdict(list)
+    for address, item in texts:
+        if item.is_level and item.size > 0:
+            for level in range(math.floor(item.y + LOWEST * item.size), math.floor(item.y + HIGHEST * item.size) + 1):
+                beside[level].append((address, item))
+    letters: set[int] = set()
+    drawn: list[Any] = []
+    for bar in bars:
+        if found := _struck_by(bar, beside[math.floor((bar.box[1] + bar.box[3]) / 2)], places_of):
+            letters |= found
+            drawn += bar.paths
+    for box in boxes:
+        for level in range(math.floor(box[1]), math.floor(box[3]) + 1) if box[3] - box[1] < 200 else ():
+            for address, item in beside[level]:
+                if item.box[0] < box[2] and item.box[2] > box[0]:
+                    letters |= {
+                        index
+                        for index, (left, bottom, right, top) in places_of(address)
+                        if box[0] < (left + right) / 2 < box[2] and box[1] < (bottom + top) / 2 < box[3]
+                    }
+    return StruckText(sorted(letters), drawn)
+
+
+def _bars(paths: Sequence[Any]) -> list[Bar]:
+    """Return the thin horizontal lines; lines which continue each other are joined."""
+    if len(paths) > MOST_SEGMENTS:
+        return []
+    found = sorted(
+        (Bar(box, [item]) for item in paths if (box := _thin_box(item)) and _is_seen(item)),
+        key=lambda bar: (round(bar.box[1]), bar.box[0]),
+    )
+    bars: list[Bar] = []
+    for bar in found:
+        if bars and abs(bars[-1].box[1] - bar.box[1]) < 0.5 and -1 < bar.box[0] - bars[-1].box[2] < 1:
+            left, bottom, _, top = bars[-1].box
+            bars[-1] = Bar((left, bottom, bar.box[2], top), [*bars[-1].paths, *bar.paths])
+        else:
+            bars.append(bar)
+    return bars
+
+
+def _thin_box(item: Any) -> Box | None:
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    if not pdfium.FPDFPageObj_GetBounds(item, left, bottom, right, top):
+        return None
+    if top.value - bottom.value > HIGHEST_BAR or right.value - left.value < NARROWEST:
+        return None
+    return left.value, bottom.value, right.value, top.value
+
+
+def _is_seen(item: Any) -> bool:
+    fill, stroke = ctypes.c_int(), ctypes.c_int()
+    if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
+        return False
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    colour_of = pdfium.FPDFPageObj_GetStrokeColor if stroke.value else pdfium.FPDFPageObj_GetFillColor
+    if not colour_of(item, red, green, blue, alpha):
+        return True
+    return alpha.value >= LEAST_ALPHA and min(red.value, green.value, blue.value) <= BRIGHTEST
+
+
+def _struck_by(
+    bar: Bar, texts: Sequence[tuple[int, TextObject]], places_of: Callable[[int], Iterator[tuple[int, Box]]]
+) -> set[int]:
+    left, bottom, right, top = bar.box
+    middle = (bottom + top) / 2
+    letters: set[int] = set()
+    first, last, size = math.inf, -math.inf, 0.0
+    for address, item in texts:
+        if not (item.box[0] < right and item.box[2] > left and top - bottom <= max(THICKEST * item.size, 1.0)):
+            continue
+        if not LOWEST * item.size <= middle - item.y <= HIGHEST * item.size:
+            continue
+        for index, box in places_of(address):
+            if left < (box[0] + box[2]) / 2 < right:
+                letters.add(index)
+                first, last, size = min(first, box[0]), max(last, box[2]), max(size, item.size)
+    if abs(left - first) < OVERHANG * size and abs(right - last) < OVERHANG * size:
+        return letters
+    return set()

@@ -1,21 +1,36 @@
-"""Divide a page into lines with styles, gaps and boxes."""
+"""Divide a page into lines with styles, gaps and boxes.
+
+Separate boxes beside each other (organisation charts, flow diagrams, cards, forms) are read alone. Table cells are
+excluded: they touch each other, or lie below each other with a shared line.
+
+Some programs break lines inside Korean words, so that all lines are full. The text of a PDF has no blank at a line end:
+particles, verb endings and the page's words tell whether a word continues.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.nested_tables import nested_frames
 from rag.ingestion.loaders.page_marks import around
+from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, text_lines
 from rag.ingestion.loaders.page_text import (
     Style,
 )
 from rag.ingestion.loaders.pdf_columns import (
+    Columns,
     Span,
 )
 from rag.ingestion.loaders.pdf_letters import is_space, owner_of
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
+from rag.ingestion.loaders.pdf_words import PlacedWord
 
 #: Longer lines are no headings; their ends are enough to tell their size.
 LONGEST_STYLED = 90
@@ -144,3 +159,190 @@ def positions_of(lines: Sequence[str], places: dict[int, Box | None]) -> dict[in
             found[position] = place
         position += 1 + line.count("\n")
     return found
+
+
+#: In points: places closer than this are equal; the smallest gap between boxes; the largest rounding of a corner.
+SAME, GAP, ROUND = 1.0, 4.5, 10.0
+#: Smaller boxes are tick boxes.
+LEAST_WIDTH, LEAST_HEIGHT = 30.0, 16.0
+#: Lines of text in at least half the boxes.
+FEWEST_LINES = 1.5
+
+
+def boxes_apart(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
+    """Return the words in boxes beside other boxes, from top to bottom, box by box from the left."""
+    if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
+        return []
+    apart = _apart(list(_boxes(rules)), rules)
+    if len(apart) < 2:
+        return []
+    nested = nested_frames(rules.horizontal, rules.vertical)
+    apart = [box for box in apart if not any(_overlap(box, frame) for frame in nested)]
+    found = [(box, held) for box in apart if (held := _held(words, box))]
+    rows: list[list[tuple[Box, list[PlacedWord]]]] = []
+    for box, held in sorted(found, key=lambda one: -one[0][3]):
+        if rows and box[3] > max(other[1] for other, _ in rows[-1]):
+            rows[-1].append((box, held))
+        else:
+            rows.append([(box, held)])
+    beside = [row for row in rows if len(row) > 1]
+    lines = [len(text_lines([placed.word for placed in held])) for row in beside for _, held in row]
+    if lines and median(lines) < FEWEST_LINES:
+        # Such boxes below each other may be a table.
+        places = Counter(round(box[0]) for row in beside for box, _ in row)
+        beside = [row for row in beside if sum(places[round(box[0])] > 1 for box, _ in row) < 2]
+    return [Columns(tuple(tuple(held) for _, held in sorted(row, key=lambda one: one[0][0]))) for row in beside]
+
+
+def _held(words: Sequence[PlacedWord], box: Box) -> list[PlacedWord]:
+    left, bottom, right, top = box
+    return [
+        placed
+        for placed in words
+        if left <= placed.word.box[0] and placed.word.box[2] <= right and bottom <= placed.word.middle <= top
+    ]
+
+
+def _boxes(rules: RulingLines) -> Iterator[Box]:
+    """Yield rectangles with drawn sides, including rounded corners."""
+    sides: dict[tuple[int, int], list[tuple[float, float, float]]] = defaultdict(list)
+    for side in sorted(set(rules.vertical)):
+        x, low, high = side
+        # Ends at nearly the same heights are found under either of two keys.
+        for key in {(round(low / 2 + part), round(high / 2 + part)) for part in (-0.25, 0.25)}:
+            if not sides[key] or x - sides[key][-1][0] > SAME:
+                sides[key].append(side)
+    seen: set[tuple[float, float]] = set()
+    for group in sides.values():
+        for (left, low, high), (right, _, _) in pairwise(group):
+            if right - left < LEAST_WIDTH or high - low < LEAST_HEIGHT or (left, low) in seen:
+                continue
+            bottom, top = _end(rules, left, right, low, -1), _end(rules, left, right, high, 1)
+            if bottom is not None and top is not None:
+                seen.add((left, low))
+                yield left, bottom, right, top
+
+
+def _end(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
+    """Return the height of the horizontal line which joins two upright sides at an end, also with rounded corners."""
+    for y, begin, end in rules.horizontal:
+        away = way * (y - height)
+        if (
+            -SAME <= away <= ROUND
+            and abs(begin - left - max(away, 0.0)) <= 1.5 * SAME
+            and abs(right - end - max(away, 0.0)) <= 1.5 * SAME
+        ):
+            return y
+    return None
+
+
+def _apart(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
+    """Return the boxes which are not table cells: no line close beside, no line dividing them, no shared side."""
+    return [
+        (left, bottom, right, top)
+        for left, bottom, right, top in boxes
+        if not any(
+            left - GAP < x < right + GAP
+            and min(abs(x - left), abs(x - right)) > SAME
+            and min(high, top) - max(low, bottom) > (0.5 * (top - bottom) if left < x < right else SAME)
+            for x, low, high in rules.vertical
+        )
+        and not any(
+            (SAME < bottom - y < GAP or SAME < y - top < GAP) and begin < right - SAME and end > left + SAME
+            for y, begin, end in rules.horizontal
+        )
+        and not any(
+            other != (left, bottom, right, top) and _share((left, bottom, right, top), other) for other in boxes
+        )
+    ]
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _share(one: Box, other: Box) -> bool:
+    """Whether boxes share a side."""
+    is_beside = one[1] < other[3] - SAME and other[1] < one[3] - SAME
+    is_above = one[0] < other[2] - SAME and other[0] < one[2] - SAME
+    return (is_beside and min(abs(one[0] - other[2]), abs(one[2] - other[0])) <= SAME) or (
+        is_above and min(abs(one[1] - other[3]), abs(one[3] - other[1])) <= SAME
+    )
+
+
+SYLLABLE = "\uac00-\ud7a3"
+LAST, FIRST = re.compile(f"[{SYLLABLE}]+\\Z"), re.compile(f"[{SYLLABLE}]+")
+TOKEN = re.compile(f"(?<![{SYLLABLE}])[{SYLLABLE}]+")
+#: Particles and endings which never start a word.
+NEVER_FIRST = frozenset({
+    "은", "는", "가", "을", "를", "의", "에", "에서", "에게", "께서", "와", "과", "로", "으로", "부터", "까지", "마다",
+    "보다", "처럼", "며", "으며", "고", "면", "으면", "다", "이다", "이며", "니다", "습니다", "입니다",
+})  # fmt: skip
+#: Verb forms attached to the previous noun, unless a particle ends it.
+OF_NOUN = re.compile("(?:하[여고며는지면다]|한다|합니다|되[어고며는지면다]|된다|됩니다|시[켜키])")
+PARTICLE_END = frozenset("을를은는이가도만에로와과의야지게고면서며")
+#: In syllables: the widths of a blank and of other letters, the difference between full lines, and the room left in
+#: them.
+BLANK, OTHER, SAME_WIDTH, ROOM = 0.3, 0.55, 1.7, 1.6
+FEWEST_FULL, MOST_FULL = 3, 0.8
+#: In points, and in line heights.
+SAME_EDGE, NEXT_LINE = 3.0, 2.2
+
+
+def with_whole_words(lines: Sequence[str], boxes: dict[int, Box]) -> list[str]:
+    """Join words broken at a line end, on the line where they start. `boxes` maps line numbers to boxes."""
+    written = list(lines)
+    broken = [
+        (place, place + 1)
+        for place in range(len(lines) - 1)
+        if place in boxes and place + 1 in boxes and LAST.search(lines[place]) and FIRST.match(lines[place + 1])
+        and _follow(boxes[place], boxes[place + 1])
+    ]  # fmt: skip
+    full = _full(lines, boxes, [place for place, _ in broken])
+    if len(full) < max(FEWEST_FULL, MOST_FULL * len(broken)):
+        return written
+    words = set(TOKEN.findall("\n".join(lines)))
+    for place, below in broken:
+        before, after = LAST.search(lines[place]), FIRST.match(written[below])
+        if place not in full or before is None or after is None or not _is_broken(before[0], after[0], words):
+            continue
+        head, _, rest = written[below].partition(" ")
+        written[place] += head
+        written[below] = rest
+    return written
+
+
+def _follow(above: Box, below: Box) -> bool:
+    height = above[3] - above[1]
+    return below[0] <= above[0] + SAME_EDGE and 0 < above[1] - below[1] < NEXT_LINE * height
+
+
+def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
+    """Return the lines without room for a further syllable.
+
+    Empty if the lines have different numbers of syllables: then the program moved whole words and stretched the lines.
+    """
+    if not places:
+        return set()
+    edge = max(boxes[place][2] for place in places)
+    widths: dict[int, float] = {}
+    for place in places:
+        left, _, right, _ = boxes[place]
+        width = sum(BLANK if letter == " " else 1.0 if letter >= "\u1100" else OTHER for letter in lines[place])
+        if edge - right < ROOM * (right - left) / width:
+            widths[place] = width
+    lefts = {boxes[place][0] for place in widths}
+    # Lines only stretched to the edge have fewer letters if a long word moved to the next line.
+    if not widths or max(widths.values()) - min(widths.values()) > SAME_WIDTH + (max(lefts) - min(lefts)) / 8:
+        return set()
+    return set(widths)
+
+
+def _is_broken(before: str, after: str, words: set[str]) -> bool:
+    """Whether the text at a line's end and the text on the next line are parts of a single word."""
+    if after in NEVER_FIRST:
+        return True
+    if OF_NOUN.match(after) and before[-1] not in PARTICLE_END:
+        return True
+    whole = (before + after)[: len(before) + 2]
+    return any(word.startswith(whole) for word in words if word not in (before, after))

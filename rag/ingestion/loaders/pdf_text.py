@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rag.ingestion.loaders.korean_lines import with_whole_words
 from rag.ingestion.loaders.page_marks import line_boxes, parts_of_page
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
 from rag.ingestion.loaders.page_text import (
@@ -25,7 +24,6 @@ from rag.ingestion.loaders.page_text import (
     shortened,
 )
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
-from rag.ingestion.loaders.pdf_boxes import boxes_apart
 from rag.ingestion.loaders.pdf_columns import (
     Columns,
     columns_among,
@@ -42,7 +40,7 @@ from rag.ingestion.loaders.pdf_direction import (
     put_line,
     put_phrases,
 )
-from rag.ingestion.loaders.pdf_hidden import NOTHING_HIDDEN, hidden_letters
+from rag.ingestion.loaders.pdf_hidden import NOTHING_HIDDEN, StruckText, hidden_letters, struck_text
 from rag.ingestion.loaders.pdf_letters import (
     line_spans,
     placed_letters,
@@ -51,7 +49,7 @@ from rag.ingestion.loaders.pdf_letters import (
     text_of,
     words_of,
 )
-from rag.ingestion.loaders.pdf_lines import parted, positions_of, styled_lines
+from rag.ingestion.loaders.pdf_lines import boxes_apart, parted, positions_of, styled_lines, with_whole_words
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.pdf_page_objects import PageObjects
 from rag.ingestion.loaders.pdf_raised import (
@@ -59,7 +57,6 @@ from rag.ingestion.loaders.pdf_raised import (
     with_small_letters,
     written_lines,
 )
-from rag.ingestion.loaders.pdf_struck import StruckText, struck_text
 from rag.ingestion.loaders.pdf_tables import (
     Drawing,
     TextWithTables,

@@ -24,8 +24,7 @@ from rag.ingestion.loaders import (
 )
 from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.pdf import pages_of
-from rag.ingestion.loaders.picture_file import drawn_picture, pictures_as_pdf
-from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
+from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page, drawn_picture, pictures_as_pdf
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
 from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, write_message
 

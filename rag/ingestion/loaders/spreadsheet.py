@@ -6,9 +6,11 @@ not text. At the end, all letters in the cells are looked up on the pages, and m
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rag.errors import TooManyPages
 from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
@@ -16,10 +18,11 @@ from rag.ingestion.loaders.office_package import guarded, require_package
 from rag.ingestion.loaders.open_document import require_open_document
 from rag.ingestion.loaders.page_text import BLANK_PAGE, UNREAD_TEXT, letters_in
 from rag.ingestion.loaders.sheets.ods import OpenWorkbook
-from rag.ingestion.loaders.sheets.pages import Book
-from rag.ingestion.loaders.sheets.sheet import ON_SHEET, UNREAD, Sheet
+from rag.ingestion.loaders.sheets.sheet import ON_SHEET, UNREAD, Sheet, column_name
 from rag.ingestion.loaders.sheets.xls import OldWorkbook
 from rag.ingestion.loaders.sheets.xlsx import Workbook
+from rag.text.tables import AMOUNT, MOST_HEAD_ROWS, are_heads, guessed_head_rows, lines_of, row_in_words
+from rag.types import Page, Section
 
 
 def load_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
@@ -123,3 +126,349 @@ def _count_lost(book: Book, first: int, kept: Counter[str], sheet: Sheet) -> Non
         sentence = UNREAD_TEXT[lost > 1].format(count=f"{lost:,}")
         page = book.pages[first]
         book.pages[first] = replace(page, warnings=(*page.warnings, ON_SHEET.format(name=sheet.name, remark=sentence)))
+
+
+#: A page ends with the row which reaches this length, in characters.
+PAGE_CHARACTERS = 4000
+#: A merged cell up to this length is repeated in each of its rows; a longer cell is text, and written only once.
+LONGEST_REPEATED = 500
+#: Rows from the top of a table searched for the row with the heads.
+MOST_ROWS_ABOVE = 12
+LONGEST_TITLE = 120
+#: With two columns, the second has a head if this share of rows has figures.
+MOST_FIGURES = 0.8
+#: Rows which tell whether the first row names the columns.
+LOOKED_AT = 200
+#: Default sheet names given by programs.
+USUAL_NAME = re.compile(
+    r"(?:sheet|tabelle|table|feuil|feuille|hoja|foglio|blad|arkusz|planilha|folha|sayfa|시트|工作表|シート)[ _]?\d*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A line on a page, with the row in the sheet (0 without a row), first and last column, and heading level."""
+
+    text: str
+    row: int = 0
+    columns: tuple[int, int] = (0, 0)
+    level: int = 0
+    #: Whether the line starts text which does not belong to the heading above.
+    ends_section: bool = False
+
+
+@dataclass
+class Book:
+    """A workbook's pages, sections, and places of lines.
+
+    `places` lists for each page the lines which do not continue the row numbers above: the line's index, the row, the
+    row, the first and the last column.
+    """
+
+    pages: list[Page] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    places: dict[str, list[list[Any]]] = field(default_factory=dict)
+    _length: int = 0
+
+    def add(self, sheet: Sheet, warnings: Sequence[str] = (), *, names_sheet: bool = True) -> None:
+        """Add a sheet's pages, several for a long sheet, and none for an empty sheet without warnings."""
+        lines = list(lines_of_sheet(sheet))
+        if not lines and not warnings:
+            return
+        if lines and names_sheet and not USUAL_NAME.fullmatch(sheet.name):
+            lines.insert(0, Written(sheet.name))
+        first = len(self.pages) + 1
+        self.sections.append(Section(title=sheet.name[:200], level=1, page=first, start=self._length))
+        for number, part in enumerate(_parts(lines), first):
+            self._page(sheet, number, part, warnings if number == first else ())
+
+    def _page(self, sheet: Sheet, number: int, lines: Sequence[Written], warnings: Sequence[str]) -> None:
+        position = self._length
+        places: list[list[Any]] = []
+        expected: tuple[int, tuple[int, int]] | None = None
+        for index, line in enumerate(lines):
+            if line.level:
+                self.sections.append(Section(title=line.text[:200], level=line.level + 1, page=number, start=position))
+            elif line.ends_section and self.sections[-1].level > 1:
+                self.sections.append(Section(title=sheet.name[:200], level=1, page=number, start=position))
+            if line.row and expected != (line.row, line.columns):
+                places.append([index, line.row, *map(column_name, line.columns)])
+            elif not line.row and expected is not None:
+                places.append([index, 0, "", ""])
+            expected = (line.row + 1, line.columns) if line.row else None
+            position += len(line.text) + 1
+        text = "\n".join(line.text for line in lines)
+        rows = [line.row for line in lines if line.row]
+        label = f"{sheet.name} {min(rows)}–{max(rows)}" if rows else sheet.name
+        self.pages.append(
+            Page(
+                number=number,
+                text=text,
+                method="text" if text.strip() else "none",
+                label=label[:200],
+                warnings=tuple(warnings),
+            )
+        )
+        if places:
+            self.places[str(number)] = places
+        self._length += len(text) + 1
+
+
+def _parts(lines: Sequence[Written]) -> Iterator[list[Written]]:
+    part: list[Written] = []
+    length = 0
+    for line in lines:
+        part.append(line)
+        length += len(line.text) + 1
+        if length >= PAGE_CHARACTERS and line.row and not line.level:
+            yield part
+            part, length = [], 0
+    if part or not lines:
+        yield part
+
+
+def lines_of_sheet(sheet: Sheet) -> Iterator[Written]:
+    """Yield a sheet's lines: the tables from top to bottom, then text boxes."""
+    spans = _Merged(sheet)
+    parts = [
+        _lines_of_block(sheet, block, spans)
+        for rows in _bands(sheet, spans)
+        for block in _side_by_side(sheet, rows, spans)
+    ]
+    for index, lines in enumerate([*parts, *([Written(text)] for text in sheet.texts)]):
+        if index:
+            yield Written("")
+        for number, line in enumerate(lines):
+            yield replace(line, ends_section=True) if number == 0 and not line.level else line
+
+
+@dataclass(frozen=True)
+class Block:
+    """A sheet's rows and columns which belong together."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+class _Merged:
+    """Gives the text at each position in a merged cell; `None` where the cell on the left continues."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self._rows = sheet.rows
+        self._at: dict[tuple[int, int], tuple[int, int] | None] = {}
+        last = max((max(row) for row in sheet.rows.values()), default=0)
+        self._texts: dict[tuple[int, int], str] = {}
+        self._columns: dict[int, set[int]] = {}
+        for span in sheet.merged:
+            across = range(span.left, min(span.right, last) + 1)
+            first = next((column for column in across if column not in sheet.hidden_columns), None)
+            top = next((r for r in range(span.top, span.bottom + 1) if r not in sheet.hidden_rows), None)
+            text = sheet.rows.get(span.top, {}).get(span.left) or sheet.covered.get((span.top, span.left), "")
+            if first is None or top is None or not text:
+                continue
+            self._texts[span.top, span.left] = text
+            down = range(span.top, span.bottom + 1)
+            for row in (r for r in down if r in sheet.rows) if len(down) < len(sheet.rows) else sheet.rows:
+                if row not in down or (row != top and len(text) > LONGEST_REPEATED):
+                    continue
+                for column in across:
+                    if column not in sheet.hidden_columns:
+                        self._at[row, column] = (span.top, span.left) if column == first else None
+                        self._columns.setdefault(row, set()).add(column)
+
+    def cell(self, row: int, column: int) -> str | None:
+        """Return a cell's visible text, or `None` where the cell on the left continues."""
+        if (row, column) not in self._at:
+            return self._rows.get(row, {}).get(column, "")
+        source = self._at[row, column]
+        return None if source is None else self._texts[source]
+
+    def columns(self, row: int) -> Iterable[int]:
+        own = self._rows[row].keys()
+        return own if row not in self._columns else self._columns[row].union(own)
+
+
+def _bands(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
+    """Yield groups of rows separated by visible empty rows."""
+    band: list[int] = []
+    for row in sorted(sheet.rows):
+        between = range(band[-1] + 1, min(row, band[-1] + 5000)) if band else ()
+        if any(gap not in sheet.hidden_rows and gap not in sheet.emptied_rows for gap in between):
+            yield band
+            band = []
+        band.append(row)
+    if band:
+        yield band
+
+
+def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator[Block]:
+    """Yield the tables beside each other, separated by an empty column."""
+    used = sorted({column for row in rows for column in spans.columns(row)})
+    parts: list[list[int]] = []
+    for column in used:
+        between = range(parts[-1][-1] + 1, column) if parts else ()
+        is_apart = any(gap not in sheet.hidden_columns and gap not in sheet.narrow_columns for gap in between)
+        if not parts or is_apart:
+            parts.append([column])
+        else:
+            parts[-1].append(column)
+    blocks: list[Block] = []
+    for part in parts:
+        own = tuple(row for row in rows if any(spans.cell(row, column) for column in part))
+        block = Block(own, tuple(part))
+        before = blocks[-1] if blocks else None
+        if before is not None and not _are_apart(before, block, spans):
+            blocks[-1] = Block(tuple(sorted({*before.rows, *own})), (*before.columns, *part))
+        else:
+            blocks.append(block)
+    yield from blocks
+
+
+def _are_apart(left: Block, right: Block, spans: _Merged) -> bool:
+    """Whether two blocks are separate tables, each with heads and row names, or else one table with an empty column."""
+    if min(len(left.columns), len(right.columns)) < 2 or min(len(left.rows), len(right.rows)) < 2:
+        return False
+    for block in (left, right):
+        grid = [[spans.cell(row, column) for column in block.columns] for row in block.rows]
+        _, heads, rows = _heads(grid)
+        body = grid[heads + rows :]
+        if not rows or not all(row[0] and not row[0][:1].isdigit() for row in body):
+            return False
+    return True
+
+
+def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Written]:
+    grid = [[spans.cell(row, column) for column in block.columns] for row in block.rows]
+    columns = (block.columns[0], block.columns[-1])
+    if len(block.columns) == 1:
+        for row, cells in zip(block.rows, grid, strict=True):
+            yield Written(cells[0] or "", row, columns)
+        return
+    known = [index for index, row in enumerate(block.rows) if row in sheet.head_rows]
+    known = known or _bold_heads(grid, [row in sheet.bold_rows for row in block.rows])
+    titles, above, heads = _heads(grid, known)
+    is_titled = False
+    for index in range(above):
+        text = row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in grid[index]])
+        is_title = index < titles and not is_titled and heads > 0 and len(text) <= LONGEST_TITLE
+        is_titled = is_titled or is_title
+        yield Written(text, block.rows[index], columns, level=int(is_title))
+    if len(block.columns) == 2 and not heads:
+        yield from _pairs(Block(block.rows[above:], block.columns), grid[above:], columns)
+    else:
+        yield from _table_lines(block, grid, columns, above, heads)
+
+
+def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[Written]:
+    """Write a two-column block without heads in pairs: "From: 4 May"."""
+    for row, cells in zip(block.rows, grid, strict=True):
+        yield Written(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
+
+
+def _table_lines(
+    block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
+) -> Iterator[Written]:
+    """Write a table's rows with the heads, like `lines_of`, and with row numbers."""
+    body = grid[above:]
+    if not body:
+        return
+    head = lines_of(body[:heads], heads)[-1] if heads else ""
+    titles = lines_of(body[:heads], heads)[:-1] if heads else []
+    for text in titles:
+        yield Written(text, block.rows[above], columns)
+    if heads:
+        yield Written(head, block.rows[above + heads - 1], columns)
+        # Heads which do not look like heads get a rule below, like in Markdown.
+        rest = [[cell or "" for cell in row] for row in body[heads:]]
+        if not are_heads(head.split(" | "), rest):
+            yield Written(" | ".join(["---"] * len(grid[0])))
+    has_heads_above = True
+    for row, cells in zip(block.rows[above + heads :], body[heads:], strict=True):
+        lines = lines_of([cells], 0)
+        if not lines:
+            continue
+        is_row = len(cells) > 1 and " | " in lines[0] and any(cell is not None for cell in cells[1:])
+        if not is_row:
+            yield Written(lines[0], row, columns)
+            has_heads_above = False
+            continue
+        if heads and not has_heads_above:
+            yield Written(head, block.rows[above + heads - 1], columns)
+        has_heads_above = True
+        yield Written(_with_ends(_repeated(cells)), row, columns)
+
+
+def _repeated(cells: Sequence[str | None]) -> list[str]:
+    """Repeat a merged cell's text in each column, unless it is long."""
+    said: list[str] = []
+    for cell in cells:
+        said.append((said[-1] if said and len(said[-1]) <= 80 else "") if cell is None else cell)
+    return said
+
+
+def _with_ends(cells: Sequence[str]) -> str:
+    """Write a row with bars between cells. Empty cells at both ends would look like Markdown: the last becomes "–"."""
+    said = [cell.replace("|", "/") for cell in cells]
+    if not said[0] and not said[-1]:
+        said[-1] = "–"
+    return " | ".join(said)
+
+
+def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> tuple[int, int, int]:
+    """Return how many title rows come first, how many rows come before the heads, and how many rows are heads."""
+    width = len(grid[0])
+    filled = [sum(bool(cell) for cell in row) for row in grid]
+    titles = 0
+    while titles < min(len(grid) - 1, MOST_ROWS_ABOVE) and filled[titles] <= 1 and _is_alone(grid[titles]):
+        titles += 1
+    first = next((index for index in known if index < MOST_ROWS_ABOVE), None)
+    if first is not None and first < len(grid) - 1:
+        return min(titles, first), first, _depth(grid[first:])
+    most = 0
+    for index in range(titles, min(len(grid) - 1, MOST_ROWS_ABOVE)):
+        # Above the heads there are pairs such as "Company: | Example Ltd", but no table rows.
+        is_pair = filled[index] == 2 < width and (grid[index][0] or "").endswith(":")
+        if not is_pair and filled[index] > most and (rows := _guessed(grid[index : index + LOOKED_AT])):
+            return titles, index, rows
+        most = max(most, filled[index])
+        if most > 2:
+            break
+    return (titles, titles, 0) if width > 1 else (0, 0, 0)
+
+
+def _bold_heads(grid: Sequence[Sequence[str | None]], is_bold: Sequence[bool]) -> list[int]:
+    """Return the first bold row, if there are only titles and pairs above, and no table rows."""
+    index = next((place for place, bold in enumerate(is_bold) if bold), None)
+    if index is None or any(sum(bool(cell) for cell in row) > 2 for row in grid[:index]):
+        return []
+    return [index] if index == 0 or len(grid[0]) > 2 else []
+
+
+def _depth(grid: Sequence[Sequence[str | None]]) -> int:
+    return max(_guessed(grid[:LOOKED_AT]), 1)
+
+
+def _guessed(grid: Sequence[Sequence[str | None]]) -> int:
+    """Guess the number of head rows, including an upper row with merged cells, for example years."""
+    if rows := guessed_head_rows(grid):
+        return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0
+    rows = 1
+    while rows < min(MOST_HEAD_ROWS, len(grid) - 1) and any(cell is None for cell in grid[rows - 1]):
+        rows += 1
+    if rows == 1 or any(AMOUNT.fullmatch(cell or "") for cell in grid[rows - 1]):
+        return 0
+    heads = lines_of(grid[:rows], rows)[-1].split(" | ")
+    return rows if len(set(heads)) == len(heads) == len(grid[0]) else 0
+
+
+def _has_figures(grid: Sequence[Sequence[str | None]]) -> bool:
+    """Whether the second column has figures in most rows but not in the head, which excludes a form."""
+    figures = [any(map(str.isdigit, row[1] or "")) for row in grid]
+    return not figures[0] and figures[1:].count(True) >= MOST_FIGURES * len(figures[1:])
+
+
+def _is_alone(row: Sequence[str | None]) -> bool:
+    """Whether a row's only cell is a title above a table, rather than a head over some columns."""
+    is_over_some = any(cell is None for cell in row) and not all(cell is None for cell in row[1:])
+    return not is_over_some and (bool(row[0]) or len(row) > 2)

@@ -1,7 +1,7 @@
 """Profile for notice boards: posts in a table, with attachments, newest first. Source 000.
 
-`posts.py` parses rows, `table.py` and `rest.py` fetch them, `events.py` processes changes, `reading.py` converts a post
-to pages. `sources.py` offers the table and the sample board.
+`posts.py` parses rows, `table.py` and `rest.py` fetch them, `reading.py` converts a post to pages. `table.py` also
+processes change events. `sources.py` offers the table and the sample board.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ VALUES_PER_REQUEST = 40
 NO_TABLE = frozenset({"PGRST205", "42P01"})
 NOT_GRANTED = frozenset({"42501", "403"})
 REFUSED = NOT_GRANTED | {"PGRST301", "PGRST302", "PGRST303", "401"}
-#: No such column.
+#: A missing column.
 NO_COLUMN = frozenset({"42703", "PGRST204"})
 #: The error code for a range past the last row.
 NO_MORE = "PGRST103"

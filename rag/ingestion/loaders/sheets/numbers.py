@@ -66,7 +66,7 @@ class Token:
 
 @dataclass(frozen=True)
 class FormatSection:
-    """One of a format's sections, which are separated by semicolons."""
+    """A section in a format; semicolons separate the sections."""
 
     tokens: tuple[Token, ...] = ()
     condition: tuple[str, float] | None = None

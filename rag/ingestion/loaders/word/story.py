@@ -16,11 +16,10 @@ from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.office_package import R
 from rag.ingestion.loaders.page_text import letters_in
 from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, STARRED, Notes, lowered, raised, small
-from rag.ingestion.loaders.word.equations import linear
 from rag.ingestion.loaders.word.numbering import Numbering, formatted
 from rag.ingestion.loaders.word.package import W14, W, child, is_on, name_of, number, value
 from rag.ingestion.loaders.word.styles import Look, Styles
-from rag.ingestion.loaders.word.symbols import shown, symbol
+from rag.ingestion.loaders.word.symbols import linear, shown, symbol
 from rag.text.tables import guessed_head_rows, lines_of, rows_in_words
 
 TEXTS = frozenset({"w:t", "m:t"})
@@ -194,7 +193,7 @@ def alternative(element: Any) -> Any:
 
 
 def _measured(element: Any) -> tuple[Any, int]:
-    """Return the visible form and its number of characters."""
+    """Return the visible form and the number of characters."""
     first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
     count = 0 if first is None else characters_in(first)
     if count or fallback is None:
