@@ -19,7 +19,7 @@ from benchmarks.retrieval_overhead import TENANT, WORDS, fill
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.retrieval.retriever import Retriever
-from rag.retrieval.several_collections import groups_of
+from rag.retrieval.searching import groups_of
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role

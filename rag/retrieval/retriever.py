@@ -51,14 +51,18 @@ from rag.retrieval.query_understanding import ParsedQuestion, question_language,
 from rag.retrieval.ranking import needs_signals, ordered, read_facts
 from rag.retrieval.reranker import rerank
 from rag.retrieval.searching import (
+    Found,
+    Together,
     above_threshold,
+    groups_of,
     has_new_model,
     languages_of,
+    names_of,
     search,
     thresholds_of,
+    together,
     without_repeats,
 )
-from rag.retrieval.several_collections import Found, Together, groups_of, names_of, together
 from rag.retrieval.since import since_meant
 from rag.retrieval.trace import OnStep, RetrievalTrace, evidence_said
 from rag.storage.database import Database

@@ -50,7 +50,7 @@ def imported(*arguments: str, **environment: str) -> set[str]:
 def test_help_imports_no_package_and_little_of_ours(command: str) -> None:
     found = imported(*command.split(), "--help")
     assert {name for name in found if name.partition(".")[0] != "rag"} == {"__mp_main__"} & found
-    assert found <= {"rag", "rag.errors", "rag.interpreter", "rag.language", *settings_and_commands(found)}
+    assert found <= {"rag", "rag.errors", "rag.language", *settings_and_commands(found)}
 
 
 def settings_and_commands(found: set[str]) -> set[str]:

@@ -14,7 +14,7 @@ from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.retrieval.retriever import Retriever
-from rag.retrieval.several_collections import IN_COLLECTION, groups_of
+from rag.retrieval.searching import IN_COLLECTION, groups_of
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Charge, Collection, Identity, Operation, Question, Usage
