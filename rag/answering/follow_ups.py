@@ -132,10 +132,10 @@ def _titles(state: AnswerState) -> list[str]:
     return [document.title for document in found.documents()]
 
 
-MAXIMUM_OUTPUT_TOKENS = 120
-MAXIMUM_CHARACTERS = 120
+SUGGESTION_OUTPUT_TOKENS = 120
+SUGGESTION_CHARACTERS = 120
 #: The reader waits for the suggestions; after this time the answer is better without them.
-TIMEOUT_SECONDS = 5.0
+SUGGESTION_SECONDS = 5.0
 #: The suggestions are shown only when complete, so their stream is read seldom.
 READ_EVERY_SECONDS = 0.25
 #: More text is not needed for next questions, and every character is paid for.
@@ -170,7 +170,7 @@ def suggest_follow_ups(
         language=asked.language,
         count=count,
     )
-    timer = Timer(TIMEOUT_SECONDS, cancel.set)
+    timer = Timer(SUGGESTION_SECONDS, cancel.set)
     timer.daemon = True
     timer.start()
     text = ""
@@ -178,7 +178,7 @@ def suggest_follow_ups(
         stream = model.stream(
             messages,
             temperature=0.5,
-            maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
+            maximum_output_tokens=SUGGESTION_OUTPUT_TOKENS,
             cancel=cancel,
             every_seconds=lambda: READ_EVERY_SECONDS,
         )
@@ -204,7 +204,7 @@ def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
     wanted = dict.fromkeys(
         line
         for line in lines
-        if 5 < len(line) <= MAXIMUM_CHARACTERS and line.lower() != asked.strip().lower() and is_question(line)
+        if 5 < len(line) <= SUGGESTION_CHARACTERS and line.lower() != asked.strip().lower() and is_question(line)
     )
     return tuple(wanted)[:count]
 

@@ -182,14 +182,14 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
 
 
 #: A single changed letter turns shorter words into too many other words.
-SHORTEST = 4
+SHORTEST_CORRECTED = 4
 #: From this length on a letter may be replaced: "gold" is no slip for "good", nor "Mars" for "ears".
 SHORTEST_REPLACED = 5
 #: The same in syllables: a Korean word with two syllables and a replaced letter is mostly a different word, like "사장"
 #: and "시장".
 SHORTEST_REPLACED_KOREAN = 3
 #: Longer strings are not typing errors, and have as many variants with a letter left out as letters.
-LONGEST = 40
+LONGEST_CORRECTED = 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HANGUL = re.compile("[가-힣]{2,}")
 
@@ -238,7 +238,9 @@ def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, st
     A slip is a letter added, missing, wrong or swapped with its neighbour: 80 % of misspellings (Damerau 1964). Korean
     letters are the parts of syllables, and a word's particles stay as typed.
     """
-    unknown = [w for w in unknown if len(w) <= LONGEST and len(_letters(w)) >= SHORTEST and w.isalpha()]
+    unknown = [
+        w for w in unknown if len(w) <= LONGEST_CORRECTED and len(_letters(w)) >= SHORTEST_CORRECTED and w.isalpha()
+    ]
     if not unknown:
         return {}
     texts = [passage.lower() for passage in passages]

@@ -341,7 +341,7 @@ def _unescaped(text: str) -> str:
 
 
 #: Session state key for an error until it is drawn.
-PROBLEM = "collections_persona_problem"
+PERSONA_PROBLEM = "collections_persona_problem"
 
 
 def draw_persona(
@@ -362,7 +362,7 @@ def draw_persona(
 
     def save() -> None:
         values = {"persona_name": name.strip(), "persona_facts": facts.strip()}
-        attempt(PROBLEM, on_save, collection.id, values)
+        attempt(PERSONA_PROBLEM, on_save, collection.id, values)
 
     with st.container(border=True, gap="small", key="collections_persona"):
         st.markdown(_("**Who answers**"))
@@ -407,5 +407,5 @@ def draw_persona(
                 on_click=on_try,
                 args=(collection,),
             )
-        draw_problem(PROBLEM, is_once=True)
+        draw_problem(PERSONA_PROBLEM, is_once=True)
         draw_outside()

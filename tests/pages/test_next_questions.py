@@ -53,7 +53,7 @@ def test_sources_footer_and_next_questions_are_each_there_once(
 @pytest.fixture
 def drawn(provider_standin: ProviderStandin, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What pages draw in its order, and when the model has thought of next questions: once the buttons are there."""
-    monkeypatch.setattr("rag.answering.follow_ups.TIMEOUT_SECONDS", 60.0)
+    monkeypatch.setattr("rag.answering.follow_ups.SUGGESTION_SECONDS", 60.0)
     order: list[str] = []
     has_buttons = Event()
     enqueue = ScriptRunContext.enqueue

@@ -232,8 +232,6 @@ FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "HEIF")
 WITH_PAGES = ("TIFF", "HEIF")
 #: An A4 page in points: a drawing's scale refers to it, because pictures rarely know their true size.
 PAGE = (595, 842)
-#: The longest side of a drawing, in pixels.
-LONGEST = 5000
 #: The tones in a blank frame differ by less than this, of 256.
 PLAIN = 24
 #: The camera orientation from Exif, and the transposition to put the picture upright.
@@ -327,7 +325,7 @@ def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
     if width * height > MOST_PIXELS:
         raise too_large()
     short, long = sorted((width, height))
-    factor = min(1.0, max(PAGE[0] * scale / short, PAGE[1] * scale / long), LONGEST / long)
+    factor = min(1.0, max(PAGE[0] * scale / short, PAGE[1] * scale / long), LONGEST_DRAWN / long)
     size = max(round(width * factor), 1), max(round(height * factor), 1)
     picture.draft("RGB", size)  # a JPEG decodes no more pixels than needed
     picture.load()
