@@ -13,7 +13,7 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions, lists
 from rag.ui.formats import count, date_time, thousands, time_zone
-from rag.ui.people import AUDIT_KINDS, action_name, change_words, changed_field
+from rag.ui.people import AUDIT_KINDS, action_name, change_words, changed_values
 from rag.ui.text import plain
 from rag.ui.theme import PRODUCT
 
@@ -41,20 +41,20 @@ def draw_entry(entry: AuditEntry) -> None:
         if entry.things > 1:
             names = "\n".join(entry.targets)
             st.text_area(_("Of these"), names, height=160, disabled=True, key=f"audit_targets_{entry.id}")
-        pairs = {
-            field: values if isinstance(values, list) and len(values) == 2 else [None, values]
-            for field, values in sorted(entry.changes.items())
-        }
+        pairs = [
+            (name, *map(in_full, values if isinstance(values, list) and len(values) == 2 else [None, values]))
+            for _field, name, values in changed_values(entry)
+        ]
         if not pairs:
             st.caption(_("Nothing more is known of it."))
             return
         lists.draw(
             {
-                _("Field"): [changed_field(field) for field in pairs],
-                _("Before"): [in_full(before) for before, _after in pairs.values()],
-                _("After"): [in_full(after) for _before, after in pairs.values()],
+                _("Field"): [name for name, _before, _after in pairs],
+                _("Before"): [before for _name, before, _after in pairs],
+                _("After"): [after for _name, _before, after in pairs],
             },
-            row_height=60 if any(len(in_full(value)) > 60 for pair in pairs.values() for value in pair) else None,
+            row_height=60 if any(len(value) > 60 for _name, *values in pairs for value in values) else None,
             key=f"audit_fields_{entry.id}",
             alt=_("What the entry changed: each field before and after"),
         )

@@ -7,7 +7,9 @@ a passage the model was given.
 
 from __future__ import annotations
 
+import itertools
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -300,21 +302,38 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
     return best.span() if terms_held(terms, best[0]) else None
 
 
-def with_section(citation: Citation, place: PassagePlace) -> Citation:
-    """Set the section to the heading above the most marked words; on a tie the passage's section stays."""
+def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citation] = ()) -> Citation:
+    """Set the section to the heading above the cited sentences, or to their common heading.
+
+    `marked` holds the citation at each place in the answer, as returned by `quoted`. Without a cited sentence in the
+    passage, the heading above the most marked words counts; on a tie the passage's section stays.
+    """
     # A chunker may put a table header before the text; a shortened text has lost its end.
     before = len(citation.passage) - (place.end - place.start)
     if before < 0:
         return citation
     ordered = sorted(place.sections, key=lambda section: section.start)
     starts = [max(0, before + section.start - place.start) for section in ordered]
+    paths = section_paths(ordered)
+    spans = [telling_span(one.passage, one.matched_terms) for one in marked if one is not citation]
+    above = dict.fromkeys(bisect_right(starts, span[0]) - 1 for span in spans if span is not None)
+    if above and min(above) >= 0:
+        shared = _shared_path([paths[index] for index in above])
+        return replace(citation, section=shared or paths[next(iter(above))])
     held: dict[str, int] = {}
-    for path, start, end in zip(section_paths(ordered), starts, [*starts[1:], len(citation.passage)], strict=True):
+    for path, start, end in zip(paths, starts, [*starts[1:], len(citation.passage)], strict=True):
         held[path] = max(held.get(path, 0), terms_held(citation.matched_terms, citation.passage[start:end]))
     most = max(held.values(), default=0)
     if held.get(citation.section, 0) == most:
         return citation
     return replace(citation, section=next(path for path, count in held.items() if count == most))
+
+
+def _shared_path(paths: Sequence[str]) -> str:
+    """Return the headings at the start of all paths; "" without common headings."""
+    parts = [path.split(PATH_SEPARATOR) for path in paths]
+    levels = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))
+    return PATH_SEPARATOR.join(level[0] for level in levels)
 
 
 def title_with_place(citation: Citation) -> str:

@@ -109,6 +109,30 @@ class AnswerState:
         """The asker's tenant."""
         return self.question.identity.tenant_id
 
+    def for_question(self, text: str, before: Sequence[str]) -> AnswerState:
+        """Return the state for a question from the message, with the same bill; `before` are the earlier questions."""
+        earlier = [ChatMessage(role="user", content=question) for question in before]
+        history = (*self.question.history, *earlier)
+        part = AnswerState(
+            parts=self.parts,
+            question=replace(self.question, text=text, history=history, language=self.language),
+            profile=self.profile,
+            cancel=self.cancel,
+            chat_log_id=self.chat_log_id,
+            on_step=self.on_step,
+            every_seconds=self.every_seconds,
+        )
+        part.answer_language, part.bill = self.answer_language, self.bill
+        return part
+
+    def add_times(self, part: AnswerState) -> None:
+        """Add the times of a part's search."""
+        times, added = self.details.timing, part.details.timing
+        times.translation_ms += added.translation_ms
+        times.embedding_ms += added.embedding_ms
+        times.search_ms += added.search_ms
+        times.reranking_ms += added.reranking_ms
+
     # Money
 
     def hold_to_budget(self) -> None:

@@ -26,9 +26,9 @@ from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.guardrails import AnswerWatch, SourceFinder, Trouble, first_of, says_not_found, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, own_place_rule, recent_turns, route_rules, rules_of
-from rag.answering.quoting import quote
 from rag.answering.readers import why_failed
 from rag.answering.routes import ModelPart, RouteReply
+from rag.answering.several_questions import quote_each
 from rag.answering.state import AnswerState
 from rag.errors import (
     ProviderAnswerInvalid,
@@ -87,7 +87,7 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
     state.hold_to_budget()
     model = state.answer_model
     if model is None:
-        yield from quote(state, NO_MODEL if state.profile.spends else BUDGET_SPENT)
+        yield from quote_each(state, NO_MODEL if state.profile.spends else BUDGET_SPENT)
         return
     state.step("writing")
     yield from state.pending_steps()
@@ -104,7 +104,7 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
                 # The text broke off before its first citation: show the passages found.
                 state.show_nearest()
             return
-        yield from quote(state, MODEL_FAILED)
+        yield from quote_each(state, MODEL_FAILED)
         # Text not yet shown is lost with the stream.
         why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else why_failed(exc, model.provider)
         state.end(Outcome.FAILED, MessageState.CUT, why)
@@ -238,7 +238,7 @@ def _withdraw(state: AnswerState, trouble: Trouble, asked: WholeDocumentsCall | 
         opening = phrase(NOT_THE_MODELS, state.answer_language)
         yield from state.show_quotes(f"{opening}\n\n{asked.quotes}", state.context)
         return
-    yield from quote(state, NOT_THE_MODELS)
+    yield from quote_each(state, NOT_THE_MODELS)
 
 
 def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: bool, received: str) -> None:

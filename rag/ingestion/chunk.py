@@ -19,7 +19,7 @@ from rag.ingestion.chunking import chunk_document, facts_of, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, progress
 from rag.ingestion.embed import Batch, BatchEmbedder, EmbeddedBatch
 from rag.ingestion.passages import EXPORT_TYPE, chunks_from_bytes
-from rag.providers import Embedder
+from rag.providers import Embedder, EmbedderWrapper
 from rag.storage.database import queries
 from rag.storage.files import Originals
 from rag.text.spans import chunks_from_spans
@@ -77,19 +77,13 @@ class ChunkStep:
         return chunks
 
 
-class SentenceEmbedder:
+class SentenceEmbedder(EmbedderWrapper):
     """An embedder for a document's sentences. Vectors are stored until the spans of the chunks are."""
 
     def __init__(
         self, embedder: Embedder, control: JobControl, batch_embedder: BatchEmbedder, job: DocumentJob
     ) -> None:
-        self.id = embedder.id
-        self.provider = embedder.provider
-        self.model = embedder.model
-        self.dimensions = embedder.dimensions
-        self.default_threshold = embedder.default_threshold
-        self.is_paid = embedder.is_paid
-        self._embedder = embedder
+        super().__init__(embedder)
         self._database = control.database
         self._batch_embedder = batch_embedder
         self._job = job
@@ -113,7 +107,7 @@ class SentenceEmbedder:
                 vectors[places.start : places.stop] = kept
         done, started = len(batches) - len(missing), time.perf_counter()
         for group in self._batch_embedder.embed(
-            self._embedder, missing, pause_ms=embedding.embedding_delay_ms, operation="chunking"
+            self._inner, missing, pause_ms=embedding.embedding_delay_ms, operation="chunking"
         ):
             done += len(group)
             self._keep(group, progress(self._job, Step.CHUNK, done, len(batches), started))

@@ -23,7 +23,7 @@ from psycopg.types.json import Jsonb
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge, read_prices
-from rag.providers import Completion, CompletionModel, Embedder, ParsedPages, TextRecogniser
+from rag.providers import Completion, CompletionModel, Embedder, EmbedderWrapper, ParsedPages, TextRecogniser
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.retry import CallGate, Wait, estimated_chat, lost_calls, sending
 from rag.storage.database import Database, queries
@@ -225,17 +225,11 @@ class Receipt:
         self._answered.clear()
 
 
-class DurableEmbedder:
+class DurableEmbedder(EmbedderWrapper):
     """An embedder which records each call on a receipt."""
 
     def __init__(self, embedder: Embedder, receipt: Receipt) -> None:
-        self.id = embedder.id
-        self.provider = embedder.provider
-        self.model = embedder.model
-        self.dimensions = embedder.dimensions
-        self.default_threshold = embedder.default_threshold
-        self.is_paid = embedder.is_paid
-        self._inner = embedder
+        super().__init__(embedder)
         self._receipt = receipt
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:

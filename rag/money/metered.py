@@ -20,6 +20,7 @@ from rag.providers import (
     Completion,
     Discarded,
     Embedder,
+    EmbedderWrapper,
     Lost,
     Reranker,
     Reranking,
@@ -116,17 +117,11 @@ class MeteredChatModel:
             self._bill.finish(call_id, self._operation, usage, line=self._line)
 
 
-class MeteredEmbedder:
+class MeteredEmbedder(EmbedderWrapper):
     """An embedder which charges each call to a bill."""
 
     def __init__(self, embedder: Embedder, bill: Bill, operation: Operation = "embedding") -> None:
-        self.id = embedder.id
-        self.provider = embedder.provider
-        self.model = embedder.model
-        self.dimensions = embedder.dimensions
-        self.default_threshold = embedder.default_threshold
-        self.is_paid = embedder.is_paid
-        self._inner = embedder
+        super().__init__(embedder)
         self._bill = bill
         self._operation: Operation = operation
 

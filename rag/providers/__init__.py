@@ -51,6 +51,19 @@ class Embedder(Protocol):
         ...
 
 
+class EmbedderWrapper:
+    """Base class for a wrapper around an embedder: the same model, with an addition to each call."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.id = embedder.id
+        self.provider = embedder.provider
+        self.model = embedder.model
+        self.dimensions = embedder.dimensions
+        self.default_threshold = embedder.default_threshold
+        self.is_paid = embedder.is_paid
+        self._inner = embedder
+
+
 @dataclass(frozen=True)
 class TextDelta:
     """A piece of an arriving answer."""

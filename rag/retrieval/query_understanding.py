@@ -19,6 +19,7 @@ from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.profiles.profile import Profile
 from rag.providers import ChatModel
+from rag.retrieval.meaning import UNSPACED
 from rag.retrieval.trace import RetrievalTrace
 from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.text.dates import dates_in, years_in
@@ -200,19 +201,42 @@ def describe(filters: SearchFilters) -> str:
     return "; ".join(parts)
 
 
-#: Shorter halves say too little to be searched for alone.
-LEAST_WORDS = 4
-MOST_PARTS = 3
-_QUESTION_WORDS = (
-    "what|how|when|where|who|whom|which|why|whose|is|are|do|does|can|may|must|should"
-    "|wat|hoe|hoeveel|wanneer|waar|wie|welke?|waarom|mag|kan|moet"
-    "|was|wie|wann|wo|wer|welche[rsmn]?|warum|darf|kann|muss"
-    "|que|quel(?:le)?s?|comment|quand|où|qui|pourquoi|combien|qué|cómo|cuándo|dónde|quién|cuáles|cuál|cuántos|cuántas"
-    "|che|come|quando|dove|chi|quale|quali|perché|quanti|quante|quanto|quais|qual|onde|quem|como"
+#: A shorter part says too little to be asked alone: words, or characters in a language without spaces.
+LEAST_WORDS, LEAST_CHARACTERS = 3, 4
+#: The most questions in one text, and the most searched for separately.
+MOST_QUESTIONS, MOST_PARTS = 6, 3
+#: Words which open a question after "and", also after a preposition: "bis wann". A verb opens a question only before
+#: a pronoun or a name, not in "people who are ill and do night shifts".
+_ASKING = (
+    "what|how|when|where|who|whom|which|why|whose"
+    "|wat|hoe|hoeveel|hoelang|wanneer|waar|wie|welke?|waarom"
+    "|was|wie|wie ?viele?|wann|wo|wohin|wer|wem|wen|welche[rsmn]?|warum"
+    "|que|quel(?:le)?s?|comment|quand|où|qui|pourquoi|combien|est-ce"
+    "|qué|cómo|cuándo|dónde|quién|cuál(?:es)?|cuánt[oa]s?"
+    "|che|cosa|come|quando|dove|chi|qual[ei]?|perché|quant[oaie]"
+    "|quais|qual|onde|quem|como|quant[oa]s?"
 )
+_ASKING_POLISH = r"ile|jak\w*|kiedy|gdzie|kto|komu|czy|co|któr\w+|dlaczego"
+_ASKING_TURKISH = "kaç|ne|nasıl|nerede|nereye|kim|kime|hangi|neden"
+_AROUND = " ,;¿"
+_BEFORE_ASKING = (
+    "to|for|from|by|until|since|with|at|in|on|tot|vanaf|voor|met|aan|bij|bis|ab|seit|von|mit|für|an|ab|nach|à|de|pour"
+    "|avec|jusqu'à|depuis|para|desde|hasta|con|a|da|per|fino a|di|até|com"
+)
+_VERBS = (
+    "is|are|do|does|did|can|could|may|must|should|will|would|have|has|am|mag|kan|moet|heb|krijg|is|zijn|darf|kann|muss"
+    "|habe|bekomme|gibt|ist|sind"
+)
+_ASKED = "(?:i|we|you|they|he|she|it|there|my|our|ik|wij|je|er|ich|wir|man|es|mein|meine|(?-i:[A-ZÀ-Þ])\\w+)\\b"
+_FIRST_PERSON = "puis-je|dois-je|ai-je|peut-on|puedo|debo|posso|devo"
 #: For text with single spaces between words: a run of spaces would be scanned again from each position.
 _JOIN = re.compile(
-    rf"[?？] (?=\S)|[,;]? (?:and|en|und|et|y|e) (?=(?:{_QUESTION_WORDS})\b)|(?<=[까요나가])\? ?(?:그리고 ?)?",
+    rf"[?？؟] ?(?=[\w¿])(?:그리고 ?)?"
+    rf"|[,;]? (?:and|en|und|et|y|e) (?=(?:(?:{_BEFORE_ASKING}) )?(?:{_ASKING})\b|(?:{_VERBS}) (?:{_ASKED})"
+    rf"|(?:{_FIRST_PERSON})\b)"
+    rf"|[,;]? (?:oraz|i|a) (?=(?:(?:do|od|dla|na|z) )?(?:{_ASKING_POLISH})\b)"
+    rf"|[,;]? ve (?=(?:\w+ )?(?:{_ASKING_TURKISH})\b)"
+    r"|[,،]? و ?(?=(?:كم|متى|أين|من|ما|ماذا|كيف|هل|لماذا) )",
     re.IGNORECASE,
 )
 #: Capitalised words in a row, not at the beginning of a sentence.
@@ -228,20 +252,44 @@ MAXIMUM_OUTPUT_TOKENS = 400
 LONGEST = 300
 
 
+def questions_in(text: str) -> list[str]:
+    """Return the questions asked in one text, in order, in the asker's words; empty for a single question.
+
+    A part too short to be asked alone stays with the part before. A text with a statement after its question is a
+    single question.
+    """
+    text = " ".join(text.split())
+    if text.endswith((".", "!", "。", "！")):
+        return []
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end, following in [*(join.span() for join in _JOIN.finditer(text)), (len(text), len(text))]:
+        if _is_long_enough(text[start:end]):
+            spans.append((start, end))
+        elif spans:
+            spans[-1] = spans[-1][0], end
+        else:
+            continue  # a short beginning, such as "Hello?", belongs to the first question
+        start = following
+    parts = [text[start:end].strip(_AROUND) for start, end in spans]
+    return parts if 2 <= len(parts) <= MOST_QUESTIONS else []
+
+
+def _is_long_enough(part: str) -> bool:
+    is_spaced = UNSPACED.search(part) is None
+    return len(part.split()) >= LEAST_WORDS if is_spaced else len(part) >= LEAST_CHARACTERS
+
+
 def split_question(text: str, language: str = "") -> list[str]:
     """Split a text into its questions, in order; empty for a single question.
 
-    Halves with fewer than four words stay with the surrounding sentence. A half gets the names found only in the other
-    half: they say which plan "the plan" is.
+    A part gets the names found only in the other parts: they say which plan "the plan" is.
     """
     text = " ".join(text.split())
-    parts = [part.strip(" ,;") for part in _JOIN.split(text) if part and part.strip(" ,;")]
-    long_enough = [part for part in parts if len(part.split()) >= LEAST_WORDS or len(part) >= 40]
-    if len(parts) < 2 or len(long_enough) < len(parts):
-        return []
     # In German every noun looks like a name.
     names = [] if language == "de" else [name for name in _NAME.findall(text) if len(name) > 3]
-    return [" ".join([part, *(n for n in dict.fromkeys(names) if n not in part)]) for part in parts[:MOST_PARTS]]
+    parts = questions_in(text)[:MOST_PARTS]
+    return [" ".join([part, *(n for n in dict.fromkeys(names) if n not in part)]) for part in parts]
 
 
 @dataclass(frozen=True, kw_only=True)

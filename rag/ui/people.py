@@ -15,6 +15,7 @@ from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_P
 from rag.access.connected_apps import ConnectedApp
 from rag.access.sessions import OpenSession
 from rag.language import N_, _
+from rag.profiles.profile import SETTINGS
 from rag.records.audit import AuditEntry
 from rag.types import Collection, Identity, Role
 from rag.ui import actions, lists
@@ -305,6 +306,8 @@ FIELDS: Mapping[str, str] = {
 }
 
 
+#: A company's settings which the product sets itself.
+INTERNAL = frozenset({"is_named", "is_set_up"})
 LONGEST_VALUE = 120
 
 
@@ -421,8 +424,8 @@ def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> s
         "owner_id": named or {},
     }
     parts = []
-    for field, values in sorted(entry.changes.items()):
-        name, names = changed_field(field), words_of.get(field, {})
+    for field, name, values in changed_values(entry):
+        names = words_of.get(field, {})
         if not isinstance(values, list) or len(values) != 2:
             parts.append(f"{name} {_shown(values, names)}")
         elif entry.action.endswith(" changed"):
@@ -432,9 +435,24 @@ def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> s
     return "; ".join(parts)
 
 
+def changed_values(entry: AuditEntry) -> list[tuple[str, str, Any]]:
+    """Return each changed field, its name on the pages, and [before, after]; of changed settings, each setting."""
+    found: list[tuple[str, str, Any]] = []
+    for field, values in sorted(entry.changes.items()):
+        before, after = values if isinstance(values, list) and len(values) == 2 else (None, None)
+        if isinstance(before, dict) or isinstance(after, dict):
+            old, new = before or {}, after or {}
+            keys = sorted(key for key in (old.keys() | new.keys()) - INTERNAL if old.get(key) != new.get(key))
+            found.extend((key, changed_field(key), [old.get(key), new.get(key)]) for key in keys)
+        else:
+            found.append((field, changed_field(field), values))
+    return found
+
+
 def changed_field(field: str) -> str:
-    """Return a field's name in the audit log."""
-    return _(FIELDS.get(field, field.replace("_", " ")))
+    """Return a field's or a setting's name in the audit log."""
+    setting = SETTINGS.get(field)
+    return _(FIELDS.get(field) or (setting.title if setting else field.replace("_", " ")))
 
 
 def _shown(value: Any, names: Mapping[str, str]) -> str:
@@ -444,8 +462,6 @@ def _shown(value: Any, names: Mapping[str, str]) -> str:
         return _("yes") if value else _("no")
     if isinstance(value, list):
         return ", ".join(map(str, value)) or _("everybody")
-    if isinstance(value, dict):
-        return ", ".join(f"{k} = {v}" for k, v in sorted(value.items()))[:LONGEST_VALUE] or _("nothing")
     if isinstance(value, str) and MOMENT.match(value):
         return f"{date_time(datetime.fromisoformat(value), UTC)} UTC"
     return names.get(str(value), str(value))[:LONGEST_VALUE]

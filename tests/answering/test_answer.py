@@ -570,7 +570,14 @@ ABOUT = "How many vacation days do employees have"
         ("En voor parttimers?", [f"{ABOUT} voor parttimers?"]),
         ("그럼 파트타임은요?", [f"{ABOUT} 파트타임은요?"]),
         ("Are you sure?", [f"{ABOUT}?"]),
-        ("How are they requested, and who approves them in July?", None),
+        (
+            "How are they requested, and who approves them in July?",
+            [
+                f"{ABOUT} How are they requested, and who approves them in July?",
+                f"{ABOUT} How are they requested?",
+                f"{ABOUT} who approves them in July?",
+            ],
+        ),
         ("Do I need approval?", [f"{ABOUT} Do I need approval?", "Do I need approval?"]),
         (
             "How do I report an injury or accident at the workplace?",
@@ -583,11 +590,11 @@ ABOUT = "How many vacation days do employees have"
     ],
 )
 def test_without_a_key_a_follow_up_is_searched_with_the_question_before_it(
-    desk: Any, question: str, searched: list[str] | None
+    desk: Any, question: str, searched: list[str]
 ) -> None:
     desk.providers.chat = None
     run_to_end(desk, question, history=HISTORY)
-    assert desk.retriever.searched == (searched or [f"{ABOUT} {question}"])
+    assert desk.retriever.searched == searched
 
 
 def test_without_a_key_a_follow_up_about_the_twin_of_a_document_is_searched_without_the_other_one(desk: Any) -> None:

@@ -40,6 +40,23 @@ def test_the_heading_is_the_one_with_most_of_what_is_marked(terms: tuple[str, ..
     assert with_section(replace(CITED, matched_terms=terms), place()).section == heading
 
 
+ANNUAL, SICK = ("25", "days"), ("certificate", "9:00")
+
+
+@pytest.mark.parametrize(
+    ("places", "heading"),
+    [
+        pytest.param([ANNUAL], "Company rules › Leave › Annual leave", id="the sentence, not the question's words"),
+        pytest.param([SICK], CITED.section, id="its own"),
+        pytest.param([ANNUAL, SICK], "Company rules › Leave", id="two sections: their common heading"),
+        pytest.param([("elsewhere",)], CITED.section, id="no sentence of the passage"),
+    ],
+)
+def test_the_heading_is_above_the_cited_sentence(places: list[tuple[str, ...]], heading: str) -> None:
+    cited = replace(CITED, matched_terms=("Sick", "Report", "before"))
+    assert with_section(cited, place(), [replace(cited, matched_terms=terms) for terms in places]).section == heading
+
+
 def test_what_a_chunker_put_before_the_text_moves_its_headings() -> None:
     cited = replace(CITED, passage=f"| Day | Right |\n\n{TEXT}", matched_terms=("Annual", "days", "Sick"))
     assert with_section(cited, place()).section.endswith("Annual leave")

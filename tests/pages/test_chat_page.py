@@ -16,7 +16,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
-from rag.answering import pipeline
+from rag.answering import pipeline, retrieving
 from rag.answering.canned_answers import UNCITED
 from rag.answering.citations import citation_to_json
 from rag.answering.follow_ups import Standalone
@@ -777,7 +777,7 @@ def test_in_a_rush_the_place_of_an_answer_is_drawn_before_the_rest_and_the_rest_
     tab.run()
     drawn: list[str] = []
     gate = Event()
-    enqueue, hold, retrieve = ScriptRunContext.enqueue, LiveAnswer.wait_until_begun, pipeline.retrieve
+    enqueue, hold, retrieve = ScriptRunContext.enqueue, LiveAnswer.wait_until_begun, retrieving.retrieve
 
     def retrieve_late(state: AnswerState, standalone: Standalone) -> ContextResponse:
         assert gate.wait(patient(20))

@@ -31,6 +31,12 @@ def entry(action: str, **changes: Any) -> AuditEntry:
         ),
         pytest.param({"groups": [[], ["Sales"]]}, "groups that may read it: everybody → Sales", id="groups"),
         pytest.param({"collection_id": ["1", "2"]}, "collection: HR documents → 2", id="a collection that is gone"),
+        pytest.param(
+            {"overrides": [{"top_k": 8, "chunk_size": 400}, {"chunk_size": 500, "recency_boost": True, "top_k": 8}]},
+            "Passage size: 400 → 500; Recent documents first: nothing → yes",
+            id="settings: those that changed, by their titles",
+        ),
+        pytest.param({"settings": [{}, {"is_named": True}]}, "", id="a mark of the product itself"),
         pytest.param({"owner_id": [None, "7"]}, "owner: nothing → Hanna", id="an owner"),
     ],
 )

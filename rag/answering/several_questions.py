@@ -1,0 +1,125 @@
+"""Answer several questions in one message without a model, with a search and quotations for each question.
+
+"How long is probation, and how much notice do I give?" has two answers, mostly in different passages. A later question
+may leave out the subject ("and how many can I carry over?"): rules complete the question like a follow-up. The reply
+repeats each question, also a question without an answer in the documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from rag.answering.canned_answers import CLOSEST, PART_NOT_ANSWERED, Phrases, phrase, quoted_as_they_stand
+from rag.answering.events import TextEvent
+from rag.answering.follow_ups import stand_alone
+from rag.answering.quotations import Quotes
+from rag.answering.quoting import evidence_of, quote, quotes_of
+from rag.answering.retrieving import retrieve
+from rag.answering.state import AnswerState
+from rag.providers.processor import working
+from rag.retrieval.query_understanding import questions_in
+from rag.retrieval.since import since_meant
+from rag.text.language_detection import detect_language
+from rag.types import ChatMessage, Citation, ContextResponse, Evidence, MessageState, Outcome
+
+#: The number at the end of a quotation.
+_NUMBER = re.compile(r"\[(\d+)\]$", re.MULTILINE)
+#: Signs for Markdown or citations, removed from a repeated question.
+_SIGNS = re.compile(r"[*_`~#|\\<>\[\]{}]+")
+#: Question marks by language; "?" for others.
+_MARKS = {"ar": "؟", "fr": "\N{NO-BREAK SPACE}?", "ja": "？", "zh": "？"}
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """The reply to a question from the message."""
+
+    question: str
+    context: ContextResponse
+    quotes: Quotes | None
+    evidence: Evidence
+
+
+def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
+    """Answer with sentences from the passages, question by question for a message with several questions.
+
+    `reason` explains, by language, why no model wrote the answer.
+    """
+    replies = _replies(state)
+    if all(reply.evidence == "none" for reply in replies):
+        yield from quote(state, reason)
+        return
+    language = state.answer_language
+    if any(reply.evidence != "answered" for reply in replies):
+        state.end(Outcome.PERHAPS, MessageState.COMPLETE)
+    context, texts = _together(replies, state.context or replies[0].context)
+    state.context = context
+    lines = []
+    for reply, text in zip(replies, texts, strict=True):
+        lines.append(f"**{_repeated(reply.question, language)}**")
+        if reply.evidence == "none":
+            lines.append(phrase(PART_NOT_ANSWERED, language))
+        elif reply.evidence == "perhaps":
+            lines.append(f"{phrase(CLOSEST, language)}\n\n{text}")
+        else:
+            lines.append(text)
+    spoken = [detect_language(citation.passage) for citation in context.citations]
+    opening = " ".join(filter(None, (phrase(reason, language), quoted_as_they_stand(spoken, language))))
+    yield from state.show_quotes("\n\n".join([opening, *lines]), context)
+
+
+@working()
+def _replies(state: AnswerState) -> list[_Reply]:
+    """Search and quote for each question; empty for a single question."""
+    questions = questions_in(state.question.text) if state.profile.understanding.split_questions else []
+    if any(since_meant(text, state.language) for text in questions):
+        return []
+    replies = []
+    for place, text in enumerate(questions):
+        if state.cancel.is_set():
+            return []
+        part = state.for_question(text, questions[:place])
+        history: Sequence[ChatMessage] = part.question.history
+        asked = stand_alone(text, history, language=state.language, model=None, maximum_characters=len(text))
+        found, quotes = quotes_of(part, retrieve(part, asked))
+        state.add_times(part)
+        evidence = evidence_of(quotes, found) if quotes is not None and found.citations else "none"
+        if quotes is not None and evidence == "perhaps":
+            quotes = quotes.closest
+        replies.append(_Reply(text, found, quotes, evidence))
+    return replies
+
+
+def _together(replies: Sequence[_Reply], whole: ContextResponse) -> tuple[ContextResponse, list[str]]:
+    """Join the replies' quoted passages, with new numbers, into a context; return context and texts."""
+    numbered: dict[UUID, Citation] = {}
+    texts = []
+    for reply in replies:
+        if reply.quotes is None or reply.evidence == "none":
+            texts.append("")
+            continue
+        numbers: dict[str, int] = {}
+        for citation in reply.context.citations:
+            if citation.number in reply.quotes.numbers:
+                kept = numbered.setdefault(citation.chunk_id, replace(citation, number=len(numbered) + 1))
+                numbers[str(citation.number)] = kept.number
+        texts.append(_renumbered(reply.quotes.text, numbers))
+    versions = dict.fromkeys(version for reply in replies for version in reply.context.versions)
+    staying = dict.fromkeys(version for reply in replies for version in reply.context.staying)
+    context = replace(whole, citations=tuple(numbered.values()), versions=tuple(versions), staying=tuple(staying))
+    return context, texts
+
+
+def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
+    return _NUMBER.sub(lambda found: f"[{numbers[found[1]]}]" if found[1] in numbers else "", text)
+
+
+def _repeated(question: str, language: str) -> str:
+    """Return a question as a line above its answer."""
+    text = " ".join(_SIGNS.sub(" ", question).split()).rstrip(" ?？؟")
+    mark = _MARKS.get(language.split("-")[0], "?")
+    opened = "¿" if language.split("-")[0] == "es" else ""
+    return f"{opened}{text[:1].upper()}{text[1:]}{mark}"
