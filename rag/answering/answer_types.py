@@ -1,7 +1,7 @@
-"""Detect the kind of fact a question asks for (an amount, a time, a contact) and whether a sentence holds this kind.
+"""Detect the kind of fact a question asks for (an amount, a time, a contact), and find this kind in sentences.
 
-"When is payday?" is not answered by a sentence without a day, even if the sentence repeats the whole question. The
-rules cover the product's thirteen languages. Other questions and wordings ask for no particular kind.
+A sentence without a day cannot answer "When is payday?", even when repeating the whole question. The rules cover the
+product's thirteen languages. Questions in other words or languages get no kind, and any sentence may answer them.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ _NUMBER_WORDS = (
     r"|oito|dez|metade|dw(?:a|ie)|trzy|cztery|pięć|sześć|siedem|osiem|dziewięć|dziesięć|połow\w+"
     r"|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|yarım|yarısı"
 )
-#: From thirteen on, alone or at the end of a word: "twenty", "fünfundzwanzig".
+#: Number words from thirteen up, as a word or as a compound's last part: "twenty", "fünfundzwanzig".
 _LARGER_NUMBER_WORDS = "|".join(
     rf"\w*{word}" if word.endswith(("zig", "ßig", "tig", "hundert", "honderd")) else word
     for word, value in number_words("").items()
     if value >= 13
 )
-#: Also articles, or different words in some languages: "on leave", "due date".
+#: Number words which are also articles or mean something else in a different language: "on" (ten in Turkish) in "on
+#: leave".
 _ARTICLES_OR_NUMBERS = (
     r"one|een|één|ein(?:e[nmrs]?)?|une?|un[ao]?|dos|due|sei|sept|sete|set|uma?|jed(?:en|na|no)|bir|on"
 )
@@ -61,8 +62,8 @@ _SO_OFTEN = (
 )
 
 
-#: A number which is no amount, share or duration: "the 25th" and "16:00", but not "£1,500", "70 %", "6 weeks" or a row
-#: name ("20 — Gift").
+#: A number in a date or a clock time, "the 25th" and "16:00", but not an amount, share, duration or row name: "£1,500",
+#: "70 %", "6 weeks", "20 — Gift".
 _OF_A_DATE = (
     rf"(?<![{currencies.SIGNS}\d.,])(?<![{currencies.SIGNS}]\s)\d+(?![\d.,]*\d)"
     rf"(?!\s—|\s?(?:{currencies.WORDS})|\s?(?:[%％{currencies.SIGNS}]|percent|prozent|procent|per ?cent|pour ?cent"
@@ -103,7 +104,7 @@ _COMPOUND_COUNT = (
 )
 _COUNT = rf"(?:\d[\d.,]*|{_NUMBER_WORDS}|{_ARTICLES_OR_NUMBERS})(?: \(\d+\))? {UNITS}"
 _COUNTED = r"\d+ ?(?:영업일|일|주일?|개월|달|시간|분|営業日|日|週間|か月|ヶ月|時間|个?工作日|天|周|个月|小时)"
-#: A time limit: "four weeks in advance" is no length of leave.
+#: A time limit, "four weeks in advance", which is no length of leave.
 _TIME_LIMIT = re.compile(
     rf"\b(?:within|at the latest|no later than|binnen|innerhalb von|innert|sous|dans (?:les|un délai de)|dentro de"
     rf"|entro|w ciągu) {_COUNT}\b"
@@ -114,7 +115,7 @@ _TIME_LIMIT = re.compile(
     rf"|{_COUNTED} ?(?:전|이내|안에|내에|前|以内|之?前|内)|(?:خلال|قبل) \S+ (?:أيام|يوم|أسابيع|أشهر)",
     re.IGNORECASE,
 )
-#: Asks for a time limit.
+#: Questions which ask for a time limit.
 _ASKS_FOR_LIMIT = re.compile(
     r"\b(?:before|ahead|advance|notice|deadline|prior|late(?:st)?|early|soon|within|tevoren|vooraf|voor|binnen|laat|vroeg|vorher"
     r"|voraus|vor|frist|spät\w*|früh\w*|innerhalb|avant|avance|délai|tard|tôt|antes|antelación|plazo|prima|anticipo|entro"
@@ -158,7 +159,10 @@ class AnswerType:
         return re.compile(self.headed_pattern, re.IGNORECASE) if self.headed_pattern else None
 
     def is_in(self, text: str, question: str) -> bool:
-        """Whether a text holds this kind of fact. Time limits are no amounts unless the question asks for a limit."""
+        """Whether a text contains this kind of fact.
+
+        For amounts, time limits count only if the question asks for a limit.
+        """
         if self.name in ("amount", "time"):
             text = _REFERENCE.sub(" ", text)
         if self.name == "amount" and not _ASKS_FOR_LIMIT.search(question):
@@ -206,7 +210,7 @@ _TIME = (
     r"|之前|之后|以前|以后|立即|قبل|بعد|خلال|فور"
 )
 
-#: In the order in which they are tried: "how often" before "how many", "how long before" before "how long".
+#: The order matters: "how often" must be tried before "how many", "how long before" before "how long".
 TYPES = (
     AnswerType(
         "lead time",
@@ -324,11 +328,11 @@ _COUNT_IN_HEADING = re.compile(rf"\b{_COUNT}\b|{_COUNTED}", re.IGNORECASE)
 
 
 def counts_in(heading: str, question: str) -> bool:
-    """Whether a heading names a length of time missing in the question: "Interview — 2 hours"."""
+    """Whether a heading contains a duration missing in the question, for example "Interview — 2 hours"."""
     said = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
     return any(count not in question.casefold() for count in said)
 
 
 def asked_type(question: str) -> AnswerType | None:
-    """Return the kind of fact a question asks for, or `None` if any sentence can be an answer."""
+    """Return the kind of fact a question asks for, or `None` if any sentence may answer."""
     return next((kind for kind in TYPES if kind.asked.search(question)), None)

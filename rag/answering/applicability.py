@@ -1,9 +1,9 @@
-"""Check whether a sentence is about the people, the period, the letter and the number in the question.
+"""Check whether a sentence applies to the group of people, period, letter and number named in a question.
 
-A rule for young workers does not answer "How long is the daily rest?" while there is a rule for everybody, hours a week
-do not answer "how many a day", the row of band A does not answer for band B, and zone 12 does not answer for zone 2.
-The row for "5 to 10 years" answers a question about 6 years.
-`applicability.toml` has the words in the product's languages.
+A rule for young workers does not answer "How long is the daily rest?" if there is a rule for everybody. Hours per week
+do not answer "how many a day", the row for band A does not answer for band B, and zone 12 does not answer for zone 2.
+The row for "5 to 10 years" answers a question about 6 years. `applicability.toml` has the words in the product's
+languages.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rag.answering.answer_types import UNITS
 from rag.text import currencies
 from rag.text.analysers import STOPWORDS
 
-#: A word with a letter: "Band B", "Tarif A"; in Chinese, Japanese and Korean also letter first, "B등급".
-#: Without small letters such as "a", "i" and "y", words in some languages, and without the English "I".
+#: A word with a letter: "Band B", "Tarif A"; in Chinese, Japanese and Korean also letter first, "B등급". Excluded are
+#: lower-case "a", "i" and "y" and the English "I", because they are words.
 LETTERED = re.compile(
     r"(?<![\w'’])([^\W\d_]{2,})(?:[ \u00a0-]|(?<=[\u3040-\u9fff가-힣]))"
     r"([A-HJ-Zb-df-hj-np-tvx])(?![A-Za-zÀ-ɏ\d_+#]|['’-](?!s\b)\w)"
@@ -30,7 +30,7 @@ LETTERED = re.compile(
 LETTER_FIRST = re.compile(r"(?<![A-Za-z\d])([A-Z]) ?([가-힣\u3040-\u30ff\u3400-\u9fff]{1,8})")
 #: Letters naming rows, inside a row and inside a column: "A — Days: 3", "Days — A: 3; B: 4".
 LETTERED_ROWS = re.compile(r"(?:^|— |; )([A-Z])(?= —|: )")
-#: A word with a number: "Level 3", "Zone 12". Not "3 days", and no number with decimals, a unit or a sign.
+#: A word with a number: "Level 3", "Zone 12". Excluded are "3 days" and numbers with decimals, a unit or a sign.
 NUMBERED = re.compile(
     r"(?<![\w'’])([^\W\d_]{2,})[ \u00a0](?:(?:no\.?|nr\.?|n°|n\.º|nº|#) ?)?(\d{1,4})"
     r"(?: ?(?:[-–]|to|bis|tot|t/m|à|a|al|do|through|thru) ?(\d{1,4}))?"
@@ -43,11 +43,11 @@ NUMBER_FIRST = re.compile(
 )
 #: Numbers naming rows, inside a row and inside a column: "3 — Pay: 2,000", "Pay — 1–3: 1,900; 4: 2,000".
 NUMBERED_ROWS = re.compile(r"(?:^|— |; )(\d{1,4})(?: ?[-–] ?(\d{1,4}))?(?= —|: )")
-#: After a number: it counts something.
+#: Follows a number which counts something.
 _COUNTED = re.compile(
     rf"[ \u00a0-](?:{UNITS}|{currencies.WORDS}|per ?cent|prozent|procent|km|kg|people|employees)\b", re.IGNORECASE
 )
-#: Rules for a number and all above or below it.
+#: Marks a rule for a number and everything above or below.
 AND_BEYOND = re.compile(
     r"\b(?:and|or|und|oder|en|of|et|ou|y|o|e|lub|i|ve|veya) (?:above|higher|up|more|over|below|lower|under|höher"
     r"|darüber|darunter|hoger|lager|plus|más|más|più|mais|wyż\w+|niż\w+|üzeri|altı)\b|\d\+|이상|이하|以上|以下|及以",
@@ -55,9 +55,10 @@ AND_BEYOND = re.compile(
 )
 #: Longest range of numbers that names rows.
 LONGEST_RANGE = 100
-#: Inflected words begin alike: "Stufe", "Stufen"; "등급", "등급의".
+#: Letters (signs in scripts without spaces) two inflected words must share at the start: "Stufe", "Stufen"; "등급",
+#: "등급의".
 ALIKE_LETTERS, ALIKE_SIGNS = 4, 2
-#: Characters at the start of a rule, which name its group: "The employer makes sure that young workers …".
+#: First characters in a rule, where a group may be named: "The employer makes sure that young workers …".
 BEGINNING = 80
 
 
@@ -86,7 +87,7 @@ def _words() -> dict[str, dict[str, dict[str, str]]]:
 
 
 def is_for_another_group(text: str, heading: str, question: str) -> bool:
-    """Whether a rule or its heading names a group of people and the question does not."""
+    """Whether a rule or its heading is limited to a group of people whom the question does not name."""
     beginning = text[:BEGINNING]
     return any(
         (said.search(beginning) or said.search(heading)) and not asked.search(question) for said, asked in _groups()
@@ -94,7 +95,7 @@ def is_for_another_group(text: str, heading: str, question: str) -> bool:
 
 
 def is_for_another_period(text: str, question: str) -> bool:
-    """Whether a sentence counts by a different period than the question, for example by week and not by day."""
+    """Whether a sentence counts by a different period from the question's: per week, not per day."""
     asked = _named_periods(question)
     return bool(asked) and bool(said := _named_periods(text)) and not asked & said
 
@@ -103,7 +104,7 @@ def _named_periods(text: str) -> frozenset[str]:
     return frozenset(name for name, said in _periods().items() if said.search(text))
 
 
-#: Whether a sentence names the requested letter or number, a different one, several, or none.
+#: Whether a sentence names the letter or number from the question, a different one, several, or none.
 Naming = Literal["asked", "another", "several", "none"]
 
 
@@ -119,24 +120,26 @@ def marks_asked(question: str) -> Marks:
 
 
 def mark_named(text: str, above: str, asked: Marks, *, is_across: bool = False) -> Naming:
-    """Classify the letter or number in a sentence.
+    """Tell whether a sentence names the question's letter or number, a different one, several, or no mark.
 
-    `above` are headings and heads. Across languages letters are compared without their words.
+    `above` holds the headings and table heads above the sentence. With `is_across` (a different language), letters are
+    compared without the words beside them.
     """
     found = letter_named(text, above, asked.letters, any_word=is_across)
     return number_named(text, above, asked.numbered) if found == "none" else found
 
 
 def letters_asked(question: str) -> frozenset[tuple[str, str]]:
-    """Return pairs of word and letter: "Allowance of band B?" gives ("band", "B")."""
+    """Return pairs of word and letter in a question: "Allowance of band B?" gives ("band", "B")."""
     found = {(word.casefold(), letter.upper()) for word, letter in LETTERED.findall(question)}
     return frozenset(found | {(word, letter) for letter, word in LETTER_FIRST.findall(question)})
 
 
 def letter_named(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> Naming:
-    """Classify the letter in a sentence.
+    """Tell whether a sentence names a letter from `asked`, a different letter, several, or no letter.
 
-    `above` are headings and heads. `any_word` compares letters alone, across languages.
+    `above` holds the headings and table heads above the sentence. `any_word` compares letters without the words beside
+    them, for a different language.
     """
     if not asked:
         return "none"
@@ -161,15 +164,15 @@ def _is_asked(word: str, asked: frozenset[tuple[str, str]]) -> bool:
 
 
 def number_asked(question: str) -> tuple[str, int] | None:
-    """Return a question's word with a number: "Pay at level 3?" gives ("level", 3). `None` without, or with several."""
+    """Return the word and number in a question: "Pay at level 3?" gives ("level", 3). `None` if missing or several."""
     found = {(word, numbers[0]) for word, numbers in _numbered(question) if len(numbers) == 1}
     return found.pop() if len(found) == 1 else None
 
 
 def number_named(text: str, above: str, asked: tuple[str, int] | None) -> Naming:
-    """Classify the number after the question's word in a sentence.
+    """Tell whether a sentence names the number from `asked` (word, number), a different number, several, or no number.
 
-    `above` are headings and heads.
+    `above` holds the headings and table heads above the sentence. "Level 3 and above" gives "none".
     """
     if asked is None or AND_BEYOND.search(text):
         return "none"
@@ -205,7 +208,7 @@ def _range(first: str, last: str = "") -> range:
 #: Characters read from a row's first cell.
 LONGEST_NAME = 80
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
-#: A unit between a number and the word for its bound.
+#: A unit between a number and the words for its bound: "5 years or more".
 _UNIT = r"\s?[^\d\s]{0,6}\s?"
 _TO = r"[-–—~～〜]|to|bis|tot(?: en met)?|t/m|à|al?|até|do|ila|から|부터|至|到|إلى"
 _LESS = r"\b(?:less than|under|below|weniger als|unter|minder dan|moins de|menos de|meno di|poniżej)"
@@ -262,9 +265,9 @@ def range_in(text: str) -> Range | None:
 
 
 def holds(row: str, figures: Iterable[str]) -> bool | None:
-    """Whether the range in a row's first cell includes a figure from the question; `None` without range or figure.
+    """Whether the range in a row's first cell includes a figure from the question; `None` if either is missing.
 
-    A cell may be a bare number; a different bare number does not exclude the row.
+    A cell with a bare number gives true if the number is among the figures, else `None`.
     """
     name = row.partition(" — ")[0][:LONGEST_NAME].strip()
     numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(_NUMBER, figure)]

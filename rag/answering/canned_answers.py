@@ -1,4 +1,4 @@
-"""Fixed sentences in an answer, in the question's language. `canned_answers.toml` has them."""
+"""Build the fixed sentences in an answer, in the question's language, from `canned_answers.toml`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOT_MENTIONED = _SENTENCES["not_mentioned"]
 
 
 def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
-    """Name the other languages of the quotations, in the asker's language; "" without other languages."""
+    """Return a sentence naming the other languages of the quotations, in the asker's language; "" if missing."""
     own = language.split("-")[0].lower()
     names = Locale(own if own in LANGUAGES else ENGLISH).languages
     found = list(dict.fromkeys(languages))
@@ -58,7 +58,10 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
 def also_in(
     numbers: Sequence[int], citations: Sequence[Citation], language: str, folders: Mapping[UUID, str] | None = None
 ) -> str:
-    """Name further documents in the asker's language, with the folder where titles are equal; empty without numbers."""
+    """Return a sentence naming further documents in the asker's language; "" without numbers.
+
+    `numbers` are the numbers of the cited passages. Documents with the same title also get their folder.
+    """
     by_number = {citation.number: citation for citation in citations}
     titles = Counter(title for _, title in {(citation.document_id, citation.title) for citation in citations})
 

@@ -1,8 +1,8 @@
-"""Complete a follow-up from the conversation: with the subject, and with the plan, place, person and number.
+"""Complete a follow-up from the conversation: with its subject, plan, place, person and number.
 
-"And for managers?" after "What is the hotel limit for staff?" asks for the hotel limit for managers. Each language has
-rules (`follow_ups.toml`): how follow-ups start, and which phrases replace each other. The documents' titles distinguish
-the plans.
+"And for managers?" after "What is the hotel limit for staff?" asks for the hotel limit for managers. `follow_ups.toml`
+has each language's rules: how follow-ups start, and which phrases replace each other. Plans are distinguished by the
+documents' titles.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SHORT_CHARACTERS = 400
 UNSPACED = frozenset({"ko", "ja", "zh"})
 #: Kinds of phrases: a later phrase replaces an earlier phrase of the same kind.
 PHRASES = ("for", "in", "after", "with")
-#: Capitalised words within a sentence; in German only after "in" and "bei".
+#: Capitalised words within a sentence, taken for names; in German only after "in" and "bei".
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)*")
 _GERMAN_NAME = re.compile(r"(?<=\b[iI]n )[A-ZÀ-Þ][\w-]+|(?<=\b[bB]ei )[A-ZÀ-Þ][\w-]+")
-#: Number words which are no amounts here.
+#: Number words which rarely stand for an amount in a follow-up.
 _NO_AMOUNTS = frozenset({"second", "third", "fourth", "fifth", "twice"})
 #: "There" and "it" without a reference: "Is there a limit?", "is it possible to …".
 _EXPLETIVE = re.compile(
@@ -60,15 +60,15 @@ class Carried:
 
     #: The question to search for.
     text: str
-    #: The follow-up's words, required in the reply. Empty for a standalone question.
+    #: Words from the follow-up, required in the reply. Empty for a standalone question.
     focus: str = ""
-    #: Names from the conversation: a reply prefers sentences about them.
+    #: Names from the conversation; sentences with these names are preferred.
     names: str = ""
     #: Names which the follow-up replaced.
     replaced: str = ""
-    #: Short questions: the search decides whether the question follows or stands alone.
+    #: Set for short questions: the search decides whether the question is a follow-up or stands alone.
     is_unsure: bool = False
-    #: The first question, then phrases and a further question about the same subject.
+    #: The first question about the current subject, with the phrases added since.
     topic: str = ""
     phrases: tuple[str, ...] = ()
     asked: str = ""
@@ -95,20 +95,20 @@ def carry_over(
                 and known.is_unsure
                 and not own_terms(before.topic, text, spoken) & {*tokenize(reply, spoken)}
             ):
-                # The reply left the earlier subject, so this question started a new subject.
+                # Without the follow-up's new words in the reply, treat the question as a new subject.
                 alone = _next(None, text, spoken, titles)
                 known = replace(alone, names=alone.names or before.names)
     return _next(known, question, language, titles)
 
 
 def leans_on_history(question: str, language: str) -> bool:
-    """Whether a question may depend on the conversation."""
+    """Whether a question may need the conversation to be understood."""
     most = UNSPACED_TERMS if language in UNSPACED else FOLLOW_UP_TERMS
     return points_to_history(question, language) or len(_terms(question, language)) <= most
 
 
 def points_to_history(question: str, language: str) -> bool:
-    """Whether a question starts or points back like a follow-up: "and", "what if", "it"."""
+    """Whether a question is worded like a follow-up: "and", "what if", "it"."""
     said, wordings = _bare(question), _wordings(language)
     return (
         not _terms(question, language)
@@ -119,7 +119,7 @@ def points_to_history(question: str, language: str) -> bool:
 
 
 def own_terms(question: str, before: str, language: str) -> frozenset[str]:
-    """Return the terms which the follow-up adds to the earlier question."""
+    """Return the terms in a follow-up which the earlier question lacks."""
     return frozenset(_terms(question, language)) - frozenset(_terms(before, language))
 
 
@@ -129,7 +129,7 @@ def _terms(question: str, language: str) -> list[str]:
 
 
 def asks_again(question: str, language: str) -> bool:
-    """Whether a message repeats the question: "Where does it say so?", "Are you sure?", "Yes"."""
+    """Whether a message repeats the previous question: "Where does it say so?", "Are you sure?", "Yes"."""
     return is_yes(question) or _wordings(language).again.fullmatch(_bare(question)) is not None
 
 
@@ -175,7 +175,7 @@ def _unended(text: str) -> str:
 
 
 def _replaced(before: str, said: str, language: str, titles: Sequence[str]) -> str:
-    """Remove the phrases from an earlier question which a follow-up replaces."""
+    """Remove from an earlier question the phrases which a follow-up replaces."""
     kept = without_others(before, said, titles, language)
     spoken = detect_language(before[:SHORT_CHARACTERS], [language]) if before else language
     wordings, earlier = _wordings(language), _wordings(spoken)
@@ -193,7 +193,7 @@ def _replaced(before: str, said: str, language: str, titles: Sequence[str]) -> s
 
 
 def _without_numbers(before: str, said: str, language: str) -> str:
-    """Remove the numbers which a follow-up replaces: those with the same units, else all."""
+    """Remove from a question the numbers which a follow-up replaces: the ones with the same units, else all."""
     units = _units(said, language)
     if not units:
         return before
@@ -220,7 +220,9 @@ def _unit(number: re.Match[str]) -> str:
 
 
 def _is_in_place_of(said: str, phrase: str, wordings: _Wordings) -> bool:
-    """Whether a phrase replaces an earlier phrase: "after" a year replaces "after"; "managers", "for staff"."""
+    """Whether a phrase can replace an earlier phrase: both have the same kind, or either is a bare name and the other a
+    "for" phrase.
+    """
     kinds = {_kind(said, wordings), _kind(phrase, wordings)}
     return len(kinds) == 1 or kinds == {"", "for"}
 
@@ -249,7 +251,7 @@ def _says_it(said: str, wordings: _Wordings) -> bool:
 
 
 def _is_about_a_place(said: str, wordings: _Wordings) -> bool:
-    """Whether a question points only to a place."""
+    """Whether a question refers back to a place ("there") and to nothing else."""
     return wordings.there.search(_EXPLETIVE.sub(" ", said)) is not None and not _says_it(said, wordings)
 
 
@@ -265,9 +267,9 @@ def _stripped(question: str, opening: re.Pattern[str]) -> str:
 
 
 def without_others(before: str, question: str, titles: Sequence[str], language: str) -> str:
-    """Remove a document's name from the previous question if the follow-up names the document's near twin.
+    """Remove a document's name from the previous question if the follow-up names a document with a similar title.
 
-    After "the deductible of Health Plus", "and on the standard plan?" asks for the standard plan's deductible alone.
+    After "the deductible of Health Plus", "and on the standard plan?" asks only for the standard plan's deductible.
     """
     names = {frozenset(tokenize(title, language)) for title in titles}
     left_out = own_terms_of_others(names, frozenset(tokenize(question, language)))

@@ -33,7 +33,7 @@ MARKER = re.compile(
     r"(?P<numbers>\^?\d{1,4}(?:\s{0,2}[,;–-]\s{0,2}\^?\d{1,4}){0,9})\s{0,2}"
     r"(?:†[^\]】\n]{0,40})?[\]】](?:\((?:https?:|mailto:|www\.|[#/])[^)\s]{0,300}\))?"
 )
-#: The end of a piece which the next piece may turn into a marker, or into a marker's link target.
+#: The last part in a piece of text which may still become a marker or a marker's link target.
 UNDECIDED = re.compile(
     r"(?<![ \t])[ \t]*+(?:[\[【][^\]】\n]{0,120}|[\[【][^\]】\n]{1,120}[\]】](?:\([^)\s]{0,300})?)$|(?<![ \t])[ \t]++$"
 )
@@ -44,7 +44,7 @@ LIST_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s")
 #: A quotation in an answer.
 QUOTED = re.compile(r"“([^”]+)”")
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
-#: Shorter words say little about a sentence's subject.
+#: Words up to this length say little about a sentence's subject.
 SHORT_WORD = 3
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 #: Scripts without spaces between words, and Hangul, where words carry endings.
@@ -71,7 +71,7 @@ class CitationFilter:
 
     def feed(self, delta: str) -> str:
         """Return the text ready to show after this piece; the rest waits for the next piece."""
-        # Nearly every piece is plain words.
+        # Fast path: nearly every piece is plain words.
         if not self._held and "[" not in delta and "【" not in delta and delta[-1:] not in (" ", "\t"):
             return delta
         text = self._held + delta
@@ -110,11 +110,11 @@ def verified(
     language: str = "",
     likely: tuple[str, ...] = (),
 ) -> tuple[Citation, ...]:
-    """Set `is_supported` on each citation, and list the citing sentences without support in its passage or pages.
+    """Set `is_supported` on each citation, and list the sentences which its passage and pages do not support.
 
-    A sentence with several citations may take its facts from any of the passages; facts from the question count as
-    given. `page_text` is called only if the passages alone do not support a sentence. `language` is the answer's;
-    without a language only figures are compared. `likely` are the passages' likely languages.
+    A sentence with several citations may take its facts from any of the passages; facts from the question need no
+    support. `page_text` is called only if the passages alone do not support a sentence. `language` is the answer's ISO
+    639-1 code; with "", only figures are compared. `likely` are the passages' likely languages.
     """
     by_number = {citation.number: citation for citation in citations}
     # All sentences share these sources, because each source keeps its parsed text.
@@ -142,13 +142,13 @@ def verified(
 
 
 def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> CitedSource:
-    """Return a passage to compare sentences with. `read` is the text the model got, with surroundings."""
+    """Convert a citation for comparison with sentences. `read` is the longer text given to the model, if any."""
     heading = f"{known_by(citation.title, citation.folder)} {citation.file_name} {citation.section}"
     return CitedSource(f"{citation.passage}\n\n{read}".strip(), heading, likely)
 
 
 def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """Return each sentence or clause before citations, with the cited numbers."""
+    """Return each sentence or clause which ends in citations, with the cited numbers."""
     found: list[tuple[str, tuple[int, ...]]] = []
     start = 0
     for group in SHOWN_GROUP.finditer(text):
@@ -162,10 +162,11 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
-    """Return a copy of each citation for each place in the answer, with the words marked for this place.
+    """For each place where the answer cites a passage, return a copy with the words to mark there.
 
-    The marked words occur in the passage and in the quotation, or else in the citing sentence. Without such words, for
-    example across languages, the words from the question and the whole answer stay marked.
+    The marked words occur both in the passage and in the quotation (or citing sentence). If they share no word, for
+    example across languages, the words shared with the question and the whole answer stay marked. The result maps
+    citation numbers to copies in text order.
     """
     by_number = {citation.number: citation for citation in citations}
     found: dict[int, list[Citation]] = {number: [] for number in by_number}
@@ -192,13 +193,13 @@ def _marked_by(citation: Citation, said: Collection[str]) -> Citation:
 
 
 def cited_figures(text: str, number: int) -> str:
-    """Return the words with digits from sentences citing `[number]`: a reader looks for them on the page."""
+    """Return the words with digits from all sentences citing `[number]`, joined by spaces, to be marked on the page."""
     cited_by = (claim for claim, numbers in claims(text) if number in numbers)
     return " ".join(word for claim in cited_by for word in claim.split() if any(map(str.isdigit, word)))
 
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
-    """Add to `matched_terms` the words in the passage which share a term with the texts."""
+    """Add to `matched_terms` the passage's words which share a term with the texts."""
     wanted = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
     found = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):
@@ -245,7 +246,7 @@ def citation_from_json(stored: Mapping[str, Any]) -> Citation:
 
 
 def _numbers(written: str) -> list[int]:
-    """1, 3, 4, 5 from "1, 3-5"."""
+    """Expand a marker's numbers: "1, 3-5" gives 1, 3, 4, 5."""
     numbers: list[int] = []
     for part in re.split(r"\s*[,;]\s*", written.replace("^", "")):
         first, *last = (int(number) for number in re.split(r"\s*[–-]\s*", part))
@@ -257,7 +258,7 @@ def _numbers(written: str) -> list[int]:
 
 
 def terms_held(terms: Sequence[str], text: str) -> int:
-    """Count how many distinct words from `terms` occur in a text."""
+    """Count how many distinct words from `terms` occur in a text, ignoring case."""
     folded = text.casefold()
     return sum(
         # "25" is not found within "125" or "1.25".
@@ -269,7 +270,7 @@ def terms_held(terms: Sequence[str], text: str) -> int:
 def telling_sentence(passage: str, terms: Sequence[str]) -> str:
     """Return the sentence with the most marked words; on a tie the sentence with the most figures, else the first.
 
-    A heading only announces the answer below. A heading counts if no other sentence has a marked word.
+    A heading is returned only if no other sentence has a marked word, because a heading only announces an answer.
     """
     figures = [term for term in terms if any(map(str.isdigit, term))]
 
@@ -282,10 +283,10 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 
 
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
-    """Return the position of the telling sentence in a passage, or `None` if no sentence has a marked word.
+    """Return start and end of `telling_sentence` in a passage, or `None` if no sentence has a marked word.
 
-    A sentence built from table cells and heads has the position of its row. A sentence not found literally has the
-    position of the line with the most marked words.
+    For a sentence built from table cells and heads, this is the span of the row. For a sentence which does not occur
+    literally, it is the line with the most marked words.
     """
     sentence = telling_sentence(passage, terms)
     if not terms_held(terms, sentence):
@@ -303,10 +304,10 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
 
 
 def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citation] = ()) -> Citation:
-    """Set the section to the heading above the cited sentences, or to their common heading.
+    """Set the citation's section to the heading above the cited sentences, or to their common heading.
 
-    `marked` holds the citation at each place in the answer, as returned by `quoted`. Without a cited sentence in the
-    passage, the heading above the most marked words counts; on a tie the passage's section stays.
+    `marked` holds the citation at each place in the answer, as returned by `quoted`. If no cited sentence is found in
+    the passage, the heading above the most marked words is taken; on a tie the section stays.
     """
     # A chunker may put a table header before the text; a shortened text has lost its end.
     before = len(citation.passage) - (place.end - place.start)
@@ -330,7 +331,7 @@ def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citat
 
 
 def _shared_path(paths: Sequence[str]) -> str:
-    """Return the headings at the start of all paths; "" without common headings."""
+    """Return the headings which all paths start with; "" if they start differently."""
     parts = [path.split(PATH_SEPARATOR) for path in paths]
     levels = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))
     return PATH_SEPARATOR.join(level[0] for level in levels)
@@ -351,7 +352,7 @@ MOST_ROWS = 3
 def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[SheetPage]) -> Citation:
     """Add the cells of the cited rows after the sheet's name: "Salaries › A17:F17".
 
-    `marked` holds the citation at each place in the answer, and each place marks a row.
+    `marked` holds the citation at each place in the answer; the row with the marked words is added.
     """
     found = dict.fromkeys(filter(None, (_cells_of(one, pages) for one in marked)))
     cells = ", ".join(list(found)[:MOST_ROWS])
@@ -361,7 +362,7 @@ def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[Sh
 
 
 def _cells_of(citation: Citation, pages: Sequence[SheetPage]) -> str:
-    """Return the cells of the row with the most marked words, by their names in the sheet; "" without a row."""
+    """Return the range of the row with the most marked words, for example "A17:F17"; "" if no row has any."""
     span = telling_span(citation.passage, citation.matched_terms)
     if span is None:
         return ""

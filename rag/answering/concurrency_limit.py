@@ -1,8 +1,8 @@
 """Limit the number of answers written at the same time in this process.
 
-Further questions wait in line, first come first served; if the line is full, questions are refused. More parallel
-answers would be slower for everybody: beyond about a hundred, each text arrives in jerks. Waiting for a provider counts
-as writing, so the limit is far above the number of answers the processor could start at the same time.
+Further questions wait in line, first come first served; if the line is full, questions are refused. Beyond about a
+hundred parallel answers, all texts arrive in jerks. Waiting for a provider also takes a slot, so the limit is far above
+the number of answers the processor could write at the same time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rag.errors import Saturated
 from rag.monitoring import metrics
 from rag.settings import Settings
 
-#: From this share of used slots on, the process is no longer ready for more people, before anybody waits.
+#: Share of used slots at which the process stops accepting more people, before anybody has to wait.
 READY_SHARE = 0.9
 #: Seconds between checks whether a waiting question was stopped.
 LOOK_SECONDS = 0.25
@@ -31,18 +31,18 @@ class AnswerSlot:
         self.tell: Callable[[int], None] = lambda _before: None
 
     def wait(self, cancel: Event, tell: Callable[[int], None]) -> None:
-        """Return when this question's turn has come, or when it was stopped."""
+        """Block until this question has a slot or `cancel` is set; `tell` receives the number of questions ahead."""
         self._turns.follow(self, tell)
         while not self.has_come.wait(LOOK_SECONDS) and not cancel.is_set():
             pass
 
     def end(self) -> None:
-        """Give the slot to the next question in line, or leave the line. Harmless when repeated."""
+        """Release the slot to the next question in line, or leave the line. May be called again."""
         self._turns.end(self)
 
 
 class Turns:
-    """Assigns the slots. Thread-safe."""
+    """Assigns the slots to questions in order. Thread-safe."""
 
     def __init__(self, settings: Callable[[], Settings]) -> None:
         self._settings = settings
@@ -66,12 +66,12 @@ class Turns:
 
     @property
     def has_room(self) -> bool:
-        """Whether this process is ready for more people; false before anybody has to wait."""
+        """Whether this process accepts more people; becomes false before anybody has to wait."""
         most = self._settings().answers_under_way
         return not most or len(self._held) < READY_SHARE * most
 
     def follow(self, turn: AnswerSlot, tell: Callable[[int], None]) -> None:
-        """Tell a waiting question how many questions are ahead, now and after each change."""
+        """Call `tell` with how many questions are ahead in line, now and after each change."""
         with self._lock:
             turn.tell = tell
             if turn in self._line:

@@ -20,7 +20,7 @@ QUEUED = "queued"
 class StepEvent:
     """The start of a step: rewriting, translating, searching, found (detail: the count), reranking, writing.
 
-    If too many answers are being written, `queued` comes first (detail: the number of questions ahead).
+    If all slots are taken, `queued` comes first (detail: the number of questions ahead).
     """
 
     name: str
@@ -45,7 +45,7 @@ class TextEvent:
 
 @dataclass(frozen=True)
 class CitationsEvent:
-    """The citations and the outcome, sent when the text is complete. Next questions may still follow."""
+    """The citations and the outcome, sent when the text is complete. Suggested questions may still follow."""
 
     citations: tuple[Citation, ...]
     kind: CitationKind = "cited"
@@ -65,7 +65,7 @@ class DoneEvent:
 
     outcome: Outcome
     state: MessageState
-    #: Sentences for the reader: the reason for a bad end, then skipped steps.
+    #: Sentences for the reader: first why the answer ended early or failed, then the skipped steps.
     notices: tuple[str, ...] = ()
     #: US dollars, or `None` if a call had no known price.
     cost: Decimal | None

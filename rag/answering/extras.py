@@ -1,4 +1,4 @@
-"""Guard the extras in a reply, such as next questions or the log row."""
+"""Keep errors in optional parts of a reply, for example suggested questions or the log row, away from the answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Log errors in an extra. The answer keeps text, sources and outcome."""
+    """Log and suppress errors raised in the block: the answer keeps text, citations and outcome."""
     try:
         yield
     except Exception:

@@ -1,7 +1,7 @@
 """Rewrite a follow-up into a standalone question for the search, and suggest the next three questions.
 
-A search cannot understand "And for part-timers?". A model rewrites the question with the conversation at hand. Without
-a model, rules complete the question (`carried_over.py`). After an answer, a small call to the chat model suggests
+A search cannot understand "And for part-timers?". A model rewrites the question, given the conversation. Without a
+model, rules complete the question (`carried_over.py`). After an answer, a small call to the chat model suggests
 questions.
 """
 
@@ -99,7 +99,7 @@ def _asked(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
 
 
 def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:
-    """Whether the question contains any of these words from a passage."""
+    """Whether the question shares a term with these words from a passage."""
     return not set(tokenize(question, language)).isdisjoint(tokenize(" ".join(passage_words), language))
 
 
@@ -134,11 +134,11 @@ def _titles(state: AnswerState) -> list[str]:
 
 SUGGESTION_OUTPUT_TOKENS = 120
 SUGGESTION_CHARACTERS = 120
-#: The reader waits for the suggestions; after this time the answer is better without them.
+#: The reader waits for the suggestions, and beyond this time they are not worth the wait.
 SUGGESTION_SECONDS = 5.0
-#: The suggestions are shown only when complete, so their stream is read seldom.
+#: The suggestions are shown only when complete, so reading the stream this seldom is enough.
 READ_EVERY_SECONDS = 0.25
-#: More text is not needed for next questions, and every character is paid for.
+#: Enough context for suggestions; more would only cost more.
 CONTEXT_CHARACTERS = 6000
 
 
@@ -199,7 +199,7 @@ def suggest_follow_ups(
 
 
 def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
-    """Return the questions in a reply, one per line, without bullets and numbers and without the question `asked`."""
+    """Parse the model's suggestions: up to `count` questions, one per line, without bullets, numbers and `asked`."""
     lines = (re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s*", "", line).strip(" \"'“”*") for line in text.splitlines())
     wanted = dict.fromkeys(
         line
@@ -217,14 +217,14 @@ def is_question(line: str) -> bool:
 
 
 def filled_up(questions: Sequence[str], others: Sequence[str], *, asked: str, count: int) -> tuple[str, ...]:
-    """Return up to `count` questions: the model's first, then others with answers in the documents."""
+    """Fill up the model's questions with `others` to `count`, without repeats and without `asked`."""
     known = {asked.strip().casefold(), *(question.casefold() for question in questions)}
     rest = [other for other in dict.fromkeys(others) if other.strip().casefold() not in known]
     return (*questions, *rest)[:count]
 
 
 def suggest_next_questions(state: AnswerState) -> None:
-    """Add follow-up questions if there is a model and the answer is complete."""
+    """Add suggested questions to the state if there is a model and the answer is complete."""
     state.text_ms = state.elapsed_ms
     model = state.next_question_model
     is_reply = state.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
@@ -253,7 +253,7 @@ def suggest_next_questions(state: AnswerState) -> None:
 
 
 def _questions_of_documents(state: AnswerState) -> list[str]:
-    """Return questions in the answer's language which the searched documents answer, as found when they were read."""
+    """Return questions which the searched documents answer, as stored at ingestion, in the answer's language."""
     question = state.question
     if not question.filters.is_empty:
         return []  # the filters leave an unknown selection

@@ -1,8 +1,8 @@
 """Check by rules, without a model, whether the cited passages support a sentence.
 
 Figures are compared in any language. Dates, names, content words and negations are compared only if sentence and
-passage share a language, because a translation shares no words. Undecidable sentences count as supported: a wrong mark
-costs more trust than a missing mark.
+passage share a language, because a translation shares no words. In doubt, a sentence counts as supported, because a
+wrong warning costs more trust than a missing one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAST_PAIRS = 8
 LEAST_SHARED = 0.25
 #: Words with at least this many letters are compared by their first letters.
 STEM_LETTERS = 5
-#: Negations are compared from this likeness of two statements on: shared terms divided by all terms.
+#: Two statements are compared for a negation if they share at least this part of all their terms.
 SAME_STATEMENT = 0.5
 LANGUAGE_CHARACTERS = 400
 
@@ -81,7 +81,7 @@ _NEGATIONS = {
         r"|\w(?:m[ae]z(?:l[ae]r)?|m[ae]y(?:[ae]ca[kğ]|ece[kğ])\w*|m[iıuü]yor\w*|m[ae]mektedir)\b",
     }.items()
 }
-#: With these words in a sentence, words alone cannot tell which part is denied.
+#: With these words, rules cannot tell which part of a sentence is denied.
 _HEDGES = {
     language: re.compile(words, re.IGNORECASE)
     for language, words in {
@@ -108,7 +108,7 @@ _HEDGES = {
 
 @dataclass
 class CitedSource:
-    """A cited passage: the text the model read, below the names of document and section."""
+    """A cited passage in the model's version, with the document's and section's names."""
 
     text: str
     heading: str = ""
@@ -122,7 +122,7 @@ class CitedSource:
 
     @cached_property
     def whole(self) -> str:
-        """Return the passage below its headings."""
+        """Return the passage with the document's and section's names above."""
         return f"{self.heading}\n{self.text}"
 
     @property
@@ -132,7 +132,7 @@ class CitedSource:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """Return the content words in the passage and the names."""
+        """Return the content words in the passage, the document's name and the section's name."""
         return _terms_of_passage(self.whole, self.language)
 
     @cached_property
@@ -145,7 +145,7 @@ class CitedSource:
 
 @dataclass
 class QuestionContext:
-    """The question and the answer's language; a sentence may repeat facts from the question."""
+    """The question and the answer's language, for comparing a sentence; facts from the question need no support."""
 
     question: str = ""
     #: ISO 639-1; "" compares figures only.
@@ -168,9 +168,10 @@ def faults(
     *,
     more: Callable[[], Sequence[CitedSource]] = tuple,
 ) -> frozenset[Fault]:
-    """Return what a sentence claims without support in its sources.
+    """Return the kinds of facts in a sentence which its sources do not support; empty for a supported sentence.
 
-    `more` returns the rest of their pages and is called only if the passages alone do not support the sentence.
+    `more` returns the text of the sources' pages and is called only if the passages alone do not support the sentence.
+    The pages can supply missing facts, but a negation which contradicts the passages stays a fault.
     """
     found = _faults(claim, sources, asked)
     if found:
@@ -220,19 +221,19 @@ def _terms_of_passage(text: str, language: str) -> frozenset[str]:
 
 
 def _is_about_something_else(claim: str, terms: frozenset[str], asked: QuestionContext, known: frozenset[str]) -> bool:
-    """Whether the sources hold hardly any of the words the sentence adds to the question."""
+    """Whether hardly any words in the sentence, beyond the question's, occur in the sources."""
     language = asked.language
     own = _terms(claim, language) - _terms(asked.question, language)
     if len(own) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
         return False
-    # A matching figure counts more than words, which can be paraphrased.
+    # A shared figure outweighs missing words, because words can be paraphrased.
     if (figures(claim, language) - asked.figures) & known:
         return False
     return _shared(own, terms, language) < LEAST_SHARED * len(own)
 
 
 def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
-    """Count the known terms, including inflected forms and parts of compounds."""
+    """Count the terms in `own` which are in `known`, also inflected or inside compounds."""
     rest = own - known
     if language in _UNSPACED:
         return len(own) - len(rest)
@@ -247,9 +248,9 @@ def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
 
 
 def share_held(claim: str, source: CitedSource, language: str) -> float:
-    """Return the share, 0 … 1, of a sentence's words in a passage in the same language, including synonyms.
+    """Return the share, 0 … 1, of a sentence's words found in a passage in the same language, including synonyms.
 
-    A sentence without words gives 1.
+    A sentence without content words gives 1.
     """
     if language in _UNSPACED:
         own = _terms(claim, language)
@@ -264,9 +265,10 @@ def share_held(claim: str, source: CitedSource, language: str) -> float:
 
 
 def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: str) -> bool:
-    """Whether an e-mail address in the sentence, or a name with two words or a title, is missing in `whole`.
+    """Whether the sentence has an e-mail address or a person's name which is missing in `whole`.
 
-    German capitalises every noun, so only a title marks a name there.
+    A name is two capitalised words or follows a title; in German, where every noun is capitalised, only a word after a
+    title.
     """
     if not any(map(str.isupper, claim)) and "@" not in claim:
         return False
@@ -282,9 +284,9 @@ def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: s
 
 
 def _capitalised(text: str) -> list[list[str]]:
-    """Return runs with at least two capitalised words, "Sarah Jones", without all-capital words and months.
+    """Return runs with at least two capitalised words, for example "Sarah Jones", without all-capital words and months.
 
-    A run after an article, "the Line Manager", names a function and is left out too.
+    A run after an article, "the Line Manager", is a role and left out.
     """
     runs: list[list[str]] = [[]]
     end, before = 0, ""
@@ -304,7 +306,7 @@ def _capitalised(text: str) -> list[list[str]]:
 
 
 def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[str], language: str) -> bool:
-    """Whether a name's last word, the family name, is missing, and its initials too."""
+    """Whether neither the last word of a name nor the name's initials occur in the sources."""
     last = tokenize(run[-1], language)
     if run[-1].lower() in lowered or not last or terms.intersection(last):
         return False
@@ -313,7 +315,7 @@ def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[s
 
 
 def _is_denied(claim: str, sources: Sequence[CitedSource], language: str) -> bool:
-    """Whether the statements most similar to the sentence, or to a clause in it, state the opposite."""
+    """Whether the statements most similar to the sentence, or to a clause in the sentence, differ by a negation."""
     return any(_is_turned_round(clause, sources, language) for clause in _clauses(claim))
 
 
@@ -339,7 +341,7 @@ def _is_turned_round(clause: str, sources: Sequence[CitedSource], language: str)
 
 
 def is_negated(sentence: str, language: str) -> bool:
-    """Whether a sentence contains a denial, judged by its words."""
+    """Whether a sentence contains a negation."""
     negation = _NEGATIONS.get(language)
     return negation is not None and bool(negation.search(sentence))
 

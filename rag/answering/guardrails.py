@@ -1,12 +1,12 @@
-"""Watch a model's answer: repetition, unsupported claims, uncited sentences, and replies such as "not mentioned".
+"""Watch a model's answer: repetition, unsupported claims, uncited sentences, and replies, for example "not mentioned".
 
 Weak models copy a passage up to their length limit, or cite a passage for an invented sentence. Each piece of text is
-checked only once, at a cost of microseconds per token.
+checked once, at a cost of microseconds per token.
 
-A paragraph or list without citations gets, at its end, the numbers of the passages holding its sentences. An uncited
-sentence beside cited sentences is compared with their passages and with all others. If sentence and passage differ in
-language, only figures are compared: the sentence then counts as sourced in a block with citations, and as unsourced in
-a block without citations.
+An uncited sentence is compared with all passages. A paragraph or list without citations gets, at its end, the numbers
+of the passages which support its sentences. Passages in a different language than the sentence can only be compared by
+figures: if they hold all its figures, the sentence counts as sourced in a block with citations, and as unsourced in a
+block without.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Trouble = Literal["repeats", "unsupported", "says nothing"]
 
 #: Length of a repeated run: in words, or in characters for scripts without spaces.
 RUN_WORDS, RUN_CHARACTERS = 8, 14
-#: A loop is a run seen this many times, in a text repeated to at least this share.
+#: A text is a loop if a run occurs this many times and repeated runs are at least this share.
 TIMES, REPEATED = 3, 0.5
-#: Checked sentences required to stop an answer, and to replace a finished answer.
+#: Checked sentences needed before the rules may stop an answer, and before they may replace a finished answer.
 LEAST_TO_STOP, LEAST_AT_END = 3, 2
 _TOKEN = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _GROUP_END = re.compile(r"(?:\[\d+\]\s?)+(?=[^\s\[])")
@@ -45,7 +45,7 @@ _LONGEST_LINE = 400
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A sentence with citations, and the parts without support in the passages."""
+    """A cited sentence, the cited numbers, and which kinds of facts the passages do not support."""
 
     claim: str
     numbers: tuple[int, ...]
@@ -53,7 +53,7 @@ class CheckedClaim:
 
 
 class Repetition:
-    """Detects a text which repeats itself."""
+    """Detects repetition in a streamed text."""
 
     def __init__(self) -> None:
         self._pending = ""
@@ -73,7 +73,7 @@ class Repetition:
         self._take()
 
     def _take(self) -> None:
-        """Count the words in complete lines, and in the last line without its last word."""
+        """Count the words in complete lines, and in the last line except for its last word."""
         *lines, last = self._pending.split("\n")
         for line in lines:
             self._line(line)
@@ -112,7 +112,7 @@ class Repetition:
 
 
 class AnswerWatch:
-    """Watches an answer for trouble while it is written.
+    """Checks an answer for trouble while it is written.
 
     `shown` maps context numbers to text numbers and grows while the answer is written. `language_of` detects the
     language from the start of the answer.
@@ -131,21 +131,21 @@ class AnswerWatch:
         self._language_of = language_of
         self._asked: QuestionContext | None = None
         self._beginning = ""
-        #: Characters of the start already used to detect the language.
+        #: Length of the text, in characters, from which the language was last detected.
         self._looked_at = 0
         self._pending = ""
         self._repetition = Repetition()
         self.checked: list[CheckedClaim] = []
 
     def feed(self, delta: str) -> Trouble | None:
-        """Add a piece of text and return trouble serious enough to stop, or `None`."""
+        """Add a piece of text; return a trouble serious enough to stop the answer, or `None`."""
         if not delta:
             return None
         self._repetition.feed(delta)
         self._pending += delta
         if len(self._beginning) < LANGUAGE_CHARACTERS:
             self._beginning += delta
-        # A sentence has ended when text follows its citations.
+        # A cited sentence is complete when text follows its citations.
         if "]" in self._pending:
             *_, end = (0, *(match.end() for match in _GROUP_END.finditer(self._pending)))
             if end:
@@ -154,7 +154,10 @@ class AnswerWatch:
         return self._trouble(LEAST_TO_STOP)
 
     def finish(self, *, supported: Sequence[str] = (), unsupported: Sequence[str] = ()) -> Trouble | None:
-        """Return the trouble with the complete answer; uncited sentences count like cited sentences."""
+        """Check the remaining text and return the trouble with the complete answer, or `None`.
+
+        `supported` and `unsupported` are uncited sentences with and without a source; they count like cited sentences.
+        """
         self._repetition.finish()
         self._check(self._pending)
         self._pending = ""
@@ -181,13 +184,14 @@ class AnswerWatch:
             return None
         if len(self.checked) >= least:
             return "unsupported"
-        # A single sentence is replaced for a different or contrary statement, but not for a calculated figure.
+        # A single unsupported sentence is enough for missing words or a wrong negation, but not for a figure, which may
+        # be calculated.
         is_plain = least == LEAST_AT_END and any({"words", "negation"} & claim.faults for claim in wrong)
         return "unsupported" if is_plain else None
 
 
 def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, CitedSource]:
-    """Return what the model read for each passage, with surrounding text, by context number."""
+    """Return each passage with the surrounding text the model read, by context number."""
     places: list[int] = []
     at = 0
     for citation in citations:
@@ -210,13 +214,13 @@ TRAILING_SPACE = re.compile(r"\s+$")
 NAMES_ONLY = re.compile(r"^\s*(?:#{1,6}\s.*|\*\*[^*]{1,120}\*\*:?|[|\s:-]+|```.*)\s*$")
 BULLET = re.compile(r"^\s*(?:[-–—*•●▪|>]\s*)+")
 MARKS = re.compile(r"[*_`|]+")
-#: Shorter sentences without a figure have no comparable content: "Yes, you can."
+#: A sentence with fewer content words and without a figure cannot be compared: "Yes, you can."
 LEAST_WORDS = 2
-#: Lowest share of a sentence's words in its source; lower if sentence and source share a figure.
+#: Lowest share of a sentence's words found in its source; the second value if they share a figure.
 LEAST_HELD, LEAST_HELD_WITH_FIGURE = 0.5, 0.3
 #: Unsourced sentences listed below an answer, at most.
 MOST_NAMED = 3
-#: A model's courtesies to the reader.
+#: Polite phrases to the reader, which need no source.
 COURTESY = re.compile(
     r"\b(?:let me know|feel free|hope (?:this|that|it)|happy to help|here (?:is|are)|based on the|according to the"
     r" (?:documents?|passages?|context)|for (?:more|further) (?:information|details)|please (?:contact|ask|check|note)"
@@ -238,14 +242,14 @@ COURTESY = re.compile(
 
 @dataclass(frozen=True)
 class Statement:
-    """An uncited sentence, in a block with or without citations."""
+    """An uncited sentence, and whether the block has citations."""
 
     text: str
     is_beside_citation: bool
 
 
 class SourceFinder:
-    """Follows an answer while it is written, with numbers already in the order of the text.
+    """Finds sources for uncited sentences while an answer is written. The text already has its final numbers.
 
     `shown` maps context numbers to text numbers, and grows by the numbers added here. `language_of` detects the
     language of a text.
@@ -263,9 +267,9 @@ class SourceFinder:
         self._question = question
         self._language_of = language_of
         self._block = self._held = self._beginning = ""
-        #: Whether the answer has citations or statements so far.
+        #: Whether the answer has a citation or a statement so far.
         self.says_something = False
-        #: Sentences without a source, and sentences in a language without comparable passages.
+        #: Sentences without a source; and sentences with possible sources only in a different language.
         self.unsupported: list[str] = []
         self.unknown: list[str] = []
         self.supported: list[str] = []
@@ -290,7 +294,7 @@ class SourceFinder:
         return out
 
     def finish(self) -> str:
-        """Return the numbers for the last block."""
+        """Return the citations to add after the last block."""
         self._held = ""
         return self._closed()
 
@@ -316,7 +320,11 @@ class SourceFinder:
         return " " + "".join(f"[{self._shown.setdefault(n, len(self._shown) + 1)}]" for n in numbers)
 
     def _source_of(self, statement: Statement, asked: QuestionContext) -> int | None:
-        """Return the context number of a sentence's source, or record a sentence without a source."""
+        """Return the context number of the passage which supports a sentence, or `None`.
+
+        A sentence without a source is added to `unsupported`; or to `unknown`, in a block without citations and a
+        passage in a different language may support it.
+        """
         comparable = {n: source for n, source in self._sources.items() if source.language == asked.language}
         held = {n: _held(statement.text, source, asked) for n, source in comparable.items()}
         best = max(held, key=lambda n: held[n], default=None)
@@ -333,13 +341,13 @@ class SourceFinder:
 
 
 def uncited_statements(block: str, language: str) -> list[Statement]:
-    """Return a block's uncited statements."""
+    """Return the sentences in a block which state a fact and have no citation."""
     is_cited = SHOWN_MARKER.search(block) is not None
     found = []
     for line in block.split("\n"):
         if NAMES_ONLY.match(line):
             continue
-        # "25 days. [1]": the number belongs to the previous sentence.
+        # "25 days. [1]": move the number into the previous sentence.
         line = re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1 ", line)
         for part in SENTENCE_END.split(line):
             sentence = MARKS.sub(" ", LIST_NUMBER.sub("", BULLET.sub("", part or ""))).strip()
@@ -349,7 +357,7 @@ def uncited_statements(block: str, language: str) -> list[Statement]:
 
 
 def states(sentence: str, language: str) -> bool:
-    """Whether a sentence states a fact: no question, no announcement, no courtesy, not just "Yes, you can"."""
+    """Whether a sentence states a fact, and is not a question, an announcement, a courtesy or just "Yes, you can"."""
     if sentence.endswith(("?", "？", "؟", ":", "：")) or COURTESY.search(sentence):
         return False
     return bool(re.search(r"\d", sentence)) or len(_words(sentence, language)) >= LEAST_WORDS
@@ -361,12 +369,12 @@ def _words(sentence: str, language: str) -> frozenset[str]:
 
 
 def _spoken_figures(text: str, language: str) -> frozenset[str]:
-    """Return the figures except 1, which is rarely meant as a figure."""
+    """Return the figures in a text except 1, which is mostly no count."""
     return figures(text, language) - {"1"}
 
 
 def _held(sentence: str, source: CitedSource, asked: QuestionContext) -> float:
-    """Return the share of a sentence's words in a passage; 0 if the passage is not its source."""
+    """Return the share, 0 … 1, of a sentence's words in a passage; 0 if the passage does not support the sentence."""
     stated = _spoken_figures(sentence, asked.language)
     if stated - source.figures - asked.figures:
         return 0.0
@@ -385,7 +393,7 @@ def first_of(sentences: list[str]) -> list[str]:
     return list(kept)[:MOST_NAMED]
 
 
-#: Room for words before the "not found" sentence: a greeting, "Unfortunately,", "I'm sorry, but".
+#: Characters which may stand before the "not found" sentence: a greeting, "Unfortunately,", "I'm sorry, but".
 OPENING_CHARACTERS = 40
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _DIGIT = re.compile(r"\d")
@@ -398,9 +406,9 @@ def _any() -> re.Pattern[str]:
 
 
 def says_not_found(text: str) -> bool:
-    """Whether the whole reply only says that the documents do not answer the question.
+    """Whether a reply only says that the documents do not answer the question.
 
-    A reply with a cited continuation, "I could not find X, but Y [1]", is an answer.
+    A reply which continues with a citation, "I could not find X, but Y [1]", is an answer.
     """
     sentences = [part.strip() for part in _SENTENCE.split(_joined(text)) if part and part.strip()]
     before = accumulate(map(len, sentences), initial=0)
@@ -420,7 +428,7 @@ def says_not_found(text: str) -> bool:
 
 
 def _joined(text: str) -> str:
-    """Move citations after a full stop into the sentence before."""
+    """Move citations which follow a full stop into the sentence before."""
     return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
 
 

@@ -1,11 +1,11 @@
-"""Run answers as jobs: threads in this process write them, pages and routes only watch.
+"""Run answers as jobs: threads in this process write them; pages and routes only watch.
 
-Each answer starts at once in its own thread. Before the first word, an answer mostly waits for providers, and a waiting
-answer holds nothing another answer needs.
+Each answer starts at once in a thread. Before its first word, an answer mostly waits for providers, and waiting holds
+no resource that other answers need.
 
-A refreshed page finds its answer again, a second tab follows, and a reader who leaves loses nothing. The text is stored
-every second. This also serves as the sign of life which tells a slow answer from a dead answer. Answers written by
-another process are watched through the database.
+A reloaded page or a second tab finds its answer again, and nothing is lost if the reader leaves. The text is stored
+every second, which also shows that the answer is alive. Answers written by a different process are watched through the
+database.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
 
 log = logging.getLogger(__name__)
 
-#: A tenant and an account, or an API key.
+#: The tenant, and the account or API key.
 Owner = tuple[str, UUID]
 FLUSH_SECONDS = 1.0
 #: Seconds a finished answer stays available here, with its follow-up questions.
@@ -70,9 +70,9 @@ KEEP_SECONDS = 60.0
 SHUTDOWN_SECONDS = 1.5
 #: The limit from Unicode's Stream-Safe Text Format (UAX #15); languages use only a few marks.
 MARKS_ON_A_LETTER = 30
-#: Seconds between the pieces of an answer; each piece is read, checked and sent as a whole. The second value holds
-#: while more than `CROWD` answers are being written. The third holds while more than `RUSH` readers wait for their
-#: first word, which matters more to them than smooth text matters to others.
+#: Seconds between the pieces of an answer; each piece is read, checked and sent as a whole. The second value applies
+#: while more than `CROWD` answers are being written. The third applies while more than `RUSH` readers wait for their
+#: first word, which then matters more than smooth text.
 PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.12
 RUSH_PACE_SECONDS = 0.15
@@ -88,7 +88,7 @@ SHUT_DOWN = N_("The application was shut down while this answer was being writte
 
 class _StoredQuestion(NamedTuple):
     conversation_id: UUID
-    #: The answer, still empty.
+    #: The stored answer's id; the answer is still empty.
     message_id: UUID
     chat_log_id: UUID
 
@@ -102,7 +102,7 @@ class LiveAnswers:
         self._database = database
         self._lock = Lock()
         self._answers: dict[UUID, LiveAnswer] = {}
-        #: Answers about to start, by person.
+        #: Answers which are starting, counted by person.
         self._beginning: Counter[Owner] = Counter()
         #: How many answers are being written here.
         self._under_way = 0
@@ -120,17 +120,15 @@ class LiveAnswers:
         options: Options | None = None,
         is_again: bool = False,
     ) -> LiveAnswer:
-        """Store a question and start its answer.
+        """Store a question and start the answer.
 
-        Without a conversation, a new conversation is started, with the question as title. The messages in a
-        conversation replace the question's history.
-
-        `options` replace settings from the collection, and the question's filters. `is_again`: the same question was
-        just answered, and the new answer is written without knowledge of the earlier answer.
+        Without `conversation_id`, create a conversation with the question for a title. Otherwise the conversation's
+        messages replace the question's history. `options` override collection settings and the question's filters. With
+        `is_again`, the question was just answered and the new answer must not see the earlier answer.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for someone else's conversation or collection,
-        `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this process writes the
-        most answers allowed for this person, `Saturated` while this process is full, and `DatabaseUnavailable`.
+        `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this person has the
+        maximum number of answers in progress, `Saturated` while this process is full, and `DatabaseUnavailable`.
         """
         with self._place(question.identity) as give_up_place:
             turn = self._turns.take()
@@ -147,7 +145,7 @@ class LiveAnswers:
     def _prepared(
         self, question: Question, conversation_id: UUID | None, options: Options, *, is_again: bool
     ) -> Question:
-        """Return the question with clean text, the options' filters, and the conversation's last messages."""
+        """Return the question with clean text, filters and the conversation's last messages. Raises `NotFound`."""
         text = clean_question(question.text, maximum_characters=self._answerer.settings.maximum_question_characters)
         identity = question.identity
         if any(asked.tenant_id != identity.tenant_id for asked in (question.collection, *question.others)):
@@ -176,7 +174,7 @@ class LiveAnswers:
         )
         with self._lock:
             self._answers[live.message_id] = live
-            # From here on the answer counts as under way.
+            # From here on, the answer itself counts against the limit.
             give_up_place()
             self._under_way += 1
             self._without_text += 1
@@ -238,12 +236,12 @@ class LiveAnswers:
 
     @contextmanager
     def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
-        """Reserve a place among this person's concurrent answers while an answer is starting.
+        """Reserve a place among a person's concurrent answers while an answer starts. Raises `TooManyRequests`.
 
-        Calling the yielded function releases the place earlier; the caller must hold the lock.
+        The yielded function releases the place earlier; the caller must hold the lock.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
-        # An API key asks for several people.
+        # An API key stands for several people.
         most = settings.answers_at_once if identity.is_person else settings.key_answers_at_once
         with self._lock:
             under_way = sum(live.owner == owner and not live.is_done for live in self._answers.values())
@@ -267,9 +265,9 @@ class LiveAnswers:
                 give_up()
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
-        """Return an answer being written by any process, or finished in this process less than a minute ago.
+        """Find a person's answer: in progress in any process, or finished in this process less than a minute ago.
 
-        Returns `None` for someone else's answer and for older answers; `Conversations.messages` has their full text.
+        Returns `None` for someone else's answer and for older answers, which `Conversations.messages` returns in full.
         """
         if (live := self.find_here(identity, message_id)) is not None:
             return live
@@ -300,7 +298,7 @@ class LiveAnswers:
         return next((live for live in own if not live.is_done), None)
 
     def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
-        """Return the answer being written in a person's conversation."""
+        """Return the answer in progress in a person's conversation, from any process."""
         if (live := self.active_here(identity, conversation_id)) is not None:
             return live
         found = self._database.fetch_value(
@@ -312,14 +310,14 @@ class LiveAnswers:
         return self.find(identity, found) if found else None
 
     def pace_seconds(self) -> float:
-        """Return the seconds between pieces of text for now; with many readers, each piece costs everybody time."""
+        """Return the current seconds between pieces of text; longer with many readers, each piece costs time."""
         if self.is_rushed:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
 
     @property
     def has_room(self) -> bool:
-        """Whether this process is ready for more people; false before anybody has to wait."""
+        """Whether this process accepts more people; becomes false before anybody has to wait."""
         return self._turns.has_room
 
     @property
@@ -328,19 +326,21 @@ class LiveAnswers:
         return self._without_text > RUSH
 
     def pulse_seconds(self) -> float:
-        """Return how often a waiting page lets a click end its run; with many readers, these wake-ups cost time too."""
+        """Return how often, in seconds, a waiting page checks for clicks; longer with many readers, because checks cost
+        time.
+        """
         return PULSE_SECONDS if self._under_way <= CROWD else CROWDED_PULSE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
-        """Close a tenant's answers abandoned by a dead process, and return their number.
+        """Close a tenant's answers left behind by a dead process, and return their number.
 
-        Answers count as abandoned without a sign of life for 15 seconds, or for `quiet_seconds`; 0 is right at the
-        start of the only process. If a process dies later, its answers are closed when somebody next looks at them.
+        An answer is abandoned after 15 seconds without a sign of life, or `quiet_seconds` if given; 0 is right when the
+        only process starts. If a process dies later, its answers are closed when somebody next opens them.
         """
         return self._answerer.chat_logs.close_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     def stop_all(self) -> None:
-        """Stop all answers and store their text at the end of the process. Returns within a few seconds."""
+        """Stop all answers and store their text, when the process ends. Returns within a few seconds."""
         self._closing.set()
         with self._lock:
             running = [live for live in self._answers.values() if not live.is_done]
@@ -356,7 +356,7 @@ class LiveAnswers:
     def _store_question(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion:
         """Store question, log row and empty answer in one transaction."""
         stored = self._stored_question(question, conversation_id)
-        # An answer left unfinished by a dead process is no reason to wait.
+        # Close an unfinished answer left by a dead process and try again.
         if stored is None and conversation_id and self._close_abandoned_in(question.identity, conversation_id):
             stored = self._stored_question(question, conversation_id)
         if stored is None:
@@ -397,7 +397,7 @@ class LiveAnswers:
         return _StoredQuestion(conversation_id, row[0], chat_log_id)
 
     def _save(self, live: LiveAnswer) -> None:
-        """Store a finished answer. Without a database, the keeper tries again."""
+        """Store a finished answer. If the database is unavailable, `_keep` tries again."""
         with live.saving:
             try:
                 self._database.execute(
@@ -415,7 +415,7 @@ class LiveAnswers:
                 live.is_saved = False
 
     def _keep(self) -> None:
-        """Store the texts every second, stop unwanted answers, and forget answers finished a minute ago."""
+        """Run in a thread: store the texts every second, stop unwanted answers, drop answers finished a minute ago."""
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
@@ -477,7 +477,7 @@ class LiveAnswers:
 def clean_question(text: str, *, maximum_characters: int) -> str:
     """Return the question without NUL, control and invisible direction characters; HTML stays text.
 
-    Raises `QuestionEmpty`, and `QuestionTooLong` with both numbers.
+    Raises `QuestionEmpty`, or `QuestionTooLong` with the length and the limit.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "ignore").decode()
     text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]", "", text).strip()
@@ -505,7 +505,7 @@ def _stream_safe(text: str) -> str:
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:
-    """Drop the trailing repetitions of a question and their answers, and return the messages before."""
+    """Drop from the end the pairs with `text` for a question, and return the remaining messages."""
     while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
         messages = messages[:-2]
     return messages

@@ -1,4 +1,4 @@
-"""Make distinct labels for things named by people, so readers and widgets can choose by label."""
+"""Build distinct labels for options named by people, for readers and widgets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHORT_ID = 8
 
 
 class Labels(Mapping[Option, str], Generic[Option]):
-    """Distinct labels by option. `of` is for `format_func`: it has a label for deleted options too."""
+    """Labels by option. `of` suits `format_func`: it also labels options which were deleted."""
 
     def __init__(self, labels: Mapping[Option, str], gone: str) -> None:
         self._labels = dict(labels)
@@ -22,7 +22,7 @@ class Labels(Mapping[Option, str], Generic[Option]):
         return self._labels.get(option, self._gone)
 
     def as_text(self) -> Labels[str]:
-        """Return the same labels keyed by the options as text, as used in URLs."""
+        """Return the same labels keyed by `str(option)`, for use in URLs."""
         return Labels({str(option): label for option, label in self._labels.items()}, self._gone)
 
     def __getitem__(self, option: Option) -> str:
@@ -41,7 +41,10 @@ def distinct_labels(
     *parts: Callable[[Thing], str],
     gone: str = "No longer there",
 ) -> Labels[Option]:
-    """Label each thing by its first part; equal labels get the next parts too, and finally the ids."""
+    """Label each thing by the first part; equal labels get the next parts too, and finally the id.
+
+    `option` returns a thing's key, `gone` is the label for unknown keys.
+    """
     named = {option(thing): thing for thing in things}
     labels = {key: parts[0](thing) for key, thing in named.items()}
     for part in (*parts[1:], None):

@@ -24,7 +24,7 @@ from rag.types import Citation, ContextResponse, MessageState, Outcome
 
 #: Seconds `stop` waits for the writer to finish before ending the answer for its readers.
 STOP_SECONDS = 0.25
-#: Seconds between looks at an answer written by another process.
+#: Seconds between queries for an answer written by a different process.
 LOOK_UP_SECONDS = 0.5
 
 
@@ -38,7 +38,7 @@ class Snapshot(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of an answer's text."""
+    """The text and state of an answer, for followers who poll."""
 
     text: str
     #: How often the text was withdrawn and started again.
@@ -50,7 +50,7 @@ class Progress(NamedTuple):
 class LiveAnswer:
     """An answer being written by a thread in this process, or finished less than a minute ago."""
 
-    #: Whether reading the answer never waits for the database.
+    #: Whether this process writes the answer, so reading needs no query.
     is_here = True
 
     def __init__(
@@ -65,7 +65,7 @@ class LiveAnswer:
         self.message_id = message_id
         self.conversation_id = conversation_id
         self.question = question
-        #: Tenant and account; the answer is shown to nobody else.
+        #: Tenant and account; nobody else may see the answer.
         self.owner = owner
         self.text = ""
         #: How often the text was withdrawn and started again.
@@ -77,23 +77,23 @@ class LiveAnswer:
         self.kind: CitationKind = "cited"
         self.state = MessageState.STREAMING
         self.outcome: Outcome | None = None
-        #: Sentences for the reader: the reason for a bad end, then skipped steps.
+        #: Sentences for the reader: first why the answer ended early or failed, then the skipped steps.
         self.notices: tuple[str, ...] = ()
         self.follow_ups: tuple[str, ...] = ()
-        #: Tells the writer to stop. Pages call `stop`.
+        #: Tells the writer to stop. Pages call `stop` instead.
         self.cancel = Event()
         self.saving = Lock()
         self.is_saved = False
         self._on_forced_end = on_forced_end
         self._changed = Condition()
-        #: Each listener, and whether to call it for steps besides text and end.
+        #: Each listener, and whether it is also called for steps.
         self._listeners: list[tuple[Callable[[], None], bool]] = []
         self._done = Event()
         self._is_written = Event()
-        #: Set when there is text, or the answer ended without text.
+        #: Set when there is text, or when the answer has ended without text.
         self._has_begun = Event()
         self._is_frozen = False
-        #: Set when text and sources are final; next questions may still come.
+        #: Set when text and citations are final; suggested questions may still come.
         self.written: CitationsEvent | None = None
         self._started = time.monotonic()
         self._ended = 0.0
@@ -115,9 +115,9 @@ class LiveAnswer:
         return self._done.is_set()
 
     def follow_steps(self, pulse_seconds: float = 0.25) -> Iterator[StepEvent | None]:
-        """Yield the steps so far, then new steps every `pulse_seconds` until the text starts.
+        """Yield the steps so far, then new steps every `pulse_seconds`, until the text starts.
 
-        Yields `None` without a new step, so that a page can be interrupted. Readers are not woken for each step,
+        Yields `None` if there is no new step, so that a page can be interrupted. Readers are not woken for each step,
         because with a hundred readers this would delay the start of answers.
         """
         seen = 0
@@ -139,10 +139,10 @@ class LiveAnswer:
         *,
         until_written: bool = False,
     ) -> Iterator[str]:
-        """Yield the text so far, then each piece at least `every_seconds` apart, until the answer has ended.
+        """Yield the text so far, then new pieces at least `every_seconds` apart, until the answer has ended.
 
-        After a withdrawal the whole new text is yielded, and `restarts` is higher. "" is yielded about every
-        `pulse_seconds` without new text. `until_written` ends before the next questions.
+        After a withdrawal, the whole new text is yielded and `restarts` is higher. Without new text, "" is yielded
+        about every `pulse_seconds`. With `until_written`, the iteration ends before questions are suggested.
         """
         shown = restarts = 0
         while True:
@@ -173,14 +173,14 @@ class LiveAnswer:
         return self._done.wait(seconds)
 
     def wait_until_begun(self, seconds: float) -> bool:
-        """Wait for text or for an end without text; return False after these seconds."""
+        """Wait for the first text or the end; return `False` if neither came within these seconds."""
         return self._has_begun.wait(seconds)
 
     @contextmanager
     def heard_by(self, listener: Callable[[], None], *, with_steps: bool = True) -> Iterator[None]:
-        """Call `listener` after every change, from the writer's thread, for followers without a thread.
+        """While the block runs, call `listener` from the writer's thread after every change.
 
-        Without `with_steps`, only changes to the text and the end count, because each call wakes the event loop.
+        Without `with_steps`, steps are not reported, because each call wakes the event loop.
         """
         heard = (listener, with_steps)
         self._listeners.append(heard)
@@ -190,16 +190,15 @@ class LiveAnswer:
             self._listeners.remove(heard)
 
     def snapshot(self) -> Snapshot:
-        """Return text, steps, citations and state at this moment."""
+        """Return the answer's current text, steps, citations and state."""
         self._look_up()
         with self._changed:
             return Snapshot(self.text, tuple(self.steps), self.citations, self.state)
 
     def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
-        """End the answer within about 0.3 seconds and keep its text. Harmless after the end.
+        """End the answer within about 0.3 seconds and keep its text. Does nothing after the end.
 
-        A writer hanging in a call is left behind: the answer ends for its readers at once, and in the log after the
-        call.
+        If the writer hangs in a call, the readers see the end at once and the log row is closed after the call.
         """
         self.cancel.set()
         if self._done.wait(wait_seconds):
@@ -218,14 +217,14 @@ class LiveAnswer:
             return Progress(self.text, self.restarts, self._has_ended(until_written=True))
 
     def wait_until_written(self, seconds: float) -> bool:
-        """Wait until text and sources are final; return `False` after these seconds. New text does not wake it."""
+        """Wait until text and citations are final; return `False` after these seconds. Not woken by new text."""
         self._look_up()
         return self._is_written.wait(seconds)
 
     # For the writer
 
     def take(self, event: AnswerEvent) -> None:
-        """Apply an event from the writer. Text after a forced end is dropped."""
+        """Apply an event from the writer. Text which arrives after a forced end is dropped."""
         with self._changed:
             if isinstance(event, TextEvent):
                 if not self._is_frozen:
@@ -245,13 +244,13 @@ class LiveAnswer:
         self._tell(is_step=isinstance(event, StepEvent | ContextEvent))
 
     def fail(self, notice: str) -> None:
-        """Mark the answer as failed for its readers if the writer is gone without a `DoneEvent`."""
+        """Mark the answer as failed for its readers, if the writer has died without a `DoneEvent`."""
         with self._changed:
             self.state = MessageState.CUT if self.text else MessageState.FAILED
             self.notice = notice
 
     def set_done(self) -> None:
-        """Tell the watchers about the end, after the answer was stored, because they read the stored answer."""
+        """Mark the answer ended and wake all followers. Call after storing: followers read the stored answer."""
         with self._changed:
             if not self._done.is_set():
                 self._ended = time.monotonic()
@@ -289,7 +288,9 @@ class LiveAnswer:
         self.notices = (*self.notices, *event.notices) if is_cut_short else event.notices
 
     def _stopped_state(self) -> MessageState:
-        """Return the state after a stop; if the text was already complete, only follow-up questions are lost."""
+        """Return the state after a stop: the final state if the text was complete, `CUT` after a shutdown, else
+        `STOPPED`.
+        """
         why, self.notices = self.notices, self.context.notices if self.context else ()
         if self.written is not None and self.written.state is not MessageState.STOPPED:
             return self.written.state
@@ -297,12 +298,12 @@ class LiveAnswer:
         return MessageState.CUT if why else MessageState.STOPPED
 
     def _look_up(self) -> None:
-        """Look for progress if another process writes."""
+        """Refresh from the database if a different process writes the answer; nothing to do here."""
 
 
 @dataclass(frozen=True)
 class StoredRow:
-    """An answer from the database."""
+    """An answer's row in the database."""
 
     id: UUID
     conversation_id: UUID
@@ -315,7 +316,7 @@ class StoredRow:
 
 
 class StoredAnswer(LiveAnswer):
-    """An answer written by another process, watched through the database: about a second behind, without steps."""
+    """An answer written by a different process, read from the database: a second late, without steps."""
 
     is_here = False
 

@@ -1,7 +1,7 @@
-"""Search without an answer, for programs, and log each paid search with its cost.
+"""Search without writing an answer, for programs, and log each paid search with the cost.
 
-The log row has the kind `search`, because statistics about people's questions must not count it. The row is opened
-before the first paid call, so even a call interrupted by a kill is billed; a free search leaves no row.
+The log row has the kind `search`, which statistics about people's questions leave out. It is opened before the first
+paid call, so even a call interrupted by a kill is billed. A free search leaves no row.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rag.records.chat_logs import ChatLogs, QuestionEnd
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.types import Embeddings, Identity, Outcome, Question, RAGDetails
 
-#: A context budget larger than any search result.
+#: A context budget in tokens, larger than any search result.
 NO_BUDGET = 200_000
-#: Characters from the start of the text which name a log row for embeddings.
+#: Leading characters in an embedded text which name the log row.
 LOGGED_CHARACTERS = 200
 
 
 class Searches:
-    """Search, and record the costs. Thread-safe."""
+    """Runs searches and embeddings for programs, and records their costs. Thread-safe."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Searches:
     ) -> RetrievalResult:
         """Call `Retriever.retrieve` and record the cost. Raises the same errors.
 
-        The call chooses whether only evidence is returned, else the profile's setting for searches. Without
-        `for_model`, the passages are for a reader and the budget for a model's context does not limit them.
+        `options` decide whether only evidence is returned, else the profile's setting for searches. With
+        `for_model=False` the passages are for a reader, and the token budget for a model's context does not apply.
         """
         if not for_model:
             profile = profile.changed(context_tokens=NO_BUDGET, context_characters=0)
@@ -90,9 +90,9 @@ class Searches:
         return found
 
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
-        """Embed texts for a program; a paid call is logged under the first text.
+        """Embed texts for a program; a paid call is logged by the first text.
 
-        Raises `ProviderError`s, and `BudgetSpent` if paid calls are not allowed.
+        Raises `ProviderError` if the provider fails, and `BudgetSpent` if paid calls are not allowed.
         """
         if not embedder.is_paid:
             return generate_embeddings_batch(texts, embedder=embedder)
@@ -134,7 +134,7 @@ class Searches:
         error: str = "",
         document_ids: Sequence[UUID] = (),
     ) -> None:
-        """Close the row of a paid search; a free search leaves no row."""
+        """Close a paid search's log row, or discard a free search's."""
         if not bill.has_log:
             return
         if not bill.entries:

@@ -1,4 +1,4 @@
-"""Try this installation's models with a small call each, paid and recorded like any call."""
+"""Try this installation's models with a small call each, billed and recorded like any call."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ ASKED = "Answer with the one word: ready"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """The result of trying a model."""
+    """A model's trial: success or error, time and cost."""
 
     model: str
     provider: str
     ms: int
-    #: None without a known price.
+    #: US dollars; `None` without a known price.
     cost: Decimal | None
 
 
 class ModelTrials:
-    """Tries models. Thread-safe."""
+    """Tries the configured models with small calls. Thread-safe."""
 
     def __init__(self, providers: Providers, chat_logs: ChatLogs) -> None:
         self._providers = providers
@@ -79,7 +79,7 @@ class ModelTrials:
         return Trial(model=model, provider=provider, ms=took, cost=bill.cost)
 
     def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[Bill], object]]:
-        """Return the provider and model to try, and a call to run on a bill."""
+        """Return the provider and model to try, and a function which makes the call on a bill."""
         profile = profile_of(collection)
         if task == "embedding_model":
             embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))

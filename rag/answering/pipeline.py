@@ -62,7 +62,9 @@ class Answerer:
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
         has_budget: Callable[[Identity], bool] = lambda _identity: False,
     ) -> None:
-        """`stop_spending` returns why a person may not spend more, or ""; `has_budget`, whether they have a budget."""
+        """`stop_spending` returns why a person may not spend more, or ""; `has_budget` tells whether a budget limits
+        them.
+        """
         self.chat_logs = chat_logs
         self.settings = settings
         self._parts = Parts(
@@ -84,12 +86,12 @@ class Answerer:
         on_step: Callable[[StepEvent], None] | None = None,
         every_seconds: Callable[[], float] = lambda: PIECES_EVERY_SECONDS,
     ) -> Iterator[AnswerEvent]:
-        """Yield the answer piece by piece. `DoneEvent` comes last, and errors become its outcome.
+        """Yield the answer's events piece by piece, `DoneEvent` last. Errors become the outcome.
 
         `on_step` receives each step at its start; without it, steps are yielded. `chat_log_id` is the question's open
         log row; without it a row is opened, which may raise `DatabaseUnavailable`. `every_seconds` returns the seconds
-        between pieces of text. Set `cancel` to stop; the method may also set it, to end the suggestion of next
-        questions.
+        between pieces of text. Set `cancel` to stop; this method also sets it, when suggesting questions takes too
+        long.
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(question)
@@ -148,7 +150,7 @@ def route(state: AnswerState) -> RouteReply | None:
 
 
 def check_citations(state: AnswerState) -> None:
-    """Mark the question's words and the answer's figures in each cited passage; note unsupported figures.
+    """Mark the question's words and the answer's figures in each cited passage; flag unsupported sentences.
 
     Each citation also gets the name of the section with the cited sentences.
     """
@@ -198,7 +200,7 @@ def _page_text(state: AnswerState, citation: Citation) -> str:
 
 
 def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
-    """Return a sentence for each cited document that is not valid today, and for each earlier version, with the day."""
+    """Return a sentence for each cited document which is not valid today or is an earlier version, with the day."""
     titles = {citation.document_id: citation.title for citation in cited}
     found = state.parts.chat_logs.days_of_invalid(state.tenant_id, list(titles)) if titles else {}
     sentences = []
@@ -233,7 +235,7 @@ def _with_rows(state: AnswerState, citations: tuple[Citation, ...]) -> tuple[Cit
 
 
 def log_answer(state: AnswerState) -> None:
-    """Close the row with outcome, text, costs, times and prompt."""
+    """Close the log row with outcome, text, costs, times and prompt."""
     total_ms = state.elapsed_ms
     state.details.costs = costs_of(state.bill.entries)
     answer = [entry.charge.usage for entry in state.bill.entries if entry.line == "openai"]
@@ -263,7 +265,7 @@ def log_answer(state: AnswerState) -> None:
 
 
 def _prompt(state: AnswerState) -> Prompt | None:
-    """Return the messages sent to the model, and each numbered passage with its fate: cited, supported, or neither."""
+    """Return the messages sent to the model, and whether each passage is cited and supported."""
     passages = state.context.citations if state.context is not None else ()
     if not passages and not state.messages:
         return None

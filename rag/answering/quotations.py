@@ -23,20 +23,20 @@ from rag.types import Citation
 LONGEST_SENTENCE = 420
 #: The most items quoted from a list.
 LONGEST_LIST = 8
-#: The most steps quoted from a list for a question how to do something, and their characters.
+#: For a question how to do something: the most steps quoted from a list, and the most characters in these steps.
 MOST_STEPS, LONGEST_STEPS = 10, 700
-#: Two sentences say the same from this share of common terms on.
+#: Lowest share of common terms for two sentences with the same content.
 SAME = 0.7
-#: The most words two documents may fill into the same sentence, such as a name.
+#: The most words in which two documents' copies of a sentence may differ, for example a name.
 MOST_FILLED_IN = 6
 #: Small words inside names: "head of sales", "board of directors".
 WITHIN_NAMES = re.compile(
     r".|of|and|the|for|von|und|der|die|das|des|für|van|en|het|voor|de|du|la|le|les|et|pour|del|los|para|di|della|per|da|do"
     r"|dos|dla"
 )
-#: The most words of a denial: "may not", "ne … pas".
+#: The most words in a negation: "may not", "ne … pas".
 MOST_OF_DENIAL = 2
-#: Limits the previous sentence, by words at the start of a sentence or anywhere inside.
+#: Words which limit the previous sentence, at the start of a sentence or anywhere inside.
 EXCEPTION = re.compile(
     r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
     r"|allerdings|aber|ausgenommen|ausnahmen?|dies gilt nicht|das gilt nicht|sauf|toutefois|cependant|mais|excepto"
@@ -50,7 +50,7 @@ EXCEPTION = re.compile(
 )
 
 
-#: Opens a list without a colon: "in one of the following cases."
+#: Words which open a list without a colon: "in one of the following cases."
 OPENS_LIST = re.compile(
     r"\b(?:the following|volgende|folgende[nrs]?|suivante?s?|siguientes?|seguenti|seguintes|następując\w+|aşağıdaki)\b"
     r"|다음 각 ?[호목]|다음의|次の(?:各号|いずれか|とおり)|下列|以下|التالية",
@@ -64,31 +64,36 @@ class Quotes:
 
     text: str
     numbers: tuple[int, ...]
-    #: Whether the quotations hold the requested kind of fact, such as an amount or a time.
+    #: Whether the quotations contain the requested kind of fact, for example an amount or a time.
     is_of_type: bool = True
     #: Whether the first quotation's passage contains the question's subject: "parking".
     is_about: bool = True
-    #: A reference instead of an answer, "see section 5.2": passage number and section number.
+    #: Set if the best sentence only refers to a section ("see section 5.2"): passage number and section number.
     points_to: tuple[int, str] | None = None
     #: Signals measured on the first quotation.
     signals: ReplySignals | None = None
     #: The passage number and the text of the best sentence.
     best: tuple[int, str] = (0, "")
-    #: Terms in the best sentence and the heading above.
+    #: Terms in the best sentence and in the heading above.
     said: frozenset[str] = frozenset()
-    #: Whether the first quotation is from a document for the asker's place, and other places have different rules.
+    #: Whether the first quotation is from a document for the asker's place while other places have different rules.
     is_own_place: bool = False
-    #: Numbers of passages not quoted, from further documents on the same question with different figures.
+    #: Numbers of unquoted passages in further documents which give different figures for the same question.
     also: tuple[int, ...] = ()
 
     #: Whether the question has several parts.
     has_parts: bool = False
-    #: Whether sentences in two documents differ only in a figure, a name or a denial.
+    #: Whether sentences in two documents are alike except for a figure, a name or a negation.
     is_disagreed: bool = False
 
     @property
     def closest(self) -> Quotes:
-        """Keep only the first passage's quotations if a single passage may answer: further ones are seldom right."""
+        """Keep only the quotations from the first passage if it may answer alone, because further quotations are seldom
+        right.
+
+        Everything is kept if the question has several parts, documents disagree, or the asker's place has a different
+        rule.
+        """
         is_kept = self.has_parts or self.is_own_place or self.is_disagreed
         if is_kept or self.signals is None or self.signals.is_across:
             return self
@@ -98,7 +103,7 @@ class Quotes:
 
     @property
     def answers(self) -> bool:
-        """Whether the quotations are an answer, not only the closest passages."""
+        """Whether the quotations answer the question, and are not merely the closest passages."""
         return self.is_of_type and self.is_about
 
 
@@ -115,23 +120,23 @@ class CandidateSentence:
     title: frozenset[str]
     #: The numbers in the sentence, without the question's numbers.
     figures: frozenset[str]
-    #: Less than 1 for a fragment.
+    #: Score factor; less than 1 for a fragment.
     value: float
-    #: Whether the sentence holds the requested kind of fact; true if any sentence may answer.
+    #: Whether the sentence contains the requested kind of fact; true if the question asks for no kind.
     is_of_type: bool = True
-    #: Terms in the heading right above.
+    #: Terms in the nearest heading above.
     under: frozenset[str] = frozenset()
     #: The paragraph's number in the passage.
     block: int = 0
-    #: The heading compared by meaning together with the text; "" within the same language.
+    #: The heading to prepend when comparing by meaning; "" if the passage is in the question's language.
     headed: str = ""
-    #: Terms in `title` from the folder.
+    #: Folder terms, also contained in `title`.
     folder: frozenset[str] = frozenset()
-    #: Whether the heading above holds the requested kind of fact: "Technical interview — 2 hours".
+    #: Whether the heading above contains the requested kind of fact: "Technical interview — 2 hours".
     is_headed: bool = False
     #: The number in a list of steps, or 0.
     step: int = 0
-    #: The letter or number named, if the question asks for one.
+    #: Whether the sentence names the question's letter or number, a different one, several, or no mark.
     mark: Naming = "none"
 
     @property
@@ -146,7 +151,7 @@ class Selected:
     chosen: Sequence[CandidateSentence]
     #: The sentences around the first; with them, the first is set in bold.
     around: Collection[CandidateSentence] = ()
-    #: Passages for the asker's place, which come before others.
+    #: Passages for the asker's place, quoted before others.
     own: Collection[int] = ()
     #: Whether a single step quotes its whole list of steps.
     with_steps: bool = False
@@ -160,9 +165,9 @@ def written(
     asked: frozenset[str],
     days: Mapping[UUID, str],
 ) -> Quotes:
-    """Write the quotations: passages in the order of their best sentences, and in each the best sentence group first.
+    """Write the quotations: passages in the order of their best sentences, in each the best sentence group first.
 
-    If documents disagree, the newer comes first, each with its date.
+    If documents disagree, the newer comes first, each with the date. `days` are the documents' dates (ISO 8601).
     """
     chosen, around, own = selected.chosen, selected.around, selected.own
     by_place = {(c.passage, c.position): c for c in everything}
@@ -188,7 +193,7 @@ def written(
         for place in sorted(places) if selected.with_steps else ():
             places.update(_steps_around(by_place, passage, place))
         for place in sorted(places):
-            # "… as follows:" needs the following lines.
+            # "… as follows:" is incomplete without the following lines.
             if by_place[passage, place].text.endswith(":"):
                 places.update(_items_after(by_place, passage, place))
             # "… are not covered. These include:"
@@ -232,7 +237,7 @@ def written(
             is_headed = has_rows or any(by_place[passage, place].is_headed for place in places)
             source = _source(citations[passage], heading, day) if is_named else heading if is_headed else ""
             lines.append((source, f"“{_joined(runs[run])}” [{number}]"))
-    # Consecutive lines from the same source name the source only before the first.
+    # Consecutive quotations from the same source name the source only before the first.
     named = [
         f"{source}: {text}" if source and source != before else text
         for (before, _), (source, text) in pairwise([("", ""), *lines])
@@ -244,7 +249,7 @@ def written(
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], citations: Sequence[Citation]
 ) -> list[tuple[CandidateSentence, CandidateSentence]]:
-    """Return the pairs of sentences from different documents."""
+    """Return all pairs of sentences from two different documents."""
     documents = [citation.document_id for citation in citations]
     return [
         (one, other) for one, other in combinations(chosen, 2) if documents[one.passage] != documents[other.passage]
@@ -252,13 +257,13 @@ def _of_other_documents(
 
 
 def _have_other_figures(one: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences say the same with different figures."""
+    """Whether two sentences share their words and differ in figures."""
     is_other = bool(one.figures) and bool(other.figures) and one.figures != other.figures
     return is_other and _share_words(one, other)
 
 
 def say_the_same(one: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences share most terms, and differ in no figure, name or denial."""
+    """Whether two sentences share most terms, and the first adds no figure and no different name or negation."""
     if one == other:
         return True
     if one.figures - other.figures or says_otherwise(one, other):
@@ -267,13 +272,13 @@ def say_the_same(one: CandidateSentence, other: CandidateSentence) -> bool:
 
 
 def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences differ only in a name, figure or few words ("HR is Ann", "HR is Bob"), or in "not".
+    """Whether two sentences differ only in a name, a figure or few words ("HR is Ann", "HR is Bob"), or in "not".
 
-    Sentences which differ at two places have different subjects: "Interns get 8 days" and "Managers get 18 days".
+    Sentences which differ in two places have different subjects: "Interns get 8 days" and "Managers get 18 days".
     """
     words, others = tokens(one.text), tokens(other.text)
     matched = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
-    # Two names may share a small word or a character, such as "人事部" and "部门经理".
+    # Ignore single small words and characters shared by two names, for example "部" in "人事部" and "部门经理".
     same = [
         block for block in matched if block.size > 1 or (block.size and WITHIN_NAMES.fullmatch(words[block.a]) is None)
     ]
@@ -312,9 +317,10 @@ def _has_sibling(
     citations: Sequence[Citation],
     asked: frozenset[str],
 ) -> bool:
-    """Whether a quoted document has siblings of its kind and the question does not name it.
+    """Whether a quoted document needs its name: a document with a similar title was found and the question names
+    neither.
 
-    "Leave in Utrecht" is shown with its name because of its sibling "Leave in Leeds", even if only one is quoted.
+    "Leave in Utrecht" is shown with its name because of "Leave in Leeds", even if only one of them is quoted.
     """
     titles = {citations[c.passage].document_id: c.title for c in everything}
     quoted = {citations[c.passage].document_id for c in chosen}
@@ -334,12 +340,14 @@ def _heading_above(by_place: Mapping[tuple[int, int], CandidateSentence], passag
 
 
 def bare_heading(heading: str) -> str:
-    """Return a heading without Markdown marks; "" for a line such as "Human resources | 1 May | News"."""
+    """Return a heading without Markdown marks; "" for a line of page data, for example "Human resources | 1 May |
+    News".
+    """
     return "" if heading.count(" | ") > 1 else heading.lstrip("#").strip()
 
 
 def _source(citation: Citation, heading: str, day: str) -> str:
-    """Return the names of document, folder and section, and the date: branches and plans have different rules."""
+    """Return the source line of a quotation: document, folder, section and date, which tells branches apart."""
     apart = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
     title = f"{citation.title} ({apart})" if apart else citation.title
     # A page's heading is often contained in its title: "Leave : Notices".
@@ -348,12 +356,12 @@ def _source(citation: Citation, heading: str, day: str) -> str:
 
 
 def _last_heading(citation: Citation) -> str:
-    """Return the last heading in a section's path; the source's card shows the whole path."""
+    """Return the last heading in a section's path; the citation card shows the whole path."""
     return bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2])
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of a sentence's exceptions, or of an exception's rule."""
+    """Return the positions with exceptions to a sentence; for an exception, the rule's position."""
     found: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
@@ -371,7 +379,7 @@ def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passa
 
 
 def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of the lines opening an item's list: "travel expenses" alone may be covered or not."""
+    """Return the positions of the lines which open an item's list: "travel expenses" may be covered or not covered."""
     if by_place[passage, place].kind != "item":
         return []
     first = place - 1
@@ -389,7 +397,7 @@ def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int
 
 
 def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of the items after an opening line, while they look alike and fit the length."""
+    """Return the positions of the items after an opening line, while they end alike and fit the maximum length."""
     items: list[int] = []
     room = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))
@@ -403,7 +411,7 @@ def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: in
 
 
 def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of all steps in the list around a step; empty if they are too many or too long."""
+    """Return the positions of all steps in a step's list; empty if they are too many or too long."""
     steps = [place]
     if not by_place[passage, place].step:
         return []

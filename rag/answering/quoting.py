@@ -1,8 +1,8 @@
-"""Answer without a model: quote sentences from the passages, or say that the passages hold no answer.
+"""Answer without a model: quote sentences from the passages, or say "the documents do not answer".
 
-A question about since when a rule holds is answered from the first version with the rule, by this version's first day.
-A version has the rule if the sentence at the same place has the question's figures, or without figures the same words.
-A sentence with a day is quoted unchanged.
+"Since when …?" is answered with the first day on which the oldest version with the rule was valid. A version has the
+rule if the sentence at the same place has the question's figures; for a question without figures, the same words. A
+sentence with a day is quoted unchanged.
 """
 
 from __future__ import annotations
@@ -60,10 +60,11 @@ from rag.types import Citation, ContextResponse, DocumentChunk, Evidence, Messag
 
 
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
-    """Decide whether quotations answer the question.
+    """Decide whether quotations answer the question: "answered", "perhaps" or `"none"`.
 
-    The quotations' probability decides, or the search if a reranker judged the passages. Without a model of meaning,
-    quotations without the requested kind of fact, or without the company or country, are "perhaps".
+    The quotations' probability decides; if a reranker judged the passages, the search decides. Without the model of
+    meaning, quotations which lack the requested kind of fact, or the company or country in the question, give
+    "perhaps".
     """
     signals = signals_of(quotes, context)
     if signals is not None and signals.names_another:
@@ -82,14 +83,16 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
 
 
 def is_unnamed(quotes: Quotes, context: ContextResponse) -> bool:
-    """Whether the first quotation's document does not mention the company or country in the question."""
+    """Whether the first quotation's passage is in a document which lacks the company or country from the question."""
     return any(c.number == quotes.numbers[0] and c.chunk_id in context.unnamed for c in context.citations)
 
 
 def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
-    """Return the signals of the first quotation and its search result, or `None` without a search result."""
+    """Return the first quotation's signals, completed from the search result; `None` if the search did not find the
+    passage.
+    """
     first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
-    # A passage added by a reference to its section has no search result.
+    # A passage which was added because a sentence refers to its section has no search result.
     found = next((result for result in context.results if result.chunk_id == first.chunk_id), None)
     if quotes.signals is None or found is None:
         return None
@@ -104,10 +107,10 @@ def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
 def _may_come_first(
     of_place: tuple[ContextResponse, Quotes | None], as_found: tuple[ContextResponse, Quotes | None]
 ) -> bool:
-    """Whether quotations from documents for the asker's place come first.
+    """Whether quotations from documents for the asker's place (`of_place`) replace the quotations from all documents.
 
-    In the question's language, some evidence is enough. In a different language, they must answer, unless quotations
-    from other places answer.
+    In the question's language, "perhaps" is enough. In a different language they must be "answered", unless the
+    quotations from all documents are.
     """
     context, quotes = of_place
     if quotes is None or not quotes.is_own_place:
@@ -120,7 +123,7 @@ def _may_come_first(
 
 
 def quote(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
-    """Answer with sentences from the passages. `reason` explains, by language, why no model wrote the answer."""
+    """Answer with sentences from the passages. `reason` tells, by language, why no model wrote the answer."""
     found, quotes = quotes_of(state, state.context) if state.context is not None else (None, None)
     if found is None or quotes is None:
         yield from say_not_found(state)
@@ -155,7 +158,7 @@ def quote(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
 
 
 def say_not_found(state: AnswerState) -> Iterator[TextEvent]:
-    """Say that the documents do not answer, and show the nearest passages, if any."""
+    """Say that the documents do not answer the question, and show the nearest passages, if any."""
     state.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
     state.show_nearest()
     yield from state.show(phrase(NOTHING_FOUND if state.citations else NOTHING_NEAR, state.answer_language))
@@ -175,12 +178,12 @@ def _opening(
     is_perhaps: bool,
     is_since: bool,
 ) -> str:
-    """Return the sentences before the quotations: how sure they are, why no model wrote, which rule comes first."""
+    """Return the sentences before the quotations: how sure they are, why no model wrote them, whose rule is first."""
     language = state.answer_language
     sentences = [phrase(reason, language)]
     if is_perhaps:
         sentences.insert(0, phrase(CLOSEST, language))
-        # With several names in the question, the document may mention some.
+        # With several names in the question, the document may mention some: say nothing.
         if len(context.names) == 1 and is_unnamed(quotes, context):
             sentences.insert(1, phrase(NOT_MENTIONED, language).format(name=context.names[0]))
     if is_since:
@@ -196,14 +199,14 @@ def _opening(
 def _since(
     state: AnswerState, context: ContextResponse, quotes: Quotes, asked: str
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Find since when the quoted rule holds, from the versions of its document."""
+    """Find the day since which the quoted rule holds, from the versions of its document; see `since_reply`."""
     database = state.parts.chat_logs.database
     return since_reply(database, state.question, context, quotes, asked=asked, language=state.answer_language)
 
 
 @working()
 def quotes_of(state: AnswerState, context: ContextResponse) -> tuple[ContextResponse, Quotes | None]:
-    """Return the sentences to quote and their context, including the section a sentence refers to."""
+    """Return the context and the quotations to show, following a reference to a different section."""
     if context.own_place is not None:
         of_place = _quotes_from(state, context, context.own_place.documents)
         as_found = _quotes_from(state, context.own_place.as_found)
@@ -245,7 +248,7 @@ def _quotes_from(
 
 
 def _document_days(state: AnswerState, citations: Sequence[Citation]) -> dict[UUID, str]:
-    """Return the dates of the passages' documents, in ISO format, if they have any."""
+    """Return the days of the cited documents, in ISO 8601; documents without a day are left out."""
     document_ids = list({citation.document_id for citation in citations})
     known = state.parts.chat_logs.document_metadata(state.tenant_id, document_ids)
     days = {document_id: document_day(metadata) for document_id, metadata in known.items()}
@@ -253,7 +256,7 @@ def _document_days(state: AnswerState, citations: Sequence[Citation]) -> dict[UU
 
 
 def _likeness(state: AnswerState) -> Similarities | None:
-    """Return a comparison of sentences by meaning, or `None` without a model of meaning."""
+    """Return a function which compares sentences by meaning, or `None` without the built-in model of meaning."""
     embedder = state.parts.providers.meaning_for(state.question.collection.embedding_model)
     return likeness_by(embedder) if embedder is not None else None
 
@@ -262,10 +265,10 @@ def _searched_text(state: AnswerState) -> list[str]:
     return state.details.query.expanded[-1:] or [state.question.text]
 
 
-#: Lowest likeness of letters (0–100, without figures) for two sentences at the same place; and for two sentences
-#: without figures to be the same rule.
+#: Lowest similarity of characters (0–100, ignoring figures) for two sentences to be at the same place, and for two
+#: sentences without figures to be the same rule.
 SAME_PLACE, SAME_WORDS = 55.0, 90.0
-#: A short sentence with a first day, up to this many words, is about the whole document: "Valid from 1 March 2024".
+#: A sentence with a first day and at most this many words is about the whole document: "Valid from 1 March 2024".
 FEW_WORDS = 8
 FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 THOUSANDS = re.compile(r"[.,](?=\d{3}(?!\d))")
@@ -277,13 +280,13 @@ class SinceReply(NamedTuple):
 
     text: str
     citations: tuple[Citation, ...]
-    #: Whether a first day is known.
+    #: Whether the first day is known.
     is_known: bool
 
 
 @dataclass(frozen=True)
 class _Said:
-    """A sentence with its passage in a version."""
+    """A sentence in a version, with its passage."""
 
     text: str
     chunk: DocumentChunk
@@ -291,10 +294,10 @@ class _Said:
 
 @dataclass(frozen=True)
 class _Version:
-    """A version with its sentences; `said` is the counterpart of the rule."""
+    """A version with its sentences; `said` is the sentence at the place of the quoted rule."""
 
     document: WholeDocument
-    #: The first day set for this version, or `None`.
+    #: The version's first day, or `None` if not set.
     first_day: date | None
     sentences: tuple[_Said, ...]
     said: _Said | None
@@ -310,10 +313,10 @@ def since_reply(
     asked: str,
     language: str,
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Find since when the best quotation holds.
+    """Find the day since which the best quotation's rule holds.
 
-    "own words" means the quotations name the day, "not said" means no version has the rule. `asked` is the question
-    without "since when", and `language` the reply's language.
+    Returns "own words" if the quotations name the day, and "not said" if no version has the rule. `asked` is the
+    question without "since when", and `language` the reply's ISO 639-1 code.
     """
     number, sentence = quotes.best
     citation = next(c for c in context.citations if c.number == number)
@@ -353,7 +356,7 @@ def _versions(
     sentence: str,
     wanted: frozenset[str],
 ) -> list[_Version]:
-    """Return the versions of a cited document in the order they were published."""
+    """Return the versions of a cited document in the order in which they were published."""
     published_of = {version.document_id: version.published_id for version in context.versions}
     published_id = published_of.get(citation.document_id, citation.document_id)
     for collection in (question.collection, *question.others):
@@ -388,7 +391,7 @@ def _versions(
 
 
 def _in_its_place(sentence: str, among: Sequence[_Said]) -> tuple[_Said | None, float]:
-    """Return the most similar sentence and its likeness; `None` if all differ too much."""
+    """Return the most similar sentence and its similarity, 0–101; without a sentence below `SAME_PLACE`."""
     masked = _masked(sentence)
     alike = ((ratio(_masked(said.text), masked) + (said.text == sentence), said) for said in among)
     likeness, said = max(alike, key=lambda item: item[0], default=(0.0, None))
@@ -406,7 +409,7 @@ def _says_it(said: str, sentence: str, wanted: frozenset[str], likeness: float) 
 
 
 def _written(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
-    """Quote the first version with the rule, the version before, and today's version if its rule is different."""
+    """Quote the first version with the rule, the version before it, and today's version if the rule differs."""
     passages = NumberedPassages()
     published = versions[-1].document.id
 
@@ -443,5 +446,5 @@ def _written(versions: Sequence[_Version], first: int, current: int, language: s
 
 
 def _is_of_whole(text: str) -> bool:
-    """Whether a sentence states the first day of the whole document: "This policy is valid from May 2024"."""
+    """Whether a sentence gives the first day of the whole document: "This policy is valid from May 2024"."""
     return _names_its_day(text) and (len(text.split()) <= FEW_WORDS or names_a_kind(text))

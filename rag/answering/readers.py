@@ -17,7 +17,7 @@ QUOTA_EXHAUSTED = N_(
 )
 
 NO_ANSWERS = N_("Answers cannot be written at the moment. Try again later, or tell your administrator.")
-#: Notices about failures only an operator can repair.
+#: Notices about failures which only an operator can repair.
 OPERATORS = (
     str(ProviderKeyRejected()),
     str(ProviderQuotaExhausted()),
@@ -27,7 +27,7 @@ OPERATORS = (
     NOT_ACCEPTED,
     NOT_OLLAMA,
 )
-#: The sentence for everybody else, by the pattern of the English notice; "" if the answer does not suffer.
+#: The sentence for everybody else, by a pattern of the English notice; "" if the answer does not suffer.
 FOR_EVERYBODY = {
     **{re.sub(r"\\\{\w+\\\}", r"[^.]{1,60}", re.escape(sentence)): NO_ANSWERS for sentence in OPERATORS},
     re.escape(NO_EMBEDDING): "",
@@ -36,7 +36,7 @@ FOR_EVERYBODY = {
 
 
 def why_failed(error: ProviderError, provider: str) -> str:
-    """Return an error's sentence. Sentences about a key or a quota name the provider."""
+    """Return an error's message, with the provider's name if the error is about a key or a quota."""
     sentence = str(error)
     if sentence == str(ProviderKeyRejected()):
         return KEY_REJECTED.format(provider=provider_name(provider))

@@ -1,7 +1,8 @@
-"""Estimate the probability that quotations answer their question, which decides a reply's outcome without a model.
+"""Estimate the probability that quotations answer their question; without a model, the probability decides a reply's
+outcome.
 
-The search can only tell whether a passage is about the question's subject. Whether the chosen sentences answer shows in
-how much of the question they and their neighbours contain, and how close they are to the question in meaning.
+The search only estimates whether a passage is about the question's subject. Whether the chosen sentences answer is
+estimated from the share of the question's words in them and their neighbours, and from their closeness in meaning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ANSWERED, PERHAPS = 0.55, 0.17
 ANSWERED_EXACTLY = 0.4
 #: Lowest probability of "perhaps" by words alone. In the fit, 63 of 65 right replies reach it; 59 reach `PERHAPS`.
 PERHAPS_BY_WORDS = 0.08
-#: The word count of a question is capped here.
+#: A question's word count is capped here.
 MOST_WORDS = 10
 SUREST = 0.999
 
@@ -27,34 +28,35 @@ SUREST = 0.999
 class ReplySignals:
     """Signals about the first quotation in a reply."""
 
-    #: Number of content words in the question.
+    #: The number of content words in the question.
     words: int
     #: Share of these words, 0 … 1, weighted by rarity, found in the sentence, its neighbours and its headings.
     said: float
-    #: The cosine between passage and question by the built-in model of meaning, and its distance to the median cosine
-    #: in the passage's language; `None` without the model.
+    #: The cosine of passage and question by the built-in model of meaning, and the difference from the usual cosine in
+    #: the passage's language; `None` without the model.
     meaning: float | None
     above_usual: float = 0.0
-    #: The sentence's cosine similarity.
+    #: The sentence's cosine to the question.
     likeness: float | None = None
-    #: Question and sentence differ in language.
+    #: Whether question and sentence are in different languages.
     is_across: bool = False
-    #: The search's probability that the best passage answers.
+    #: The search's probability, 0 … 1, that the best passage answers.
     search: float = 0.5
-    #: Whether the quotation is in the question's language, with all words and the requested kind of fact. Not used in
-    #: the odds.
+    #: Whether the quotation is in the question's language with all words and the requested kind of fact. Not in the
+    #: regression.
     is_exact: bool = False
-    #: Whether the sentence alone has all words of a question with several, in the question's language. Not in the odds.
+    #: Whether the sentence alone has all words of a question with several words, in the question's language. Not in the
+    #: regression.
     says_all: bool = False
-    #: Whether the sentences name other letters or numbers than the question: zone 2, not zone 5. Not in the odds.
+    #: Whether the sentences name a different letter or number: zone 2 instead of zone 5. Not in the regression.
     names_another: bool = False
-    #: Whether the sentences have the question's subject only within the word for a different subject. Not in the odds.
+    #: Whether the question's subject occurs only inside a word for a different subject. Not in the regression.
     is_within_another: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coefficients:
-    """A logistic regression on the signals, in log odds."""
+    """A logistic regression's coefficients for the signals, in log odds."""
 
     base: float
     words: float
@@ -78,7 +80,7 @@ FITTED = Coefficients(
 
 @dataclass(frozen=True, kw_only=True)
 class CoefficientsByWords:
-    """A logistic regression on the signals which need no model of meaning, in log odds."""
+    """A logistic regression's coefficients for signals without the model of meaning, in log odds."""
 
     base: float
     words: float
@@ -96,7 +98,7 @@ FITTED_BY_WORDS = CoefficientsByWords(base=-6.204, words=0.678, said=2.323, acro
 
 
 def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float | None:
-    """Return the probability, 0 … 1, that the reply answers, or `None` without the model of meaning."""
+    """Return the probability, 0 … 1, that the reply answers; `None` without the model of meaning."""
     if signals.meaning is None or signals.likeness is None:
         return None
     return _share(
@@ -133,7 +135,10 @@ def log_odds(share: float) -> float:
 
 
 def outcome_of(likely: float, *, is_exact: bool = False, perhaps: float = PERHAPS) -> Evidence:
-    """Return the outcome for a probability; `perhaps` is the lowest probability of "perhaps"."""
+    """Convert a probability, 0 … 1, into "answered", "perhaps" or "none".
+
+    `perhaps` is the lowest probability for "perhaps"; an exact quotation needs less for "answered".
+    """
     return (
         "answered"
         if likely >= (ANSWERED_EXACTLY if is_exact else ANSWERED)

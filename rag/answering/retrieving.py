@@ -1,4 +1,4 @@
-"""Find the passages to answer from, with the conversation, and for short questions also without it."""
+"""Find the passages to answer from, for a follow-up with the conversation and, if in doubt, also without it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rag.profiles.profile import Profile
 from rag.text.tokens import estimate_tokens
 from rag.types import ContextResponse, TokenUsage
 
-#: Share of a model's window a prompt may fill. Tokens are estimated, and the model's tokenizer may count more.
+#: Share of a model's context window which a prompt may fill, because tokens are only estimated.
 SAFE_SHARE = 0.8
-#: The budget for passages in the smallest window.
+#: The token budget for passages in the smallest window.
 LEAST_CONTEXT_TOKENS = 200
 
 
 def retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
     """Find the passages to answer from.
 
-    A short question may follow the conversation or start a new subject. The search runs both ways and returns the
-    passages with the better quotations.
+    A short question may be a follow-up or start a new subject. Then the search runs with and without the conversation,
+    and the passages with the better quotations are returned.
     """
     together = _retrieve(state, asked)
     carried, details = state.carried, state.details
@@ -44,7 +44,7 @@ def retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
 
 
 def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
-    """Find the passages for a standalone question."""
+    """Find the passages for a standalone question and record the search's details in the state."""
     text, state.carried = asked.text, asked.carried
     if state.cancel.is_set():
         return ContextResponse(
@@ -57,7 +57,7 @@ def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
             on_step=state.step,
         )
     if asked.is_joined:
-        # Passages found only by the previous question are not close to this question.
+        # Passages found only through the previous question are not close to this question.
         own = (c for c in context.nearest if shares_words(state.question.text, c.matched_terms, state.language))
         context = replace(context, nearest=tuple(own))
     rewriting_ms = state.details.timing.openai_ms
@@ -72,7 +72,7 @@ def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
 
 
 def _profile_that_fits(state: AnswerState) -> Profile:
-    """Return the profile, with a smaller budget for passages if the model's context window is too small for it."""
+    """Return the profile, with fewer tokens for passages if they would not fit the model's context window."""
     model = state.answer_model
     window = model.context_window() if model is not None else None
     if window is None:
@@ -90,9 +90,10 @@ def _follows(
     together: tuple[Quotes | None, ContextResponse],
     alone: tuple[Quotes | None, ContextResponse],
 ) -> bool:
-    """Whether a question continues the conversation: quotations found with the conversation are at least as good.
+    """Whether a short question is a follow-up: the quotations found with the conversation are at least as good.
 
-    `own` are the question's terms missing in the conversation.
+    `own` are the question's terms which the conversation lacks; without any of these terms in a quotation found with
+    the conversation, the question stands alone.
     """
     said = [own & quotes.said if quotes else frozenset[str]() for quotes, _ in (together, alone)]
     if own and not said[0]:

@@ -13,8 +13,8 @@ from rag.text.tables import row_in_words, tables_in
 HEADING_CHARACTERS = 60
 #: Rows from which lines without a full stop are read as a table with lost columns.
 FEWEST_ROWS = 3
-#: A line shorter than this share of the paragraph's longest line ends on purpose, and so does a line with room for the
-#: next word (second value).
+#: A line shorter than this share of the paragraph's longest line was broken on purpose. The second value is the same
+#: for a line which still had room for the next word.
 SHORT_LINE, LINE_WITH_ROOM = 0.6, 0.8
 
 ABBREVIATIONS = re.compile(
@@ -27,11 +27,11 @@ MONTH = re.compile(
     r"(?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[czs]|styc|lut|kwie|czerw|lip|sierp|wrze|paź|list|grud)",
     re.IGNORECASE,
 )
-#: Notes about amendments in a statute, and the marks before paragraphs, except the first. The first paragraph is on the
-#: line with the article's name.
+#: Notes about amendments in a Korean statute; and the marks before its paragraphs except the first mark, which stands
+#: after the article's name.
 AMENDMENT = re.compile(r"\s*[<\[〈](?:전문|본조|제목)?(?:개정|신설|삭제|이동)[^<>\[\]〈〉]{0,300}[>\]〉]")
 PARAGRAPH_MARK = re.compile(r"(?<=\S)\s+(?=[②-⑳])")
-#: The title of a document part: "제7장 기능 습득", "Chapter 3".
+#: A document part's title: "제7장 기능 습득", "Chapter 3".
 PART_HEAD = re.compile(
     r"(?:제\d+(?:장|절|편|관)(?:의\d+)?|chapter|part|hoofdstuk|kapitel|abschnitt|chapitre|titre|capítulo|capitolo|rozdział"
     r"|bölüm)(?:\s|$)",
@@ -44,20 +44,20 @@ BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]
 STEP = re.compile(r"\s*\(?(\d{1,2})[.)]\s+\S")
 #: A field of a form with its value: "Plan: Gold".
 FIELD = re.compile(r"[^\W\d_][^:：.!?]{0,40}(?::\s|：\s?)\S.{0,80}")
-#: Fewer fields in a row are no form.
+#: Fewer consecutive fields are not a form.
 FEWEST_FIELDS = 3
 #: A section's number at the start of a heading: "7.2", "§ 3".
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
 
-#: Openings which refer to the previous sentence.
+#: Sentence openings which refer to the previous sentence.
 POINTS_BACK = re.compile(
     r"(?:these|those|this|they|it|deze|dit|die|dies|diese[rs]?|ces|cela|ceci|est[oa]s?|quest[oaei]|estes|isto|te|bunlar)\b"
     r"|이는|이들|그 ?중|これ|这些|وهي|هذه",
     re.IGNORECASE,
 )
 
-#: Openings which state when the previous rule applies.
+#: Sentence openings which limit the previous rule to a case.
 IN_THIS_CASE = re.compile(
     r"(?:in (?:this|that|such a|these) cases?|in (?:dit|dat|deze) geval(?:len)?|in (?:diesem|solchen) f(?:all|ällen)"
     r"|dans ce(?:s)? cas|en (?:este|ese|estos) casos?|in (?:questo|tal) caso|n(?:este|esse) caso"
@@ -78,7 +78,7 @@ OF_ANOTHER_PARAGRAPH = re.compile(
     r"|(?:依照|根据)?前款(?:规定)?",
     re.IGNORECASE,
 )
-#: Refers the reader elsewhere instead of giving the fact: "see section 4", "is described in the guide".
+#: Wording which sends the reader elsewhere instead of stating the fact: "see section 4", "is described in the guide".
 POINTER = re.compile(
     r"\b(?:see (?:also )?(?:section|chapter|page|appendix|annex|the)|refer to"
     r"|(?:is|are) (?:described|explained|set out|covered|found) in|in (?:its|their) own (?:guide|document|policy)"
@@ -119,14 +119,14 @@ REFERENCE = re.compile(
     r"|[제第]\s?(?P<article>\d{1,3}(?:조의\d{1,2})?)\s?[조장절条章节節]|(?P<bare>\d{1,2}(?:\.\d{1,2}){1,3})\s?[절장항]",
     re.IGNORECASE,
 )
-#: Points to a section in other words than `POINTER`.
+#: Other wording than `POINTER` which points to a section.
 LEADS = re.compile(
     r"\b(?:see|refer to|described|explained|set out|laid down|covered|found|governed|zie|beschreven|geregeld|siehe"
     r"|beschrieben|geregelt|voir|véase|ver|vedi|veda|patrz|zob|opisan\w*|bkz|bakınız)\b"
     r"|참[고조]|따[른릅]|정한다|参照|参[见阅]|見て|定める|规定|انظر|راجع",
     re.IGNORECASE,
 )
-#: A sentence or clause with more words or characters beside the reference has its own content.
+#: The most words and characters beside a reference; a longer sentence or clause has content besides the reference.
 LONGEST_POINTING = (12, 120)
 LEAST_CLAUSE = 5
 
@@ -146,7 +146,7 @@ def section_pointed_to(text: str) -> str:
         return ""
     if len(rest.split()) > LONGEST_POINTING[0] or len(rest) > LONGEST_POINTING[1]:
         return ""
-    # "Overtime needs the approval of your team lead; see section 4.3."
+    # Keep the clauses with content: "Overtime needs the approval of your team lead; see section 4.3."
     clauses = [clause for clause in re.split(r"[;:—]\s|\.\s", text) if not REFERENCE.search(clause)]
     if any(len(clause.split()) >= LEAST_CLAUSE for clause in clauses):
         return ""
@@ -160,17 +160,17 @@ DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
 ARTICLE_HEAD = re.compile(r"제\d+조(?:의\d+)?\([^()]{1,80}\)")
 
 Kind = Literal["sentence", "item", "row", "column", "heading"]
-#: Tables with at most this many rows also offer whole columns: "What do I get with Plus?"
+#: Tables with at most this many rows are also quoted by column: "What do I get with Plus?"
 LONGEST_COLUMN = 14
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A passage's part on a single line."""
+    """A quotable passage part, on a single line."""
 
     text: str
     kind: Kind
-    #: For a column, its head. For a row, its cells without the heads shared by all rows.
+    #: A column's head, or a row's cells without the heads which all rows share.
     subject: str = ""
     #: The paragraph's number within the passage.
     block: int = 0
@@ -179,14 +179,15 @@ class Unit:
 
 
 def sentences(passage: str) -> list[str]:
-    """Return a passage's sentences, list items and table rows in order, each on a line."""
+    """Return a passage's sentences, list items and table rows in order, each on a single line."""
     return [unit.text for unit in units_of(passage)]
 
 
 def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
-    """Split a passage into its parts, in order, without numbers in brackets, which would look like citations.
+    """Split a passage into sentences, list items, rows and headings, in order.
 
-    `titles` are the document's and the section's titles: a line repeating a title is a heading, whatever its form.
+    Numbers in brackets are removed, because they would look like citations. `titles` are the titles of document and
+    section: a line which repeats a title is a heading, whatever its form.
     """
     text = PARAGRAPH_MARK.sub("\n\n", AMENDMENT.sub("\n\n", FOOTNOTE.sub("", passage)))
     found: list[Unit] = []
@@ -212,23 +213,23 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
 
 
 def folded(heading: str) -> str:
-    """Return a heading without the number, for comparing."""
+    """Return a heading in lower case without section number, for comparison."""
     return " ".join(SECTION_NUMBER.sub("", heading.strip()).casefold().split())
 
 
 def ends(text: str) -> bool:
-    """Whether a text ends like a sentence, or with a colon."""
+    """Whether a text ends with a full stop, question mark, exclamation mark or colon."""
     return bool(re.search(r"[.!?:。！？][\"'”’)\]*]*$", text))
 
 
 def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
     text = units[index].text
-    # A line with several bars is a row of links, or facts about the page.
+    # A line with several bars: links or page data.
     if folded(text) in names or text.startswith("#") or text.count(" | ") > 1:
         return True
     if ends(text) or units[index].kind == "item":
         return False
-    # "Hotline: 7700" and "Reception, extension 12" have content; "Your costs: Copayments" names the section twice.
+    # "Hotline: 7700" and "Reception, extension 12" have content; "Your costs: Copayments" only names the section twice.
     bare = SECTION_NUMBER.sub("", text)
     if folded(bare.rpartition(":")[2]) in names:
         return True
@@ -238,7 +239,7 @@ def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
         return True
     if ":" in bare or any(map(str.isdigit, bare)):
         return False
-    # Several short lines are a list without marks, like the lines after "as follows:".
+    # Several consecutive short lines are a list without bullets, for example the lines after "as follows:".
     first = index
     while first > 0 and units[first - 1].kind == "sentence" and not ends(units[first - 1].text):
         first -= 1
@@ -254,7 +255,10 @@ def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Unit]:
 
 
 def _units_of_prose(text: str, first_block: int) -> list[Unit]:
-    """Join each paragraph's lines; an intended line break ends a unit. Paragraphs are numbered from `first_block`."""
+    """Join each paragraph's lines into units; a line break made on purpose ends a unit.
+
+    `first_block` is the first paragraph's number.
+    """
     found: list[Unit] = []
     for number, block in enumerate(re.split(r"\n\s*\n", text), first_block):
         begin = len(found)
@@ -266,7 +270,7 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
         width = _width(lines)
         steps = _steps(lines)
         fields = _fields(lines)
-        # Indented lines go on with a list item.
+        # Indented lines continue the list item above.
         hanging = [line[0].isspace() and not BULLET.match(line) and BULLET.match(lines[0]) for line in written]
         unit = ""
         step = 0
@@ -291,10 +295,10 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
 
 def _steps(lines: list[str]) -> dict[str, int]:
-    """Return the lines with consecutive numbers, and their numbers: steps, however short, are no headings.
+    """Return the lines with consecutive numbers and their numbers: even short steps are no headings.
 
-    Markdown counts the items of a list, and "1." may stand before each. In a block with numbered headings, the steps
-    below a heading begin at 1.
+    If all numbers are 1, valid in Markdown, the lines are counted. With several runs of numbers, for example below
+    numbered headings, only runs which begin at 1 are steps.
     """
     counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
     if {number for number, _ in counted} == {1}:
@@ -310,23 +314,23 @@ def _steps(lines: list[str]) -> dict[str, int]:
 
 
 def _without_heading(run: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Leave out the next section's heading, which may go on counting: "4. Payroll pays it." and "5. Contacts"."""
+    """Drop the last line if this is the next section's numbered heading: "4. Payroll pays it.", "5. Contacts"."""
     is_heading = not ends(run[-1][1]) and all(ends(line) for _, line in run[:-1])
     return run[:-1] if is_heading else run
 
 
 def _width(lines: list[str]) -> int:
-    """Return the length of a paragraph's full lines; the longest line may be two lines joined by an extractor."""
+    """Return the width of a paragraph in characters: the median over several full lines, else the longest line."""
     full = [len(line) for line, following in pairwise(lines) if following[:1].islower() and not ends(line)]
     longest = max(map(len, lines), default=0)
     return min(longest, round(median(full))) if len(full) > 1 else longest
 
 
 def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: bool) -> bool:
-    """Whether a line ends on purpose, not because the paragraph was full. `unit` is the unit the line ends.
+    """Whether a line was broken on purpose, and not because the paragraph's width was reached.
 
-    A sentence continues in lower case, except below a list's opening line, where items may start in lower case. A
-    capital after a line with room for another word starts a new unit, below a heading or after a list item.
+    `unit` is the text which the line ends; `width` is in characters. A lower-case word continues the sentence, except
+    in a list whose items start in lower case. A capital after a line with room for another word starts a new unit.
     """
     if line.endswith(","):
         return False
@@ -340,9 +344,9 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:
-    """Recognise a table which lost its columns, and return its rows.
+    """Return the rows of a table whose columns were lost; empty for other lines.
 
-    The first line has the heads; the other lines have figures, and no line is a sentence.
+    The first line must be the heads, every other line must have a figure, and no line may end like a sentence.
     """
     rows = lines[1:]
     if len(lines) < FEWEST_ROWS or any(map(str.isdigit, lines[0])) or len(lines[0].split()) < 2:
@@ -355,7 +359,7 @@ def _lost_table(lines: list[str]) -> list[Unit]:
 
 
 def _fields(lines: list[str]) -> frozenset[str]:
-    """Return the fields of a form among the lines, such as "Plan: Gold"; single fields are sentences."""
+    """Return the fields of a form, for example "Plan: Gold", among the lines; a few fields alone are not a form."""
     runs = (list(run) for is_field, run in groupby(lines, lambda line: bool(FIELD.fullmatch(line))) if is_field)
     return frozenset(line for run in runs if len(run) >= FEWEST_FIELDS for line in run)
 
@@ -384,5 +388,5 @@ def _split(text: str, step: int = 0) -> list[Unit]:
     return [Unit(BULLET.sub("", part).strip(), kind, step=step) for part in found]
 
 
-#: "2. Vacation": a number and a few words, like a heading; the number alone makes no list item.
+#: A number and a few words are a heading, "2. Vacation"; the number alone does not make a list item.
 SECTION_HEAD = re.compile(r"^\d{1,2}\.\s+\S{2,}(?:\s+\S+){0,5}$")

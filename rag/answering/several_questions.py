@@ -1,8 +1,8 @@
 """Answer several questions in one message without a model, with a search and quotations for each question.
 
 "How long is probation, and how much notice do I give?" has two answers, mostly in different passages. A later question
-may leave out the subject ("and how many can I carry over?"): rules complete the question like a follow-up. The reply
-repeats each question, also a question without an answer in the documents.
+may leave out the subject ("and how many can I carry over?") and gets completed like a follow-up. The reply repeats each
+question, also those without an answer in the documents.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class _Reply:
 
 
 def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
-    """Answer with sentences from the passages, question by question for a message with several questions.
+    """Answer with sentences from the passages, question by question if the message has several.
 
-    `reason` explains, by language, why no model wrote the answer.
+    `reason` tells, by language, why no model wrote the answer.
     """
     replies = _replies(state)
     if all(reply.evidence == "none" for reply in replies):
@@ -73,7 +73,7 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
 
 @working()
 def _replies(state: AnswerState) -> list[_Reply]:
-    """Search and quote for each question; empty for a single question."""
+    """Search and quote for each question in the message; empty for a single question."""
     questions = questions_in(state.question.text) if state.profile.understanding.split_questions else []
     if any(since_meant(text, state.language) for text in questions):
         return []
@@ -94,7 +94,7 @@ def _replies(state: AnswerState) -> list[_Reply]:
 
 
 def _together(replies: Sequence[_Reply], whole: ContextResponse) -> tuple[ContextResponse, list[str]]:
-    """Join the replies' quoted passages, with new numbers, into a context; return context and texts."""
+    """Merge the replies' quoted passages into a context with new numbers; return context and texts."""
     numbered: dict[UUID, Citation] = {}
     texts = []
     for reply in replies:
@@ -118,7 +118,7 @@ def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
 
 
 def _repeated(question: str, language: str) -> str:
-    """Return a question as a line above its answer."""
+    """Return a question with a capital and the language's question mark, as the line above its answer."""
     text = " ".join(_SIGNS.sub(" ", question).split()).rstrip(" ?？؟")
     mark = _MARKS.get(language.split("-")[0], "?")
     opened = "¿" if language.split("-")[0] == "es" else ""

@@ -1,6 +1,6 @@
-"""The state of a question on its way through the pipeline: the known facts, and the text shown to the reader.
+"""A question's state in the pipeline: known facts, and the text shown to the reader.
 
-Each step is a function in a module beside this module. `pipeline.py` calls them in order.
+Each step is a function in a different module. `pipeline.py` calls them in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.types import ChatMessage, Citation, ContextResponse, Identity, MessageState, Outcome, Question, RAGDetails
 
-#: The name of the call which writes the answer, in the ledger.
+#: The ledger's name for the call which writes the answer.
 ANSWER = "answer"
 ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others may answer this.")
 
@@ -42,7 +42,7 @@ class Parts:
     settings: Settings
     #: Returns why this person may not spend more, or "".
     stop_spending: Callable[[Identity], str] = lambda _identity: ""
-    #: Whether a budget limits this person.
+    #: Whether a budget limits this person's spending.
     has_budget: Callable[[Identity], bool] = lambda _identity: False
 
 
@@ -64,11 +64,11 @@ class AnswerState:
     text: str = ""
     outcome: Outcome = Outcome.ANSWERED
     state: MessageState = MessageState.COMPLETE
-    #: Why the answer ended badly: a sentence, or "".
+    #: A sentence saying why the answer failed or ended early, else "".
     reason: str = ""
     #: Sentences about skipped steps.
     asides: list[str] = field(default_factory=list)
-    #: Sentences about cited documents not valid today.
+    #: Sentences about cited documents which are not valid today.
     warnings: list[str] = field(default_factory=list)
     error: str = ""
     #: The model which wrote the answer, or "".
@@ -94,7 +94,7 @@ class AnswerState:
         self.language = question_language(self.question)
         #: The answer's language: the profile's fixed language, else the question's.
         self.answer_language = self.profile.language.answer_language or self.language
-        #: The question, completed from the conversation.
+        #: The question completed from the conversation.
         self.carried = Carried(self.question.text)
         self.details.query.original = self.question.text
         self.bill = self.parts.chat_logs.bill(self.tenant_id, self.chat_log_id, is_awaited=True)
@@ -110,7 +110,9 @@ class AnswerState:
         return self.question.identity.tenant_id
 
     def for_question(self, text: str, before: Sequence[str]) -> AnswerState:
-        """Return the state for a question from the message, with the same bill; `before` are the earlier questions."""
+        """Return the state for a single question from the message, with the same bill; `before` are the earlier
+        questions.
+        """
         earlier = [ChatMessage(role="user", content=question) for question in before]
         history = (*self.question.history, *earlier)
         part = AnswerState(
@@ -126,7 +128,7 @@ class AnswerState:
         return part
 
     def add_times(self, part: AnswerState) -> None:
-        """Add the times of a part's search."""
+        """Add the search times of `part` to this question's times."""
         times, added = self.details.timing, part.details.timing
         times.translation_ms += added.translation_ms
         times.embedding_ms += added.embedding_ms
@@ -136,11 +138,11 @@ class AnswerState:
     # Money
 
     def hold_to_budget(self) -> None:
-        """Continue without paid models after a budget is spent."""
+        """Stop using paid models, with a notice, if the asker's budget is spent."""
         if not self.profile.spends:
             return
         if self.parts.has_budget(self.question.identity):
-            # Questions asked at the same time see the cost of this question.
+            # Write this question's cost so far, because other questions asked at the same time share the budget.
             self.bill.write_known()
         if why := self.parts.stop_spending(self.question.identity):
             self.profile = self.profile.model_copy(update={"spends": False})
@@ -150,22 +152,24 @@ class AnswerState:
 
     @property
     def answer_model(self) -> ChatModel | None:
-        """The model for writing answers, if any."""
+        """The billed model which writes answers, if any."""
         return self._metered(self.parts.providers.chat_model_for(self.profile), "openai", name=ANSWER)
 
     @property
     def routing_model(self) -> ChatModel | None:
-        """The inexpensive model for unclear messages, if any."""
+        """The inexpensive model which interprets unclear messages, if any."""
         return self._metered(self.parts.providers.translation_model_for(self.profile), "rewriting")
 
     @property
     def rewriting_model(self) -> ChatModel | None:
-        """The inexpensive model for follow-ups: the translation model, else the answering model."""
+        """The inexpensive model which rewrites follow-ups: the translation model, else the answering model."""
         return self._metered(self._small_model, "rewriting")
 
     @property
     def next_question_model(self) -> ChatModel | None:
-        """The inexpensive model for next questions, or the profile's model if it uses a different provider."""
+        """The model which suggests questions: the inexpensive model, or the profile's model if its provider is
+        different.
+        """
         providers = self.parts.providers
         answering = providers.chat_choice(self.profile)
         is_other = answering.provider != providers.translation_choice(self.profile).provider
@@ -184,7 +188,7 @@ class AnswerState:
     # Progress and outcome
 
     def step(self, name: str, detail: str = "") -> None:
-        """Tell the reader about a starting step."""
+        """Report a starting step to the reader."""
         (self.on_step or self._steps.append)(StepEvent(name, detail))
 
     def pending_steps(self) -> Iterator[StepEvent]:
@@ -193,7 +197,7 @@ class AnswerState:
         yield from pending
 
     def end(self, outcome: Outcome, state: MessageState, notice: str = "") -> None:
-        """Set how the answer ended; `notice` tells the reader why."""
+        """Set how the answer ended; `notice` is the reason shown to the reader."""
         self.outcome, self.state = outcome, state
         self.reason = notice or self.reason
         self.error = notice if outcome in (Outcome.FAILED, Outcome.REFUSED) else ""
@@ -205,13 +209,13 @@ class AnswerState:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences for the reader: the reason for a bad end, skipped steps, documents not valid today."""
+        """Sentences for the reader: why the answer failed or ended early, skipped steps, documents not valid today."""
         is_narrowed = bool(self.question.document_ids) or not self.question.filters.is_empty
         chosen = ONLY_CHOSEN if is_narrowed and self.outcome is Outcome.NO_CONTEXT else ""
         return tuple(filter(None, (self.reason, chosen, *self.asides, *self.warnings)))
 
     def done(self) -> DoneEvent:
-        """Return the last event."""
+        """Build the answer's last event."""
         return DoneEvent(
             outcome=self.outcome,
             state=self.state,
@@ -226,7 +230,7 @@ class AnswerState:
     # The text
 
     def show(self, text: str) -> Iterator[TextEvent]:
-        """Append to the text."""
+        """Append text and yield the event for the reader."""
         if not text:
             return
         is_first = self.first_text_ms is None
@@ -240,7 +244,7 @@ class AnswerState:
             self.bill.write()
 
     def show_quotes(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
-        """Show quotations and number their citations in the order of the text."""
+        """Append quotations, with their citations renumbered in the order of the text."""
         filtered = CitationFilter([citation.number for citation in context.citations])
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
@@ -255,12 +259,12 @@ class AnswerState:
         self.is_withdrawn = self._starts_over = True
 
     def start_again(self, text: str) -> None:
-        """Withdraw everything shown after `text`; the next text follows `text`."""
+        """Withdraw everything shown after `text`; the next text is shown after `text`."""
         self.text, self._kept = "", text
         self._starts_over = True
 
     def show_nearest(self, *, keep: bool = False) -> None:
-        """Show the nearest passages instead of citations. With `keep`, numbers in the text keep their passages."""
+        """Set the citations to the nearest passages. With `keep`, the cited passages stay first with their numbers."""
         if self.context is None:
             return
         first = self.citations if keep else ()

@@ -1,6 +1,6 @@
 """Let the model write the answer from the passages, and check the text while it is written.
 
-A repetitive text, or a text without support in its passages, is withdrawn and replaced by quotations. Replies to
+A repetitive text, or a text which its passages do not support, is withdrawn and replaced by quotations. Replies to
 small talk and about whole documents are shown here too.
 """
 
@@ -45,7 +45,7 @@ from rag.text.tokens import estimate_tokens
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 TOO_LONG = N_("The answer reached its length limit and ends here.")
-#: Servers cut prompts longer than the model's window, and the best passage may be lost.
+#: Some servers cut a prompt longer than the model's window without an error, and the best passage may be lost.
 PROMPT_CUT = N_(
     "The language model could read only a part of what was found, so this answer may miss something. An "
     "administrator can give the model a larger context window."
@@ -62,7 +62,7 @@ WITHDRAWN: dict[Trouble, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDocumentsCall:
-    """A call about whole documents: its rules, and a filter numbering the citations in all its parts.
+    """A call about whole documents: its rules, and the filter which numbers citations across all its parts.
 
     `quotes` replace an unusable text; `None` if the call writes only a part of the answer.
     """
@@ -105,7 +105,7 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
                 state.show_nearest()
             return
         yield from quote_each(state, MODEL_FAILED)
-        # Text not yet shown is lost with the stream.
+        # Text which was not shown yet is lost with the stream.
         why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else why_failed(exc, model.provider)
         state.end(Outcome.FAILED, MessageState.CUT, why)
 
@@ -113,7 +113,7 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
 def stream(
     state: AnswerState, model: ChatModel, context: ContextResponse, asked: WholeDocumentsCall | None = None
 ) -> Iterator[TextEvent]:
-    """Show the model's text while it is written. `asked` is set for a call about whole documents."""
+    """Stream the model's text to the reader, with checks. `asked` is set for a call about whole documents."""
     state.model = model.model
     own_place = None if asked or state.profile.answer.source_prompt else context.own_place
     system = asked.system if asked else rules_of(state.profile.answer, state.answer_language)
@@ -190,7 +190,7 @@ def stream(
     state.citations = cited(context.citations, filtered.shown)
     _note_ending(state, completed, is_not_found, "".join(answer))
     if finder and state.outcome is Outcome.ANSWERED:
-        # Without any citation, the whole text gets a notice instead.
+        # If the text has no citation at all, a notice covers the whole text instead.
         without = [*finder.unsupported, *(finder.unknown if state.kind == "cited" else ())]
         state.asides += [UNSOURCED.format(sentence=sentence) for sentence in first_of(without)]
     first = state.citations[0].document_id if state.kind == "cited" and state.citations else None
@@ -199,20 +199,20 @@ def stream(
 
 
 def _watch(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
-    """Return the guard which checks the text while it is written."""
+    """Build the check which reads the text while it is written."""
     likely = (state.question.collection.language,)
     sources = sources_of(context.citations, context.context_text, likely)
     return AnswerWatch(sources, filtered.shown, state.question.text, partial(_written_language, state))
 
 
 def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> SourceFinder:
-    """Return the finder of sources for uncited sentences."""
+    """Build the search for sources of uncited sentences."""
     sources = sources_of(context.citations, context.context_text, (state.question.collection.language,))
     return SourceFinder(sources, filtered.shown, state.question.text, partial(_written_language, state))
 
 
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
-    """Return the trouble if it justifies withdrawing the text; repetition always does."""
+    """Return the trouble if the text must be withdrawn for it, else `None`; repetition always withdraws."""
     return trouble if trouble == "repeats" or state.profile.answer.withdraw_unsupported else None
 
 
@@ -220,18 +220,18 @@ def _trouble_at_end(watch: AnswerWatch, finder: SourceFinder | None, received: s
     if finder is None:
         return watch.finish()
     trouble = watch.finish(supported=finder.supported, unsupported=finder.unsupported)
-    # A question back to the reader makes no statement and is fine.
+    # A question back to the reader makes no statement, but is a valid reply.
     is_empty = received.strip() and not finder.says_something and not received.rstrip().endswith(("?", "？", "؟"))
     return trouble or ("says nothing" if is_empty else None)
 
 
 def _written_language(state: AnswerState, text: str) -> str:
-    """Detect the text's language; the requested language is the likeliest."""
+    """Detect the text's language, most likely the requested language."""
     return detect_language(text[:400], [state.answer_language])
 
 
 def _withdraw(state: AnswerState, trouble: Trouble, asked: WholeDocumentsCall | None) -> Iterator[TextEvent]:
-    """Replace the model's text by quotations."""
+    """Replace the model's text by quotations, or by the reply's quotations for a call about whole documents."""
     state.asides.append(WITHDRAWN[trouble])
     state.withdraw()
     if asked is not None and asked.quotes is not None and state.context is not None:
@@ -242,7 +242,7 @@ def _withdraw(state: AnswerState, trouble: Trouble, asked: WholeDocumentsCall | 
 
 
 def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: bool, received: str) -> None:
-    """Set the outcome according to the end of the stream. Raises `ProviderAnswerInvalid` for an empty reply."""
+    """Set the outcome from how the stream ended. Raises `ProviderAnswerInvalid` for an empty reply."""
     reason = completed.finish_reason if completed else ""
     if completed is not None and completed.is_prompt_cut:
         state.asides.append(PROMPT_CUT)
@@ -261,7 +261,7 @@ def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: 
 
 
 def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
-    """Show a route's reply: fixed text, or text written by the language model from the reply's parts."""
+    """Show a route's reply: fixed text, or text which the language model writes from the reply's parts."""
     context = ContextResponse(
         context_text="\n\n".join(part.context_text for part in reply.parts),
         citations=reply.citations,
@@ -295,7 +295,7 @@ def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
 
 
 def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
-    """Let the model word a comparison or a list. An unusable text is replaced by quotations."""
+    """Let the model word a comparison or a list in a single call. An unusable text is replaced by quotations."""
     filtered = CitationFilter([citation.number for citation in context.citations])
     rules = route_rules(reply.task, state.answer_language)
     asked = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
@@ -305,7 +305,7 @@ def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: C
 def _in_parts(
     state: AnswerState, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse
 ) -> Iterator[TextEvent]:
-    """Let the model summarise each part in turn. A part can only cite passages given so far."""
+    """Let the model summarise each part in turn. A part can only cite passages given to the model so far."""
     filtered = CitationFilter(())
     asked = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
     for part in parts:

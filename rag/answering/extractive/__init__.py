@@ -1,8 +1,8 @@
-"""Answer without a language model: quote the sentences which say most about the question.
+"""Answer without a language model: quote the sentences which best match the question.
 
-A sentence scores by the rarity (idf) of the question's terms it contains (terms in the headings above count half) and,
-if the caller can compare meaning, by its similarity to the question. Length and a low-ranked passage cost points. An
-earlier step decides whether the passages answer at all; this module quotes the best sentences.
+A sentence's score is the share of the question's terms in it, weighted by rarity (idf); terms in the headings above
+count half. If the caller can compare meaning, similarity to the question adds to the score. Length and a low-ranked
+passage lower it. Whether the passages answer at all is decided elsewhere.
 
 `best_quotes` calls the steps in order: `reading` finds the candidates, `scoring` scores them, `choosing` and `places`
 choose. Their numbers are in `rule`.
@@ -71,15 +71,15 @@ def best_quotes(
     carried: Carried = NOTHING,
     own_documents: Collection[UUID] = (),
 ) -> Quotes | None:
-    """Quote the sentences about the question; return `None` if the passages hold no sentence.
+    """Quote the sentences about the question; return `None` if the passages have no quotable sentence.
 
-    `language` is the question's. `citations` are the context's passages, best first; their numbers are cited.
-    `similarities` compares sentences by meaning; without it, words and places decide. `parts_by_number` maps passage
-    numbers to parts with their cosines, as `meant_parts` returns them. `days` are the documents' dates (ISO 8601): if
-    two documents disagree, the newer comes first. `with_neighbours` also quotes the sentences around the best sentence
-    and sets the best in bold. `carried` separates the follow-up's words from earlier words: sentences with the
-    follow-up's words come first. `own_documents` are the documents for the asker's place: if other documents have
-    different rules, the asker's documents come first and the others are named.
+    `language` is the question's (ISO 639-1). `citations` are the context's passages, best first; their numbers are
+    cited. `similarities` compares sentences by meaning; without it, words and places decide. `parts_by_number` maps
+    passage numbers to parts with their cosines, from `meant_parts`. `days` are the documents' dates (ISO 8601): if two
+    documents disagree, the newer comes first. `with_neighbours` also quotes the sentences around the best sentence,
+    which is set in bold. `carried` is the completed follow-up: sentences with the follow-up's words come first.
+    `own_documents` are the documents for the asker's place: if other documents have different rules, the asker's
+    documents come first and the others are named.
     """
     if not re.search(r"\w", question):
         return None
@@ -121,18 +121,18 @@ def best_quotes(
 
 
 def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
-    """Read the passages for the question, and for its wording with synonyms, if there is one."""
+    """Read the passages for the question, and again for the question in synonyms, if there are any."""
     language = passages.language
     readings = [read(question, passages, focus)]
     other = reworded(question, language)
     if other and not parts_of(question, language):
-        # The question says "vacation", the document "annual leave": each sentence counts by its better match.
+        # The question says "vacation", the document "annual leave": the better match of each sentence counts.
         readings.append(read(other, passages, reworded(focus, language) or focus))
     return readings
 
 
 class _Choice(NamedTuple):
-    """The sentences to quote, best first, and the candidates they were chosen from."""
+    """The chosen sentences, best first, and the candidates they were chosen from."""
 
     chosen: list[CandidateSentence]
     candidates: list[CandidateSentence]
@@ -145,7 +145,7 @@ def _choice(scored: Scored, own_documents: Collection[UUID]) -> _Choice:
     if not scored.meaning and scored.best < RULE.least_in_words:
         return _Choice(beginning(candidates), candidates)
     if not scored.is_sure:
-        # Few words of the question occur anywhere: trust the order of the passages, not a chance word.
+        # Hardly any word of the question occurs: trust the passages' order more than a chance match.
         candidates = [c for c in candidates if c.passage == candidates[0].passage]
     ranked = sorted(
         candidates,
@@ -165,9 +165,9 @@ def _choice(scored: Scored, own_documents: Collection[UUID]) -> _Choice:
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], scored: Scored, own: OwnPlace | None, *, has_names: bool
 ) -> tuple[list[CandidateSentence], list[CandidateSentence]]:
-    """Return further documents' sentences with different rules: those to quote, and those only to name.
+    """Return sentences with different rules from further documents: those to quote, and those only to name.
 
-    `has_names` means that the conversation names somebody or something.
+    `has_names` tells whether the conversation names a person, plan or place.
     """
     passages, reading = scored.passages, scored.reading
     further: list[CandidateSentence] = []
@@ -186,7 +186,7 @@ def _of_other_documents(
 
 
 def _signals(asked: str, first: CandidateSentence, scored: Scored) -> ReplySignals:
-    """Describe how well the first quotation matches. The caller adds the similarity of its passage.
+    """Measure how well the first quotation matches the question. The caller adds the similarity of the passage.
 
     `asked` is the question in the asker's words.
     """
@@ -202,19 +202,21 @@ def _signals(asked: str, first: CandidateSentence, scored: Scored) -> ReplySigna
         words=len(asked_words(question, language, analyser_code(language))),
         said=share,
         meaning=None,
-        # Without an answer from the model there is no similarity.
+        # Without an answer from the model, the similarity is 0.
         likeness=likeness or None,
         is_across=is_across,
         is_exact=share >= RULE.all_said and not is_across and asked_type(question) is not None and first.is_of_type,
         says_all=not is_across and len(weights) > 1 and weights.keys() <= first.terms,
-        # The question asks for band D, and the table has A, B and C.
+        # True if the question asks for band D and the table only has A, B and C.
         names_another="another" in marks and marks.isdisjoint(("asked", "several")),
         is_within_another=is_only_within_another(asked, "\n".join(c.text for c in near), language),
     )
 
 
 def _pointed_to(candidates: Sequence[CandidateSentence], scored: Scored) -> tuple[int, str] | None:
-    """Return the citation number and the section the best sentence points to, or `None` without a pointer."""
+    """Return the citation number and the section to which the best sentence refers, or `None` if the sentence states a
+    fact.
+    """
     scores = scored.scores
     leading = {c: section for c in candidates if c.value < 1 and (section := section_pointed_to(c.text))}
     best = max(leading, key=lambda c: scores[c], default=None)

@@ -20,7 +20,7 @@ from rag.text.figures import figures
 
 
 def of_named_folder(reading: Reading) -> list[CandidateSentence]:
-    """If the question names a folder, drop documents with the same title in folders the question does not name."""
+    """If the question names a folder, drop documents with the same title in other folders."""
     candidates, asked = reading.candidates, reading.asked
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
     for candidate in candidates:
@@ -38,7 +38,7 @@ def of_named_folder(reading: Reading) -> list[CandidateSentence]:
 
 
 def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Drop sentences in other languages if the best sentence is in the question's language and covers everything.
+    """Drop sentences in other languages if the best sentence is in the question's language and has all the words.
 
     Documents in other languages belong to other branches: the answer is "27 days" in Ottermere and 28 in Utrecht.
     """
@@ -52,9 +52,10 @@ def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[Candi
 
 
 def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Drop documents without the question's names, if the best sentence's document has a name.
+    """If the best sentence's document has a name from the question, drop the documents without any.
 
-    The yearly amount in the benefits guide does not apply to PerksPlus, nor the handbook's to the folder "France".
+    The yearly amount in the benefits guide does not apply to PerksPlus, nor the handbook's amount to the folder
+    "France".
     """
     reading, document_of = scored.reading, scored.passages.document_of
     names = names_in(reading.question, scored.passages.language).union(*(c.folder & reading.asked for c in ranked))
@@ -63,7 +64,7 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 
 
 def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Drop sentences which say less about the follow-up or its subject than the best sentence."""
+    """Drop sentences which match the follow-up or its subject less than the best sentence does."""
     focus, weights = scored.reading.followed, scored.reading.weights
     said = said_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]
@@ -76,13 +77,13 @@ def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
     """Choose the best sentence, the best sentence for each part of the question, and further good sentences.
 
-    A contradicting sentence from another document, in otherwise equal words, comes second.
+    A sentence from a different document which contradicts the best sentence in otherwise equal words comes second.
     """
     best, scores = ranked[0], scored.scores
     chosen = _first(ranked, scored)
     characters = sum(len(c.text) for c in chosen)
     for candidate in _beside(best, ranked):
-        # Sentences beside the best continue the thought in other words.
+        # Neighbours continue the best sentence's thought in different words and need a lower score.
         is_good = scores[candidate] >= RULE.least_beside * scores[best]
         if is_good and characters + len(candidate.text) <= RULE.maximum_characters:
             chosen.append(candidate)
@@ -123,7 +124,7 @@ def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
 
 
 def _is_about_something_else(candidate: CandidateSentence, best: CandidateSentence, scored: Scored) -> bool:
-    """Whether a sentence lacks the best sentence's subject, or its kind of fact in a different passage."""
+    """Whether a sentence lacks the best sentence's subject, or is in a different passage and lacks the kind of fact."""
     # After a sentence about the dentist, a sentence about glasses is no answer.
     about = scored.reading.subject & (best.terms | best.heading)
     if about - candidate.terms - candidate.heading:
@@ -133,10 +134,10 @@ def _is_about_something_else(candidate: CandidateSentence, best: CandidateSenten
 
 
 def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: Scored, *, is_sure: bool) -> bool:
-    """Whether a sentence adds little to the best sentence.
+    """Whether a sentence adds too little to the best sentence to be quoted.
 
-    That is a weaker sentence from a different passage if the best holds the whole question, or a sentence with few
-    words of the question and a different meaning.
+    True for a weaker sentence from a different passage if the best sentence has the whole question; and for a sentence
+    with few of the question's words which is also not near in meaning.
     """
     weights, scores = scored.reading.weights, scored.scores
     said = weight_of(weights, best.terms | best.heading)
@@ -150,7 +151,7 @@ def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: 
 
 
 def beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the first sentences of the best passage, because no question word distinguishes its sentences."""
+    """Return the first sentences of the best passage, for questions without a best sentence by words."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
@@ -196,14 +197,14 @@ def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> lis
 
 
 def first_step(candidates: Sequence[CandidateSentence], weights: dict[str, float]) -> list[CandidateSentence]:
-    """Return the first step of a list below a heading with all words of the question; [] without such a list."""
+    """Return the first step of a list whose heading has all words of the question; [] without a list like this."""
     least = RULE.all_in_words * sum(weights.values())
     listed = (c for c in candidates if c.step and c.under and weight_of(weights, c.under | c.title) >= least)
     return list(itertools.islice(listed, 1))
 
 
 def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Scored) -> CandidateSentence | None:
-    """Return the best sentence for a part of the question, or `None` if words and meaning are too different."""
+    """Return the best sentence for a part of the question; `None` if no sentence is close in words or meaning."""
     scores = scored.scores
     own = {term: weight for term, weight in scored.reading.weights.items() if term in part.terms}
     total = sum(own.values())
@@ -220,7 +221,7 @@ def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Score
 
 
 def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
-    """Whether a row or column is useless beside another from its table, because all share the words in the heads."""
+    """Whether a row or column should not be quoted beside a different one, which matches through the same heads."""
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
         return False
@@ -232,14 +233,14 @@ class OwnPlace(NamedTuple):
 
     first: CandidateSentence
     others: list[CandidateSentence]
-    #: All passages of the place.
+    #: The positions of all passages for the place.
     passages: frozenset[int]
 
 
 def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID], scored: Scored) -> OwnPlace | None:
     """Find the sentence from the asker's place which answers as well as the best sentence.
 
-    Returns `None` without such a sentence, or without a different rule elsewhere.
+    Returns `None` if missing, or if other places have no different rule.
     """
     citations = scored.passages.citations
     passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
@@ -268,9 +269,10 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
 def _standing_out(
     own: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the foreign-language sentence nearest in meaning; by words, the best sentence if it stands out.
+    """Return the sentence in a different language to prefer, or [] without a clear winner.
 
-    Words alone often hold equally for many foreign-language sentences.
+    With a model of meaning, this is the sentence nearest to the question. By words alone, many sentences in a different
+    language match equally, so the best must score well above the next.
     """
     scores = scored.scores
     if scored.passages.similarities is not None:
@@ -283,7 +285,7 @@ def _standing_out(
 def _as_near(
     further: Sequence[CandidateSentence], anchor: CandidateSentence, scored: Scored
 ) -> list[CandidateSentence]:
-    """Keep the sentences about as close to the question as the anchor, by meaning or else by score."""
+    """Keep the sentences about as close to the question as the anchor, compared by meaning or else by score."""
     if not further:
         return []
     if scored.passages.similarities is None:
@@ -301,11 +303,11 @@ def elsewhere(
     *,
     anchor: CandidateSentence | None = None,
 ) -> list[CandidateSentence]:
-    """Return the best sentences from further documents with different figures, such as a branch's rule.
+    """Return the best sentence of each further document with different figures, for example a different branch's rule.
 
-    They differ from the first quotation in language or folder, or have similar titles: "Leave in Utrecht" and "Leave in
-    Leeds". `anchor` is the best sentence beside a rule from the asker's place; with an anchor, all documents and rules
-    without figures count.
+    Such documents differ from the first quotation's in language or folder, or have similar titles: "Leave in Utrecht"
+    and "Leave in Leeds". `anchor` is the best sentence beside a rule for the asker's place; with an anchor, all
+    documents count, and rules without figures too.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):
@@ -336,6 +338,6 @@ def elsewhere(
 
 
 def _amounts(text: str, language: str) -> frozenset[str]:
-    """Return the figures in a text; "27 days a year" holds 27, not 1."""
+    """Return the figures in a text which are amounts: "27 days a year" gives 27, and not 1 for "a year"."""
     found = figures(text, language)
     return found - {"1"} or found

@@ -1,4 +1,4 @@
-"""Measure how many of the question's words a sentence holds, by their rarity."""
+"""Measure the share of the question's words in a sentence, weighted by rarity."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rag.answering.quotations import LONGEST_SENTENCE, CandidateSentence
 
 
 def rarity(asked: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
-    """Weight each question term from 1 to 2 by its idf (Lucene's formula) over the sentences.
+    """Return a weight from 1 to 2 for each question term: 1 plus its idf (Lucene's formula), scaled to 0 … 1.
 
-    The first half of the weight is equal for all terms. The search found the passages by the question's subject, so the
-    subject's words are frequent in them, while a chance word from the question is rare. The terms are sorted,
-    because rounding depends on the order of a sum.
+    The idf is only half the weight, because the search has found passages about the question's subject: the subject's
+    words are frequent in them, and a chance word of the question is rare. The terms are sorted, because the rounding of
+    a sum depends on its order.
     """
     counts = Counter(term for candidate in candidates for term in candidate.terms & asked)
     total = len(candidates)
@@ -30,13 +30,15 @@ def weight_of(weights: dict[str, float], terms: frozenset[str]) -> float:
 
 
 def own_terms(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[str]:
-    """Return the terms a sentence adds to its document's title, or all terms if the title holds the whole question."""
+    """Return a sentence's terms without the title's terms, or all if the title has the whole question."""
     rest = candidate.terms - candidate.title
     return rest if weights.keys() - candidate.title else candidate.terms
 
 
 def said_near(candidate: CandidateSentence) -> frozenset[str]:
-    """Return the terms of a sentence and the heading right above; a passage may hold several sections."""
+    """Return a sentence's terms with the document title's and the nearest heading's; for rows and columns, with all
+    headings' terms.
+    """
     is_tabular = candidate.kind in ("row", "column")
     return candidate.terms | (candidate.heading if is_tabular else candidate.under | candidate.title)
 
@@ -48,14 +50,17 @@ def shares_of_words(
     subjects: Sequence[frozenset[str]],
     passages: int,
 ) -> dict[CandidateSentence, float]:
-    """Return the share of the question's words in each sentence, 0 … 1."""
+    """Return the share, 0 … 1, of the question's words in each sentence, weighted by rarity.
+
+    `subjects` are the terms in expressions naming the question's subjects; `passages` is the passage count.
+    """
     total = sum(weights.values()) or 1.0
     held = [
         weight_of(weights, frozenset().union(*(c.terms | c.heading for c in everything if c.passage == place)))
         for place in range(passages)
     ]
     most = max(held) or 1.0
-    # The same words count more in a passage which also covers the rest of the question.
+    # Matching words count more in a passage which also has the rest of the question.
     named = max((c.title & weights.keys() for c in candidates), key=lambda terms: weight_of(weights, terms))
     return {c: _points(c, weights, named, subjects) / total * held[c.passage] / most for c in candidates}
 
@@ -63,8 +68,8 @@ def shares_of_words(
 def _points(
     candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
 ) -> float:
-    """`named` are the question's terms in the document title which holds most of them."""
-    # A subject named in the document's title adds nothing in a sentence.
+    """Return a sentence's points for its words. `named` are the question's terms in the best matching title."""
+    # A subject in the document's title gives a sentence no points.
     said = candidate.terms | candidate.heading
     torn = frozenset().union(*(expression for expression in subjects if not expression <= said))
     own = weight_of(weights, own_terms(candidate, weights))
@@ -72,7 +77,7 @@ def _points(
     if not own or len(candidate.text) > 2 * LONGEST_SENTENCE:
         return 0.0
     above = weight_of(weights, candidate.heading - own_terms(candidate, weights))
-    # A very short unit says nothing; a very long unit is mostly about something else.
+    # A very short unit has no content; most of a very long unit is about something else.
     length = len(candidate.text.split()) if candidate.kind in ("row", "column") else len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
     value = candidate.value * (RULE.figure_value if candidate.figures else 1.0)

@@ -12,8 +12,8 @@ from rag.providers.processor import waiting
 from rag.retrieval import meaning
 from rag.types import ContextResponse
 
-#: Compares questions with sentences by meaning, with the cosine or any other measure growing with likeness. Returns a
-#: list per question with a value per sentence.
+#: Compares each question with each sentence by meaning, with the cosine or any measure which grows with similarity.
+#: Returns a list per question with a value per sentence.
 Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 
 
@@ -27,8 +27,8 @@ class MeantPart(NamedTuple):
 def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
     """Return the parts of each passage with their cosines, by passage number.
 
-    The search already compared the parts, so they cost nothing more. The result is empty if any cited passage has no
-    vectors of meaning yet, because the others would be quoted only for having them.
+    The search has already compared the parts, so this costs nothing. The result is empty if any cited passage has no
+    vectors of meaning yet, because passages with vectors would be preferred for no better reason.
     """
     meanings = {result.chunk_id: result.part_meanings for result in context.results}
     if not all(meanings.get(citation.chunk_id) for citation in context.citations):
@@ -36,14 +36,14 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
     found = {}
     for citation in context.citations:
         known, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
-        # A part unreadable for the model has no cosine, so the remaining parts cannot be ranked.
+        # Leave out a passage with a part unreadable for the model: the other parts cannot be ranked without this part.
         if known and len(known) == len(parts):
             found[citation.number] = list(map(MeantPart, parts, known))
     return found
 
 
 def likeness_by(embedder: Embedder) -> Similarities:
-    """Return a comparison of sentences with questions by meaning; all equal if the model does not answer."""
+    """Return a function which compares sentences with questions by meaning; all values are equal if the model fails."""
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
         try:
@@ -59,7 +59,7 @@ def likeness_by(embedder: Embedder) -> Similarities:
 
 
 def remembering(compare: Similarities) -> Similarities:
-    """Cache the comparison by question and sentence."""
+    """Return `compare` with a cache by question and sentence."""
     known: dict[tuple[str, str], float] = {}
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -72,5 +72,5 @@ def remembering(compare: Similarities) -> Similarities:
 
 
 def without_place(compare: Similarities) -> Similarities:
-    """Compare questions without the country they name, because the folder names it and sentences do not."""
+    """Return `compare` for questions without the country: folders name the country and sentences do not."""
     return lambda questions, sentences: compare([meaning.without_place(question) for question in questions], sentences)

@@ -1,4 +1,4 @@
-"""Read passages as candidate sentences for a question, each with a value."""
+"""Read passages as candidate sentences for a question, each with a score factor."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ WITHDRAWN = re.compile(
     r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
     re.IGNORECASE,
 )
-#: Factors for rows with the right letter or number ("Band B", "Zone 2"), without any, and with a wrong one.
+#: Factors for rows with the letter or number from the question ("Band B", "Zone 2"), a different one, several, or no
+#: mark.
 MARK_VALUES: Mapping[Naming, float] = {"asked": 1.5, "another": 0.3, "several": 1.0, "none": 1.0}
-#: Text written for a model, not for employees.
+#: Instructions addressed to a language model, not to employees.
 TO_A_MODEL = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
     re.IGNORECASE,
@@ -76,9 +77,9 @@ EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 WORD_OR_NUMBER = re.compile(r"\w+")
-#: Text without a word is useless: a paragraph number, a page number, a line full of dots.
+#: Text with at least two letters in a row; otherwise the text is a paragraph number, a page number or dots.
 SAYING = re.compile(r"[^\W\d_]{2}")
-#: Opens a list with links to further pages, which never answers.
+#: Opens a list with links to further pages, which never answers a question.
 SEE_ALSO = re.compile(
     r"(?:see also|elsewhere|related|further reading|zie ook|siehe auch|voir aussi|véase también|vedi anche|ver também"
     r"|zobacz (?:też|także)|ayrıca bakınız)\b|함께 보기|관련|関連|参考|另见|相关|انظر أيضا",
@@ -88,7 +89,7 @@ SEE_ALSO = re.compile(
 
 @dataclass(frozen=True)
 class Passages:
-    """The passages to quote from, best first, and what is known about them for a question."""
+    """The passages to quote from, best first, with the question's language and known similarities."""
 
     citations: Sequence[Citation]
     #: The question's language.
@@ -111,11 +112,11 @@ class Passages:
 
 
 class Reading(NamedTuple):
-    """The passages' sentences for a wording of the question."""
+    """The passages' candidate sentences, read with a wording for the question."""
 
     question: str
     asked: frozenset[str]
-    #: The follow-up's terms in `asked`.
+    #: The terms in `asked` which come from the follow-up.
     followed: frozenset[str]
     #: The terms in `asked`, grouped by the expressions naming the question's subjects.
     subjects: tuple[frozenset[str], ...]
@@ -126,22 +127,22 @@ class Reading(NamedTuple):
 
     @property
     def is_followed(self) -> bool:
-        """Whether a sentence has a word of the follow-up."""
+        """Whether any candidate has a word of the follow-up."""
         return any(not self.followed.isdisjoint(c.terms) for c in self.candidates)
 
     @property
     def most(self) -> float:
-        """The largest share of the question's words in a sentence."""
+        """The largest share of the question's words in any sentence."""
         return max(self.in_words.values(), default=0.0)
 
     @property
     def subject(self) -> frozenset[str]:
-        """The terms of all subjects."""
+        """The terms in all the question's subjects."""
         return frozenset[str]().union(*self.subjects)
 
 
 def read(question: str, passages: Passages, focus: str) -> Reading:
-    """Read the passages for a question; `focus` are the follow-up's words."""
+    """Read candidates from the passages for a question; `focus` has the follow-up's words."""
     language, citations = passages.language, passages.citations
     wording = _Wording(question, language)
     followed = wording.terms.intersection(tokenize(focus, language))
@@ -159,7 +160,7 @@ def read(question: str, passages: Passages, focus: str) -> Reading:
 
 @dataclass(frozen=True)
 class _Wording:
-    """A question with the facts to look for in sentences."""
+    """A question, with the fact type, figures and marks to look for in sentences."""
 
     text: str
     language: str
@@ -170,7 +171,7 @@ class _Wording:
 
     @cached_property
     def kind(self) -> AnswerType | None:
-        """The kind of fact asked for; `None` if any sentence may answer."""
+        """The kind of fact the question asks for; `None` if any sentence may answer."""
         return asked_type(self.text)
 
     @cached_property
@@ -179,40 +180,41 @@ class _Wording:
 
     @cached_property
     def amounts(self) -> frozenset[str]:
-        """The figures, also those in words: "after six years"."""
+        """The question's figures, including numbers in words: "after six years"."""
         return self.figures | years_in_words(self.text, self.language)
 
     @cached_property
     def folded(self) -> str:
-        """The words in small letters between single blanks."""
+        """The question's words in lower case, between single spaces."""
         return f" {' '.join(WORD_OR_NUMBER.findall(self.text.casefold()))} "
 
     @cached_property
     def marks(self) -> Marks:
-        """The letter or number asked for, as in "Band B"."""
+        """The letter or number in the question, as in "Band B"."""
         return marks_asked(self.text)
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """A passage with its units, and the terms above them."""
+    """A passage with its units, and terms from titles and headings above."""
 
     citation: Citation
     language: str
     is_across: bool
     units: Sequence[Unit]
-    #: Terms in the document's title with its folders; in the folders alone; in title and section; in the last heading.
+    #: Terms in the document's title with its folders; in the folders alone; in title and section; in the section's last
+    #: heading.
     title: frozenset[str]
     folder: frozenset[str]
     section: frozenset[str]
     last: frozenset[str]
     #: The last heading of the section.
     heading: str
-    #: The heads of all tables with rows.
+    #: The heads of all tables in the passage.
     heads_of_rows: str
-    #: For each unit, whether the question's figure is inside the row's range; `None` for other units.
+    #: For each unit, whether the row's range includes the question's figure; `None` if the unit is no row with a range.
     in_range: Sequence[bool | None]
-    #: Less than 1 for a document about a different branch, or a withdrawn document.
+    #: The passage's factor: below 1 for a document from a different branch, or a withdrawn document.
     value: float
     terms_in: Callable[[str], frozenset[str]]
 
@@ -245,33 +247,35 @@ def _opened(citation: Citation, spoken: str, wording: _Wording) -> _Opened:
 
 
 def _branch_value(name: str, spoken: str, folder: frozenset[str], wording: _Wording) -> float:
-    """Return the factor for a document by its name and language."""
-    # A question with a country is about the documents in the country's folder or language.
+    """Return the factor for a document from a different branch (by language and folder) or withdrawn (by name)."""
+    # A question which names a country is about the documents in the country's folder or language.
     named = named_languages(wording.text)
     value = RULE.other_branch_value if named and spoken not in named and not folder & wording.terms else 1.0
     if WITHDRAWN.search(name) and not WITHDRAWN.search(wording.text):
-        # A question with a figure from the title, such as the year, means this document.
+        # A question with a figure from the title, for example the year, is about this document although it is
+        # withdrawn.
         value *= 1.0 if wording.figures & figures_written(name) else RULE.withdrawn_value
     return value
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A unit's place in its passage."""
+    """A unit's place in its passage, with the headings above."""
 
     position: int
-    #: The heading above, as text and as terms; and the heading to compare by meaning, "" within the same language.
+    #: The heading above, as text and as terms; and the heading to prepend when comparing by meaning, "" within the same
+    #: language.
     heading: str
     above: frozenset[str]
     headed: str
-    #: Whether the unit is an item in an announced list, or the announcement.
+    #: Whether the unit is an item in a list with an opening line, or is the opening line.
     is_listed: bool
     #: Whether the unit belongs to an example.
     is_example: bool
 
 
 def _placed(passage: _Opened) -> Iterator[tuple[Unit, _Place]]:
-    """Yield the units with their places, in order."""
+    """Yield the passage's units with their places, in order."""
     heading, above = passage.heading, frozenset[str]()
     # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
     headed = bare_heading(heading) if passage.is_across else ""
@@ -295,7 +299,7 @@ def _candidates(passage: _Opened, place: int, wording: _Wording) -> Iterator[Can
         terms = passage.terms_in(unit.subject or unit.text)
         if unit.kind == "column" and not wording.terms & (passage.terms_in(unit.subject) - passage.title):
             continue
-        # Column heads are above each row, row names beside each column.
+        # For a row, terms from the column heads; for a column, from the row names.
         heads = passage.terms_in(unit.text) if unit.subject else frozenset()
         is_headed = kind is not None and kind.name == "amount" and counts_in(near.heading, question)
         is_of_type = kind is None or is_headed or kind.is_in(unit.text, question)
@@ -326,7 +330,7 @@ def _candidates(passage: _Opened, place: int, wording: _Wording) -> Iterator[Can
 def _factors(
     unit: Unit, near: _Place, passage: _Opened, wording: _Wording, *, is_of_type: bool, mark: Naming
 ) -> Iterator[float]:
-    """Yield the factors of a unit's value, which do not depend on the question's words in it."""
+    """Yield a unit's factors which do not depend on the words shared with the question."""
     question, kind, text = wording.text, wording.kind, unit.text
     is_last = near.position == len(passage.units) - 1
     yield passage.value
@@ -357,20 +361,20 @@ def _factors(
         yield RULE.pointer_value
     if LINK_ALONE.fullmatch(text) and not ASKS_WHERE.search(question):
         yield RULE.pointer_value
-    # The announced text is in a different passage.
+    # The text after the colon is in a different passage.
     if text.endswith((":", "：")) and (is_last or passage.units[near.position + 1].kind == "heading"):
         yield RULE.label_value
 
 
 def _is_named(heading: str, wording: _Wording) -> bool:
-    """Whether a question holds a heading's words in a row, and a word is no term: "other" in "Other parent"."""
+    """Whether the question has the heading's words in a row though tokenizing loses some: "other" in "Other parent"."""
     words = folded(heading)
     is_in_terms = len(tokenize(words, wording.language)) >= len(words.split())
     return " " in words and f" {words} " in wording.folded and not is_in_terms
 
 
 def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
-    """Whether the edge of the passage cuts a sentence or an item."""
+    """Whether the unit is a sentence or item which the edge of the passage cuts."""
     if unit.kind in ("row", "column"):
         return False
     ends_within = is_last and not ends(unit.text) and len(unit.text) > RULE.heading_characters
@@ -380,7 +384,7 @@ def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
 
 
 def _limits_another(text: str, question: str) -> bool:
-    """Whether a sentence limits the sentence before, or names a paragraph the question does not name."""
+    """Whether a sentence is an exception to the sentence before, or refers to a paragraph missing in the question."""
     return bool(
         EXCEPTION.match(text)
         or IN_THIS_CASE.match(text)
@@ -389,7 +393,9 @@ def _limits_another(text: str, question: str) -> bool:
 
 
 def _is_label(unit: Unit) -> bool:
-    """Whether a sentence or item is a few words without an end or a digit, such as an entry in a table of contents."""
+    """Whether a sentence or item is a few words without final punctuation or digits, for example an entry of a table of
+    contents.
+    """
     return (
         unit.kind in ("item", "sentence")
         and not ends(unit.text)
@@ -399,7 +405,7 @@ def _is_label(unit: Unit) -> bool:
 
 
 def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the units an answer may quote alone, without headings, questions, wordless text and cut copies."""
+    """Return the units which may be quoted alone: no headings, questions, units without words, or cut copies."""
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)]
     # A sentence or row cut by the edge of its passage is complete in the next passage.
     texts = sorted({c.text for c in told})

@@ -20,7 +20,7 @@ from rag.types import Citation
 
 @dataclass(frozen=True)
 class Part:
-    """A question's part: the terms, and each sentence's points by meaning."""
+    """A compound question's part: terms, and each sentence's points by meaning."""
 
     terms: frozenset[str]
     meaning: dict[CandidateSentence, float]
@@ -31,34 +31,35 @@ class Scored(NamedTuple):
 
     passages: Passages
     reading: Reading
-    #: Shares of the question's words, by the better wording; and points by meaning, empty if not compared.
+    #: Each sentence's share of the question's words, in the better wording; and each sentence's points by meaning,
+    #: empty if not compared.
     in_words: dict[CandidateSentence, float]
     meaning: dict[CandidateSentence, float]
     scores: dict[CandidateSentence, float]
     #: The parts of a compound question.
     parts: Sequence[Part]
-    #: The number of the question's subjects in each passage.
+    #: How many of the question's subjects each passage has.
     subjects_said: Sequence[int]
-    #: The terms of names which the follow-up replaced.
+    #: The terms of names replaced by the follow-up.
     replaced: frozenset[str]
 
     @property
     def best(self) -> float:
-        """The best sentence's words and meaning together."""
+        """The highest sum from words and meaning."""
         return max(self.in_words[c] + self.meaning.get(c, 0.0) for c in self.reading.candidates)
 
     @property
     def is_sure(self) -> bool:
-        """Whether words or meaning tell which sentences answer."""
+        """Whether words or meaning can tell which sentences answer."""
         return bool(self.meaning) or self.best >= RULE.sure_in_words
 
 
 def score(
     readings: Sequence[Reading], reading: Reading, passages: Passages, kind: AnswerType | None, carried: Carried
 ) -> Scored:
-    """Score the reading's candidates; a word counts if any of the `readings` holds it.
+    """Score the candidates in `reading`; a word counts if any of the `readings` has the word.
 
-    `kind` is the kind of fact asked for.
+    `kind` is the kind of fact the question asks for.
     """
     question, language, citations = reading.question, passages.language, passages.citations
     candidates, everything, weights = reading.candidates, reading.everything, reading.weights
@@ -71,12 +72,12 @@ def score(
     about = subject_values(words, said, reading.asked)
     below = first_below(everything, without_units(weights, question, language), known)
     likely = {c: about[c.passage] * (in_words[c] + near.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
-    # Comparing takes about 20 ms a sentence, so a full match in words decides alone.
+    # Comparing takes about 20 ms per sentence and is skipped if a sentence has all words.
     is_compared = bool(parts) or max(in_words.values()) < RULE.all_in_words
     meanings = by_meaning([question, *parts], candidates, likely, passages.similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
     if kind is None and below:
-        # Beside a section about the question, a row in an overview only names the subject.
+        # If a section is about the question, a row in an overview only names the subject.
         likely = {
             c: v * (RULE.overview_value if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()
         }
@@ -101,7 +102,7 @@ def score(
 
 
 def says_the_rest(candidate: CandidateSentence, weights: dict[str, float]) -> bool:
-    """Whether a sentence has every question word missing in the headings above."""
+    """Whether a sentence or item has all the question's words which are missing in the headings above."""
     rest = weights.keys() - candidate.heading
     return candidate.kind in ("sentence", "item") and len(weights) > 1 and bool(rest) and rest <= candidate.terms
 
@@ -112,9 +113,9 @@ def by_meaning(
     likely: dict[CandidateSentence, float],
     similarities: Similarities | None,
 ) -> list[dict[CandidateSentence, float]]:
-    """Score each sentence by meaning for each question: 0 for the least similar, `meaning_weight` for the most similar.
+    """Return points by meaning for each question: 0 for the least similar sentence, `meaning_weight` for the most.
 
-    The list is empty if meaning cannot be compared.
+    Only the `most_compared` likeliest sentences are compared. The list is empty if meaning cannot be compared.
     """
     if similarities is None:
         return []
@@ -138,7 +139,7 @@ def by_part(
     citations: Sequence[Citation],
     parts_by_number: Mapping[int, Sequence[MeantPart]],
 ) -> dict[CandidateSentence, float]:
-    """Score each sentence by its part of the passage: 0 for the least similar part, `part_weight` for the most."""
+    """Return points for the part around each sentence: 0 for the least similar part, `part_weight` for the most."""
     known = [part.cosine for parts in parts_by_number.values() for part in parts]
     if not known or max(known) <= min(known):
         return {}
@@ -157,9 +158,9 @@ def by_part(
 def first_below(
     everything: Sequence[CandidateSentence], weights: dict[str, float], known: Sequence[frozenset[str] | None]
 ) -> dict[CandidateSentence, float]:
-    """Score the first sentences below a heading which holds the whole question: "Payday" gives them their meaning.
+    """Return points for the first sentences below a heading which has the whole question, for example "Payday".
 
-    Only the first passage with such a heading counts, because the order of the passages tells them apart.
+    Only the first passage with a heading like this counts, because passages are in order of relevance.
     """
     found: dict[CandidateSentence, float] = {}
     totals = [sum(weights.values()) if terms is None else weight_of(weights, terms) for terms in known]
@@ -184,22 +185,22 @@ def subjects_said(
 ) -> list[int]:
     """Count the question's subjects in each passage, including the headings above.
 
-    `words` are the passages' words. `known` are the question's terms with a word in the passage's language, or `None`
+    `words` are the passages' terms. `known` are, for each passage, the question's terms which can be translated; `None`
     for a passage in the question's language.
     """
     found = []
     for said, terms in zip(words, known, strict=True):
-        # In "월급은 언제 들어오나요", the pay has a word in other languages and the verb has no word.
+        # In "월급은 언제 들어오나요", the word for pay can be translated and the verb cannot.
         named = subjects if terms is None else [subject & terms or subject for subject in subjects]
         found.append(sum(subject <= said for subject in named))
     return found
 
 
 def subject_values(words: Sequence[frozenset[str]], said: Sequence[int], asked: frozenset[str]) -> list[float]:
-    """Return a weight from 0 to 1 for the sentences in each passage.
+    """Return a factor from 0 to 1 for the sentences in each passage.
 
-    The weight is below 1 if a different passage names more of the question's subjects, and 0 if the passage also holds
-    no word from the question.
+    The factor is below 1 if a different passage has more of the question's subjects, and 0 if the passage has no word
+    from the question.
     """
     most = max(said, default=0)
     if not most:
@@ -216,7 +217,7 @@ def focused(
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
-    """Raise the scores of sentences with the follow-up's words, and lower the scores of sentences about other names."""
+    """Raise the scores of sentences with the follow-up's words, and lower the ones with replaced or other names."""
     total = sum(focus.values())
     is_named = any(names <= said_near(c) for c in scores) if names else False
     return {

@@ -1,4 +1,4 @@
-"""Read the words of a question, and find them in texts: synonyms, compounds, other languages."""
+"""Read the words of a question, and find them in texts through synonyms, compounds and translations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rag.text.language_detection import detect_language
 from rag.text.number_words import years_written
 from rag.types import Citation
 
-#: Asks for a place; a link is an answer.
+#: Asks for a place, and may be answered by a link.
 ASKS_WHERE = re.compile(
     r"\b(?:where|link|url|website|site|form|page|waar|pagina|formulier|wo|seite|formular|où|lien|formulaire|dónde|enlace"
     r"|formulario|dove|modulo|onde|formulário|gdzie|strona|formularz|nerede|sayfa)\b|어디|링크|どこ|リンク|哪|链接|أين|رابط",
     re.IGNORECASE,
 )
-#: Asks how to do something; a list of steps answers.
+#: Asks how to do something, and may be answered by listed steps.
 ASKS_HOW = re.compile(
     r"\b(?:how (?:do|can|should|to|does|must|would)|steps?|hoe|stappen|wie|schritte?|comment|étapes?|cómo|pasos|come"
     r"|passaggi|como|passos|jak|kroki|nasıl|adımlar)\b|어떻게|방법|절차|どうやって|どのように|どうすれば|方法|手順|怎么|怎样|如何|步骤|كيف|خطوات",
@@ -33,17 +33,18 @@ ASKS_HOW = re.compile(
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
 FIGURE = re.compile(r"\d[\d.,]*")
-#: The unit asked for, right after the question word: "days" in "How many days of leave …?", but not "credit hours".
+#: The unit in the question, right after the question word: "days" in "How many days of leave …?", but not "credit
+#: hours".
 UNIT = re.compile(
     rf"\b(?:how (?:many|much)|hoeveel|wie ?viele?|combien d[e']|cuánt[oa]s|quant[oaie]s?|ile|kaç) ?({UNITS})\b",
     re.IGNORECASE,
 )
-#: A number before "years" in words. Tables count service in years; days and weeks are mixed.
+#: A number in words before "years". Only years, because tables give service in years.
 YEARS = re.compile(
     r"([^\W\d_]+) (?:(?:full|complete|volle|hele) )?(?:years?|jaar|jaren|dienstja\w+|jahre?n?|ans|années|años|ann[io]"
     r"|anos?|lat|lata(?:ch)?|yıl\w*)\b"
 )
-#: Words between the parts of a question, by language: "i" means "and" in Polish.
+#: Words between the parts of a question, by language. Polish "i" and English "and", for example.
 _AND = {
     "en": "and|or", "nl": "en|of", "de": "und|oder", "fr": "et|ou", "es": "y|e|o", "it": "e|ed|o", "pt": "e|ou",
     "pl": "i|oraz|lub", "tr": "ve|veya", "ar": "و|أو",
@@ -66,7 +67,7 @@ def _between(language: str) -> re.Pattern[str]:
 
 
 def without_units(weights: dict[str, float], question: str, language: str) -> dict[str, float]:
-    """Return the weights without the unit asked for, if other words remain."""
+    """Return the weights without the unit in the question, unless no other word remains."""
     units = frozenset(term for unit in UNIT.findall(question) for term in tokenize(unit, language))
     return {term: weight for term, weight in weights.items() if term not in units} or weights
 
@@ -92,7 +93,7 @@ def spoken_in(citation: Citation, language: str) -> str:
 
 
 def known_terms(question: str, language: str, spoken: str) -> frozenset[str] | None:
-    """Return the question's terms which have words in a different language, or `None` for the question's language."""
+    """Return the question's terms with a translation to the language `spoken`; `None` for the question's language."""
     if spoken == language:
         return None
     return frozenset[str]().union(*(own for own, _ in other_words(question, language, spoken)))
@@ -102,7 +103,7 @@ def known_terms(question: str, language: str, spoken: str) -> frozenset[str] | N
 def other_words(
     question: str, language: str, spoken: str
 ) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
-    """Return the terms of question words with a different wording in a language, each with the alternatives."""
+    """Return pairs: a question word's terms, and the terms for each synonym in the language `spoken`."""
     own = {word.text: word.terms for word in asked_words(question, language, analyser_code(language))}
     return tuple(
         (frozenset(own[word.text]), tuple(map(frozenset, word.synonyms)))
@@ -119,7 +120,11 @@ def terms_said(
     words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]],
     asked: frozenset[str] = frozenset(),
 ) -> frozenset[str]:
-    """Return a text's terms in the question's language, and the question's terms which the text words differently."""
+    """Return a text's terms in the question's language, plus question terms found through synonyms and compounds.
+
+    `language` is the question's and `spoken` the text's. `words` are the synonyms from `other_words`, `asked` the
+    question's terms.
+    """
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
     written = in_order if spoken == language else tokenize(text, spoken)
@@ -128,7 +133,7 @@ def terms_said(
 
 
 def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
-    """Whether an expression's terms are close together in a text: "pay" and "working days" are no "pay day"."""
+    """Whether an expression's terms are close together in a text: "pay" and "working days" do not make a "pay day"."""
     if not wanted <= frozenset(terms):
         return False
     width = len(wanted) + RULE.within_expression
@@ -136,7 +141,7 @@ def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
 
 
 def in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str]:
-    """Return the question's terms which a text has inside longer words, or split into parts.
+    """Return the question's terms which a text has inside a longer word, or split into several words.
 
     "Zulassung" is in "Zulassungsverfahren", and "Kündigungsfrist" in "die Frist der Kündigung".
     """

@@ -19,7 +19,7 @@ SOURCE = FOLDER / "source"
 #: A model starts its reply with this mark if the passages hold no answer; the reader never sees the mark.
 NOT_FOUND = "NOT_FOUND"
 HISTORY_TOKENS = 1500
-#: A long answer from an earlier turn names its subject at the start.
+#: Characters kept from each earlier turn: a long answer names its subject at the start.
 TURN_CHARACTERS = 2000
 LANGUAGES = {
     "en": "English",
@@ -38,7 +38,7 @@ LANGUAGES = {
 }
 
 
-#: The same names in Korean, for rules written in Korean.
+#: Language names in Korean, for rules written in Korean.
 LANGUAGES_IN_KOREAN = {
     "en": "영어",
     "nl": "네덜란드어",
@@ -66,10 +66,10 @@ def language_name(language: str, *, in_korean: bool = False) -> str:
 
 
 def rules_of(answer: Answer, language: str) -> str:
-    """Return the system prompt for answers in a language (ISO 639-1), by a profile's settings for answers.
+    """Return the system prompt for answers in a language (ISO 639-1), from a profile's settings for answers.
 
-    The rules come from `prompts/<name>.md`, or `hr`'s if the profile has no file; with `source_prompt`, from
-    `source/<name>.md` if the file exists.
+    The rules come from `prompts/<name>.md`, or from `hr`'s file for a profile without this file; with `source_prompt`,
+    from `source/<name>.md` if available.
     """
     name, persona = answer.prompt, persona_part(answer.persona_name, answer.persona_facts)
     own_name, own_rules = answer.own_name.strip(), answer.own_rules
@@ -100,25 +100,25 @@ def _source_rules(rules: str, values: Mapping[str, str], own_rules: str) -> str:
     return "\n\n".join([_filled(rules, values), *added])
 
 
-#: Introduces a collection's name and additional rules.
+#: Introduce a collection's name, and the rules added by the administrator.
 OWN = ("The name of this collection:", "Further rules of its administrator:")
 OWN_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 더한 규칙:")
 
 
 def persona_part(name: str, facts: str) -> str:
-    """Return the persona's part: the person the profile was set up for, or no particular person."""
+    """Return the prompt's part about the person the profile is set up for, or the part for no person."""
     if not name.strip():
         return _read(FOLDER / "no_persona.md")
     return _filled(_read(FOLDER / "persona.md"), {"name": name.strip(), "facts": facts.strip() or "(none)"})
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Replace each `{name}` only once; braces inside the values stay unchanged."""
+    """Replace each `{name}` once; braces inside the values stay unchanged."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
 
 def own_place_rule(group: str, numbers: Sequence[int]) -> str:
-    """Return the rule about the passages, given by number, for the place in the asker's group name."""
+    """Return the rule which names the passages, by number, from the place in the asker's group name."""
     named = defused(" ".join(group.split()))
     return _filled(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
 
@@ -131,10 +131,10 @@ def opinion_rules(opinion_type: str) -> str:
 def answer_messages(
     *, system: str, history: Sequence[ChatMessage], context_text: str, question: str, form: str = ""
 ) -> list[ChatMessage]:
-    """Return the rules, the last turns, then the passages and the question.
+    """Return the messages for an answer: the rules, the last turns, then the passages and the question.
 
-    `form` names a profile whose source gives the layout: then everything is in the last message, as in
-    `source/<form>.user.md`.
+    If `form` names a file `source/<form>.user.md`, its layout is used: rules, passages and question are in the last
+    message.
     """
     if form and (path := SOURCE / f"{form}.user.md").is_file():
         values = {"system_prompt": system, "context": defused(context_text), "query": question}
@@ -158,12 +158,12 @@ def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[Chat
 
 
 def route_rules(task: str, language: str) -> str:
-    """Return the rules for an answer about whole documents: a `summary`, a `comparison` or a `listing`."""
+    """Return the rules for a reply about whole documents: a `summary`, a `comparison` or a `listing`."""
     return _filled(_read(FOLDER / f"{task}.md"), {"language": language_name(language)})
 
 
 def route_messages(text: str) -> list[ChatMessage]:
-    """Return the messages which ask whether a message needs whole documents."""
+    """Return the messages which ask whether a message is about whole documents."""
     return [
         ChatMessage(role="system", content=_read(FOLDER / "route.md")),
         ChatMessage(role="user", content=f"The message:\n{text}"),
@@ -173,7 +173,7 @@ def route_messages(text: str) -> list[ChatMessage]:
 def follow_up_messages(
     *, question: str, answer: str, context_text: str, language: str, count: int
 ) -> list[ChatMessage]:
-    """Return the messages which ask for next questions."""
+    """Return the messages which ask the model for `count` questions to suggest."""
     system = _read(FOLDER / "follow_ups.md").replace("{language}", language_name(language))
     turns = (ChatMessage(role="user", content=question), ChatMessage(role="assistant", content=without_markers(answer)))
     return [
@@ -183,7 +183,7 @@ def follow_up_messages(
 
 
 def recent_turns(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
-    """Return the last turns within the budget, oldest first, without citations, starting with a question."""
+    """Return the last turns within a token budget, oldest first, without citations, starting with a question."""
     kept: list[ChatMessage] = []
     left = maximum_tokens
     for turn in reversed(history):
@@ -222,7 +222,7 @@ class NotFoundMark:
         return self._release(rest) if rest else ""
 
     def finish(self) -> str:
-        """Return the text held back at the end of the reply, because an incomplete mark is ordinary text."""
+        """Return the text still held back at the end, because an incomplete mark is ordinary text."""
         held, self._held = self._held, None
         return "" if self.is_set or held is None else held.strip()
 
@@ -232,7 +232,7 @@ class NotFoundMark:
 
 
 def _conversation(turns: Sequence[ChatMessage]) -> str:
-    """Return the turns as data, because the assistant's replies may repeat a document."""
+    """Return the turns marked as data and not instructions, because the assistant's replies may repeat a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
     return as_data("conversation", "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns))
 

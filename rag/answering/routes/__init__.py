@@ -1,7 +1,7 @@
 """Route messages which need no search: small talk, and questions about whole documents.
 
-A route requires a matching wording and documents with the right content; all other questions are searched. Routes read
-with the asker's rights, within the documents the asker chose.
+A route is taken if the wording matches and the documents have the right content; all other questions are searched.
+Routes read with the asker's rights, within the documents the asker chose.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = ["ModelPart", "RouteReply", "Router", "Usage"]
 
 #: The most documents read for the two sides of a comparison.
 MOST_COMPARED = 3
-#: Versions of a document are compared by their changes.
+#: Wording which asks for versions: the siblings are versions of a document, and their changes are reported.
 VERSIONS = re.compile(r"\bversi|fassung|\bwersj|버전|バージョン|版本|نسخ|\bsürüm", re.IGNORECASE)
 #: The most documents named in a reply to "Which documents are there?".
 MOST_TITLES = 5
@@ -77,7 +77,7 @@ class Router:
     answer_language: str
     #: The language of every answer in this profile, or "" for the question's language.
     fixed_language: str = ""
-    #: Writes summaries, comparisons and lists, if there is a model.
+    #: Writes summaries, comparisons and lists; `None` without a model.
     model: ChatModel | None = None
     #: Interprets a message with an unclear wording; `None` without such a model.
     small_model: ChatModel | None = None
@@ -101,7 +101,7 @@ class Router:
             asked = replace(asked, is_confirmed=is_confirmed) if asked is not None else None
         if asked is None:
             return None
-        # The wording shows the language better than a foreign name does: "Summarise “Verlofbeleid”".
+        # Use the language of the wording, because a foreign name can mislead: "Summarise “Verlofbeleid”".
         language = asked.language or self.language
         written_in = self.fixed_language or asked.language or self.answer_language
         asked = replace(asked, text=asked.text or without_yes(text)[0])
@@ -109,7 +109,7 @@ class Router:
         return replace(reply, language=written_in) if reply is not None else None
 
     def _section(self, text: str) -> RouteReply | None:
-        """Read out a numbered section. Returns `None` for other messages and unknown numbers."""
+        """Quote the numbered section a message asks for. Returns `None` for other messages and unknown numbers."""
         asked = recognise_section(text, language=self.language)
         if asked is None:
             return None
@@ -122,7 +122,7 @@ class Router:
         return whole_document.read_out([library.contents(document) for document in found], number)
 
     def _about_product(self, met: Met) -> str | None:
-        """Answer a question about the product, with figures; `None` without the figures."""
+        """Answer a question about the product, with figures; `None` if there are no figures to give."""
         from babel.dates import format_date  # takes a tenth of a second, which other questions need not wait for
 
         values = {}
@@ -143,7 +143,7 @@ class Router:
         return line.replace("….", "…").replace("…。", "…")
 
     def _confirmed(self, text: str) -> Recognised | None:
-        """Return the summary a plain "yes" agrees to: the summary whose cost the previous reply stated."""
+        """Return the request for a summary which a plain "yes" confirms, after the previous reply stated the cost."""
         history = self.question.history
         if len(history) < 2 or not is_yes(text):
             return None
@@ -158,13 +158,13 @@ class Router:
         return replace(known, is_confirmed=True) if known is not None else None
 
     def _coming(self, text: str) -> Recognised | None:
-        """Recognise a question about changes starting by a coming day: "What changes in January?"."""
+        """Recognise a question about changes by a future day: "What changes in January?"."""
         coming = day_to_come(text, self.language, datetime.now(UTC).date())
         asked = recognise_coming(coming.text, language=self.language) if coming is not None else None
         return replace(asked, until=coming.day, text=text) if asked is not None and coming is not None else None
 
     def _recognised_by_model(self, text: str) -> Recognised | None:
-        """Let the inexpensive model interpret a message with an unclear wording; `None` without a model."""
+        """Let the inexpensive model interpret a message with an unclear wording; `None` without this model."""
         if self.small_model is None or not may_be_meant(text):
             return None
         return recognise_by_model(self.small_model, text)
@@ -198,7 +198,7 @@ class Router:
         return whole_document.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, asked: Recognised) -> Writer | None:
-        """The language model for the wording, or `None` without a model."""
+        """Return the language model for the wording with price; `None` without a model."""
         if self.model is None:
             return None
         return Writer(
@@ -209,7 +209,7 @@ class Router:
         )
 
     def _worded(self, found: QuotedReply | None, asked: Recognised) -> RouteReply | None:
-        """Word a comparison or list: by the model if there is a model, else in the documents' words."""
+        """Return a comparison or list for the model to word, or in the documents' words without a model."""
         if found is None:
             return None
         writer = self._writer(asked)
@@ -232,7 +232,7 @@ class Router:
         if not asked.subject and not kept and holds_posts(self.question.collection):
             return None  # posts announce changes themselves
         if len(found) != 1:
-            # If several documents fit, the documents with changes count.
+            # If several documents fit, only documents with changes count.
             among = {document.id for document in found}
             found = [document for document in kept if not among or document.id in among] or found
         if not {document.id for document in found} & {document.id for document in kept}:
@@ -250,7 +250,7 @@ class Router:
         return self._worded(listing.list_all(read, subject, self.answer_language), asked)
 
     def _within(self, library: ReadableDocuments, subject: str) -> tuple[str, list[WholeDocument]]:
-        """Split a list's subject from the documents named after it, such as "in the handbook"."""
+        """Split a list's subject into the subject and the documents it names, as in "… in the handbook"."""
         for joiner in (
             " in ",
             " from ",
@@ -303,7 +303,7 @@ class Router:
         return self._worded(found, asked)
 
     def _siblings(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
-        """Compare documents of the same kind, as in "compare the plans"; if there are more than two, ask which."""
+        """Compare two documents of the same kind, as in "compare the plans"; with more than two, ask which two."""
         if VERSIONS.search(asked.subject):
             return self._changes(library, replace(asked, subject=""))
         found = self._meant(library, asked.subject)
@@ -331,7 +331,10 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> QuotedReply | None:
-        """Compare two names in the documents called like them, in documents mentioning both, and in `also`."""
+        """Compare two names in the documents titled with these names, and in documents which mention all words.
+
+        `sides` are the documents titled after each name; `also` are further words the documents must mention.
+        """
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
         # The document which says most about both comes first.
@@ -341,7 +344,7 @@ class Router:
 
 
 def _beginning(documents: Sequence[WholeDocument], *, until: date, among: Collection[UUID]) -> list[WholeDocument]:
-    """Return the documents whose newest version starts after today and by `until`; with `among` only those."""
+    """Return the documents whose first day is after today and by `until`; with `among`, only these documents."""
     today = datetime.now(UTC).date()
     return [
         document

@@ -1,4 +1,4 @@
-"""Compare two versions of a document page by page: new, removed and reworded sentences.
+"""Compare two versions of a document: added, removed and reworded sentences.
 
 An earlier version may be a separate document: "Handbook 2024.pdf" beside "Handbook 2025.pdf".
 """
@@ -20,9 +20,9 @@ from rag.types import DocumentChunk, DocumentPage, Outcome
 
 MOST_CHANGES = 40
 MOST_CHARACTERS = 300
-#: Two sentences at the same place are a change from this share of common letters on.
+#: Two sentences at the same place count as reworded if at least this share agrees, in characters.
 SAME_SENTENCE = 0.55
-#: With this many affected sentences, a replacement of words is reported only once.
+#: A word replacement is reported only once if affecting at least this many sentences.
 FEWEST_PLACES = 4
 BESIDE_FIGURES = re.compile(r"(?<!\d)\W+|\W+(?!\d)")
 PUNCTUATION = ".,;:!?()[]“”\"'‘’"
@@ -54,9 +54,9 @@ class Sentence:
 def what_changed(
     library: ReadableDocuments, documents: Sequence[WholeDocument], *, since: str, language: str
 ) -> RouteReply:
-    """Return the changes between an earlier version and the current version.
+    """Describe the changes between an earlier version and the current version.
 
-    `documents` are the documents meant, or all documents with earlier versions. Changes count from `since`, in the
+    `documents` are the documents the question means, or all with earlier versions. `since` is the period in the
     question's words.
     """
     if not documents:
@@ -77,9 +77,10 @@ def what_changed(
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
-    """Return the version to compare with: the named version, else the last before the year, else the previous version.
+    """Return the version to compare with: the named version, else the last before the named year, else the previous
+    version.
 
-    If no version is old enough, the oldest is returned.
+    If no version is from before the year, the oldest is returned.
     """
     if number := VERSION.search(since):
         named = [version for version in earlier if version.version == int(number[1])]
@@ -95,7 +96,7 @@ def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
 def compared(
     library: ReadableDocuments, old: WholeDocument, new: WholeDocument, names: tuple[str, str], language: str
 ) -> RouteReply:
-    """Compare two documents, the older first; `names` distinguish them in the reply, for example by their days."""
+    """Compare two documents, the older first; `names` tell them apart in the reply, for example by their days."""
     before, after = _sentences(library.pages(old)), _sentences(library.pages(new))
     contents = {old.id: library.contents(old), new.id: library.contents(new)}
     passages = NumberedPassages()
@@ -144,7 +145,10 @@ def compared(
 
 
 def _renamed(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
-    """Return replacements, such as a new name, which are the only change in many sentences."""
+    """Return replacements of words, for example a new name, which are the only change in many sentences.
+
+    The result maps (old, new) to the positions of the affected pairs.
+    """
     found: dict[tuple[str, str], list[int]] = {}
     for place, (gone, came) in enumerate(pairs):
         if gone is None or came is None:
@@ -162,7 +166,7 @@ def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
 
 
 def _paired(gone: Sequence[Sentence], came: Sequence[Sentence]) -> list[tuple[Sentence | None, Sentence | None]]:
-    """Pair the sentences at a place with their rewordings, in the new order; the rest stay unpaired."""
+    """Pair each new sentence with the rewritten old sentence; unpaired sentences get `None` on the other side."""
     left = list(gone)
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
     for new in came:
@@ -189,13 +193,13 @@ def _quoted(sentence: Sentence | None, contents: Contents, passages: NumberedPas
 
 
 def _chunk_of(sentence: Sentence, contents: Contents) -> DocumentChunk | None:
-    """Find a sentence's passage on its page, else the page's first passage."""
+    """Find a sentence's passage on its page, else the page's first passage, else `None`."""
     wanted = " ".join(sentence.text.split())
     on_page = [c for c in contents.chunks if c.first_page <= sentence.page <= c.last_page]
     return next((c for c in on_page if wanted in " ".join(c.content.split())), on_page[0] if on_page else None)
 
 
-#: The mark of an edition in a title, file name or folder: a year with month and day, or a number.
+#: An edition's mark in a title, file name or folder: a year, a month with year, a date, or a number.
 MARK = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)(?:[-._/](?P<month>0[1-9]|1[0-2])(?:[-._/](?P<day>0[1-9]|[12]\d|3[01]))?)?(?!\d)"
     r"|(?<![^\W_])(?:v|version|versie|versión|versione|versão|edition|fassung|ausgabe|edición|édition)"
@@ -206,7 +210,7 @@ MARK = re.compile(
 
 @dataclass(frozen=True)
 class Edition:
-    """A document with its place among the editions of a work."""
+    """A document, ranked among the editions sharing a title."""
 
     document: WholeDocument
     begins: date
@@ -222,10 +226,10 @@ class Edition:
 def two_editions(
     documents: Iterable[WholeDocument], meant: Sequence[WholeDocument], since: str
 ) -> tuple[Edition, Edition] | None:
-    """Return an earlier and a later edition of the requested work, or `None` without two editions.
+    """Return an earlier and a later edition of the requested work, or `None` if there are not two.
 
-    Years in `since`, the question's words for the period, choose the editions; without years, an edition is compared
-    with its predecessor. If no document is named, exactly one work must have several editions.
+    Years in `since`, the question's words for the period, choose the editions; without years, the latest is compared
+    with the one before. If `meant` is empty, exactly one work must have several editions.
     """
     works: dict[tuple[str, ...], list[Edition]] = {}
     for document in documents:
@@ -266,7 +270,7 @@ def _edition(document: WholeDocument) -> Edition | None:
 
 
 def _work(document: WholeDocument) -> tuple[str, ...]:
-    """Return the key of a work: language, folder and title without marks."""
+    """Return the key which all editions of a work share: language, and folder and title without marks."""
     return (document.language, *(_bare(name) for name in (document.folder, document.title)))
 
 

@@ -20,19 +20,19 @@ from rag.retrieval.bm25.index import tokenize
 from rag.types import DocumentChunk
 
 MOST_ASPECTS = 20
-#: With fewer table rows, sentences from the text are compared too.
+#: If the tables give fewer rows, sentences from the text are compared too.
 FEWEST_ASPECTS = 6
 #: Words two sentences must share beside the names to be about the same subject.
 LEAST_SHARED = 2
-#: Lowest likeness of two sentences for comparing their negations.
+#: Lowest similarity between two sentences at which a negation in either counts as a difference.
 LEAST_ALIKE_DENIED = 0.5
-#: Lowest likeness of two compared sentences, and the most sentences compared in a section.
+#: Lowest similarity of two compared sentences, and the most sentences compared in a section.
 LEAST_ALIKE, MOST_SENTENCES = 0.34, 24
 MOST_CELL_CHARACTERS = 300
 LABEL_WORDS = 3
 FIGURE = re.compile(r"\d[\d.,]*")
 NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|[A-Z]\.|§+\s*\d+)\s+")
-#: Words to leave out at the start or end of a name: articles and kinds.
+#: Words stripped from the start or end of a name: articles and kinds.
 AROUND_NAME = re.compile(
     r"^(?:the|de|het|der|die|das|den|dem|le|la|les|el|los|las|il|lo|i|gli|o|a|os|as|our|this) |"
     r" (?:plan|plans|option|tier|package|scheme|tarif|tarief|planı|planları|paketi|플랜|요금제)$",
@@ -42,7 +42,7 @@ AROUND_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Aspect:
-    """A row in the comparison; the texts include their markers."""
+    """A row in the comparison; the texts include their citation markers."""
 
     label: str
     one: str
@@ -65,7 +65,7 @@ def compare(
 ) -> QuotedReply | None:
     """Return a table comparing two names, or `None` if the documents have nothing to compare.
 
-    `sides` are the documents named after each side; `both` are documents about both, most relevant first.
+    `sides` are the documents titled after each name; `both` are documents about both, most relevant first.
     """
     passages = NumberedPassages()
     aspects = _first_aspects(_from_tables(contents, names, passages) for contents in both)
@@ -96,7 +96,7 @@ def compare(
 
 
 def _first_aspects(found: Iterable[list[Aspect]]) -> list[Aspect]:
-    """Return the findings from the first document with any: rows from different tables do not mix."""
+    """Return the aspects from the first document with any, because rows from different tables do not mix."""
     return next((aspects for aspects in found if aspects), [])
 
 
@@ -137,7 +137,7 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedP
 def _rows_of_names(
     contents: Contents, part: OutlineSection, lines: Sequence[str], names: tuple[str, str], passages: NumberedPassages
 ) -> list[Aspect]:
-    """Read a table with the names as rows; its heads are the aspects."""
+    """Read a table whose rows are the two names; its column heads are the aspects."""
     heads = cells(lines[0])
     rows: dict[int, tuple[list[str], str]] = {}
     for line in lines[1:]:
@@ -157,7 +157,7 @@ def _rows_of_names(
 
 
 def _is_run_together(line: str, names: tuple[str, str]) -> bool:
-    """Whether a line is the head of a table with merged cells: few words, with both names at the end."""
+    """Whether a line is the head of a table with merged cells: short, and ending in both names."""
     if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
         return False
     first, second = (re.escape(name) for name in names)
@@ -187,9 +187,9 @@ def _shared_headings(
     passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """Return what two documents say under the same heading.
+    """Return a row for each heading which two documents share, with one sentence from each document.
 
-    These are the two most similar sentences, preferably with different figures or a "not".
+    These are the two most similar sentences, preferably with different figures or a negation.
     """
     by_title = {_title(part): part for part in others if part.title}
     known = frozenset(word for name in names for word in tokenize(name, one.document.language))
@@ -217,10 +217,10 @@ def _shared_headings(
 def _most_telling_pair(
     part: OutlineSection, match: OutlineSection, known: frozenset[str], language: str
 ) -> tuple[float, str, str] | None:
-    """Return the best pair of sentences on the same subject, with a rank.
+    """Return the best sentence pair about the same subject, after the rank.
 
-    The rank is 2 for different figures, 1 for a "not", 0 for any other difference, and -1 for the sections' first
-    telling sentences if no pair has the same subject.
+    The rank is 2 for different figures, 1 for a negation, 0 for any other difference, and -1 for the first complete
+    sentence in each section if no pair has the same subject.
     """
     sides = [
         [
@@ -230,7 +230,7 @@ def _most_telling_pair(
         ][:MOST_SENTENCES]
         for side in (part, match)
     ]
-    # Sentences in both sections show no difference.
+    # Leave out sentences which are in both sections, because they show no difference.
     both = {said for said, _ in sides[0]} & {said for said, _ in sides[1]}
     sides = [[(said, terms) for said, terms in side if said not in both] for side in sides]
     best: tuple[float, float, str, str] | None = None
@@ -268,7 +268,7 @@ def _from_sentences(
     passages: NumberedPassages,
     language: str,
 ) -> list[Aspect]:
-    """Pair sentences about a single name with the rival's sentences which share most of their words."""
+    """Pair sentences naming a single side with the most similar sentences about the rival."""
     own: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
     both = frozenset(term for name in names for term in tokenize(name, language))
     for documents, name, rival in zip(sides, names, names[::-1], strict=True):
@@ -302,7 +302,7 @@ def _from_sentences(
 
 
 def _label(sentence: str, shared: frozenset[str], counts: Counter[str], language: str) -> str:
-    """Return the common subject of two sentences: the rarest shared words, as written."""
+    """Return the common subject of two sentences: their rarest shared words, as written."""
     words: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_]{3,}(?:-[^\W\d_]+)*", sentence):
         for term in shared.intersection(tokenize(word, language)):

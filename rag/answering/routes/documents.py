@@ -30,11 +30,11 @@ from rag.text.spans import section_paths
 from rag.text.tokens import estimate_tokens
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, Section, sections_from_json
 
-#: The most documents searched for the document a question names.
+#: The most documents searched for a document named in a question.
 MOST_DOCUMENTS = 2_000
-#: The largest collection whose documents are all read to find a passage by words; takes about 0.1 s.
+#: Largest collection, in passages, in which words are searched without chosen documents; takes about 0.1 s.
 MOST_PASSAGES = 20_000
-#: Shorter lines are headings and longer lines whole paragraphs: neither sums up a section.
+#: Shorter lines are mostly headings and longer lines whole paragraphs, and neither sums up a section.
 TELLING_CHARACTERS = (30, 420)
 #: The most sentences in a section searched for a word from its heading.
 MOST_LOOKED_AT = 6
@@ -46,7 +46,7 @@ SEPARATOR = " › "
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDocument:
-    """A document a question may mean."""
+    """A document which a question may be about."""
 
     id: UUID
     original_id: UUID
@@ -57,7 +57,7 @@ class WholeDocument:
     page_count: int
     created_at: datetime
     published_at: datetime | None
-    #: The first day, if set.
+    #: The day from which the document is valid, if set.
     valid_from: date | None
     folder: str
     metadata: Mapping[str, Any]
@@ -76,7 +76,7 @@ class OutlineSection:
 
 @dataclass(frozen=True)
 class Contents:
-    """A document's content."""
+    """A whole document: parts in order, and passages."""
 
     document: WholeDocument
     parts: tuple[OutlineSection, ...]
@@ -93,7 +93,7 @@ class Contents:
         return self.chunks[max(0, bisect_right(self._starts, position) - 1)]
 
     def chunk_with(self, sentence: str, near: int) -> DocumentChunk | None:
-        """Return the passage with a sentence, searching from a position on; else the passage at the position."""
+        """Return the passage containing a sentence, searched from the position `near`, else the passage at `near`."""
         at = self.chunk_at(near)
         if at is None:
             return None
@@ -138,12 +138,12 @@ class NumberedPassages:
         return f" [{self._numbers[chunk.id]}]"
 
     def in_full(self, number: int) -> str:
-        """Return a passage for the language model, with number, document, date, page and section above the text."""
+        """Return a passage for the language model, below a line with number, document, date, page and section."""
         citation = self.citations[number - 1]
         return f"{self._place(citation)}\n{citation.passage}"
 
     def as_context(self, maximum_tokens: int) -> str:
-        """Return the passages for the language model; beyond `maximum_tokens` only their places."""
+        """Return the passages for the language model; after `maximum_tokens`, only their numbers and places."""
         written: list[str] = []
         tokens = 0
         for citation in self.citations:
@@ -161,7 +161,7 @@ class NumberedPassages:
 
 
 class ReadableDocuments:
-    """The documents which may answer a question: its collection, limited to the asker's choice."""
+    """The documents which may answer a question: the collection's, within the asker's rights and choice."""
 
     def __init__(self, database: Database, question: Question) -> None:
         self._database = database
@@ -177,7 +177,7 @@ class ReadableDocuments:
 
     @cached_property
     def _allowed(self) -> list[UUID] | None:
-        """Return the documents within the asker's conditions, or `None` without conditions."""
+        """Return the documents which match the asker's filters, or `None` without filters."""
         filters = replace(self._filters, document_ids=tuple(self._chosen))
         if filters.is_empty:
             return None
@@ -204,7 +204,7 @@ class ReadableDocuments:
         )
 
     def naming(self, words: Sequence[str], *, limit: int) -> list[UUID]:
-        """Return the documents with passages holding all words; empty if the collection is too large to search."""
+        """Return the documents which have a passage with all words; empty if the collection is too large to search."""
         with self._database.transaction(self._who) as connection:
             if self._allowed is None:
                 where = {**self._where, "limit": MOST_PASSAGES + 1}
@@ -264,9 +264,9 @@ class ReadableDocuments:
 
 
 def telling_sentence(text: str, title: str = "") -> str:
-    """Return the first telling sentence (no heading, table row or question), or "".
+    """Return the first complete sentence which is no heading, table row or question; "" if missing.
 
-    With the section's title, sentences sharing a word with it come first, because openings are often about the company.
+    If `title` is given, sentences which share a word with it come first, because openings are often about the company.
     """
     found = [sentence for sentence in sentences(text) if is_telling(sentence)]
     stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}
@@ -278,7 +278,7 @@ def telling_sentence(text: str, title: str = "") -> str:
 
 
 def is_telling(sentence: str) -> bool:
-    """Whether a sentence is complete, states something and is neither a heading nor a paragraph."""
+    """Whether a sentence is a complete statement, and neither a heading nor a paragraph."""
     shortest, longest = TELLING_CHARACTERS
     least = shortest // 2 if not sentence.isascii() else shortest
     is_whole = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
@@ -299,7 +299,7 @@ def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
 
 
 def _text_of(chunks: Sequence[DocumentChunk]) -> str:
-    """Rebuild the document's text from its passages, with every character at its position."""
+    """Rebuild the document's text from its passages, with each character at its position in the document."""
     end = max((chunk.end_character for chunk in chunks), default=0)
     characters = ["\n"] * end
     for chunk in chunks:
@@ -321,7 +321,8 @@ def _below(title: str, body: str) -> str:
     return body
 
 
-#: Share of a title required from words other than document kinds: "vacation" alone is not "Vacation policy 2026".
+#: Share of a title's words a question must name, besides kinds of documents: "vacation" alone does not name "Vacation
+#: policy 2026 for interns".
 LEAST_OF_TITLE = 0.5
 #: The most documents offered to choose from; a reader can name others.
 MOST_CHOICES = 6
@@ -329,7 +330,7 @@ YEAR_OR_NUMBER = re.compile(r"\d+")
 
 
 def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
-    """Label documents by title; equal titles get the folder, the file name and the day too."""
+    """Label documents by title; equal titles also get the folder, the file name and the day."""
     return distinct_labels(
         documents,
         lambda document: document.id,
@@ -343,9 +344,9 @@ def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
 def documents_meant(
     library: ReadableDocuments, subject: str, *, language: str, earlier: Sequence[str] = ()
 ) -> list[WholeDocument]:
-    """Return the documents named in a question, newest first; empty if the words name no document.
+    """Return the documents which a question names, newest first; empty if the words name no document.
 
-    `earlier` are the previous messages, latest first: "summarise it" refers to a document mentioned there.
+    `earlier` are the previous messages, latest first: "summarise it" means a document named there.
     """
     terms = frozenset(tokenize(subject, language))
     everything = library.documents()
@@ -374,13 +375,13 @@ def documents_meant(
             for term in terms - held
             if not (kinds & kinds_in(document.title) and (term in of_kinds or kinds_in(term)))
         }
-        # A kind named in a different language than the title's is missing in the title's terms.
+        # Ignore a kind of document which the question names in a different language from the title's.
         said = frozenset(term for term in terms if not ((term in of_kinds or kinds_in(term)) and term not in held))
         if missing or not (said or kinds):
             continue
         shared = len(said & held)
         words = {term for term in tokenize(document.title, language) if not YEAR_OR_NUMBER.fullmatch(term)}
-        # A file's name may differ from its title: "burlg.md".
+        # A file's name may differ from the title: "burlg.md".
         file = frozenset(tokenize(re.sub(r"[_.-]+", " ", document.file_name.rpartition(".")[0]), language))
         is_file = bool(file) and file <= terms
         if not names_a_kind(subject) and not is_file and shared < LEAST_OF_TITLE * max(1, len(words)):
@@ -392,9 +393,10 @@ def documents_meant(
 
 
 def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
-    """Return the documents with a kind of document, as in "the plan", only in their headings.
+    """Return the documents with the words for a kind of document in headings but not in titles, as in "the plan".
 
-    The result has at least two and at most a few documents, because a single document may be about something else.
+    Empty unless there are at least two and at most `MOST_CHOICES`, because a single document may be about something
+    else.
     """
     if not mere:
         return []
@@ -404,7 +406,9 @@ def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language:
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:
-    """Return the terms in a document's title, folder and file name, in its language and in the question's."""
+    """Return the terms in a document's title, folder and file name, by the analysers for both languages, the document's
+    and the question's.
+    """
     names = (
         f"{known_by(document.title, document.folder)} {re.sub(r'[_.-]+', ' ', document.file_name)} {document.file_name}"
     )

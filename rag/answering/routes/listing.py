@@ -1,7 +1,7 @@
-"""List everything of a kind in the documents: headings, list items and table rows, each with its passage.
+"""List everything of one kind in the documents: headings, list items and table rows, each with its passage.
 
-The subject is matched with a table's first column, with a heading (to list its lists, tables and sub-headings), or with
-a document's title (to list its outline).
+The subject is looked up in the first column's head of tables, in headings (to list their items, rows and sub-headings),
+and in documents' titles (to list their outline).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MOST_CHARACTERS = 240
 #: A table row with merged cells is short and no sentence.
 LONGEST_ROW = 90
 MOST_HEAD_WORDS = 8
-#: A heading with at least this many headings below names a chapter: its headings are listed.
+#: With at least this many headings below, a heading is a chapter's title and the inner headings are listed.
 FEWEST_HEADINGS = 8
-#: No denial: "including but not limited to".
+#: Not a negation: "including but not limited to".
 NOT_LIMITED = re.compile(
     r"\bnot (?:limited|restricted|only)\b|\bniet (?:beperkt|alleen|uitsluitend)\b|\bnicht (?:nur|beschränkt)\b"
     r"|\bno (?:limitad|solo)",
@@ -44,14 +44,14 @@ ENDING = re.compile(r"[.!?:;,。！？]$")
 
 @dataclass(frozen=True)
 class Entry:
-    """A line in the list with its marker, below a heading."""
+    """A line in the list with citation marker, and the heading above."""
 
     heading: str
     text: str
 
 
 def candidates(library: ReadableDocuments, subject: str, meant: Sequence[WholeDocument]) -> list[WholeDocument]:
-    """Return the documents which may hold a list: the named documents, else by words in title or headings."""
+    """Return the documents to list from: named documents, else those with the subject's words in title or heading."""
     if meant:
         return list(meant[:MOST_DOCUMENTS])
     words = [beginning(word) for word in re.findall(r"\w{2,}", subject.lower())]
@@ -61,19 +61,19 @@ def candidates(library: ReadableDocuments, subject: str, meant: Sequence[WholeDo
 
 
 def _speaking_of(library: ReadableDocuments, words: Sequence[str]) -> list[WholeDocument]:
-    """Return the documents with passages holding all words, for words missing in titles and headings."""
+    """Return the documents with a passage which has all words, if no title or heading has them."""
     wanted = library.naming(words, limit=MOST_DOCUMENTS)
     by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if wanted else {}
     return [by_id[document_id] for document_id in wanted if document_id in by_id]
 
 
 def beginning(word: str) -> str:
-    """Return a word's stem for comparison: its letters without an ending."""
+    """Return a word without its ending, for comparison."""
     return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
 
 
 def list_all(documents: Sequence[Contents], subject: str, language: str) -> QuotedReply | None:
-    """List all matches, or return `None` without a match."""
+    """List all entries for the subject; `None` if missing."""
     passages = NumberedPassages()
     lines: list[str] = []
     count, left = 0, 0
@@ -121,7 +121,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
     for part in named:
         below = [p for p in contents.parts if p.path.startswith(f"{part.path} › ")]
         if len(below) >= FEWEST_HEADINGS:
-            # For a chapter's title, list its headings; everything below would be the whole chapter.
+            # For a chapter's title, list only its headings and not the whole chapter.
             for inner in _highest(below):
                 sentence = telling_sentence(inner.text, inner.title)
                 if sentence:
@@ -142,13 +142,13 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
 
 
 def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
-    """Return the headings right below a chapter's."""
+    """Return the parts with the highest heading level."""
     highest = min(part.level for part in parts)
     return [part for part in parts if part.level == highest]
 
 
 def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is_asked_negated: bool) -> Iterator[str]:
-    """Yield the items of a list opened by a sentence naming the subject: "Lessons that the programme covers:"."""
+    """Yield the items in a list with an opening line naming the subject: "Lessons that the programme covers:"."""
     units = units_of(part.text)
     for place, unit in enumerate(units):
         if not unit.text.endswith((":", "：")) or unit.kind in ("row", "column"):
@@ -167,7 +167,7 @@ def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is
 
 
 def _rows_headed(part: OutlineSection, terms: frozenset[str], language: str) -> list[str]:
-    """Return the rows of a table with these terms in the head of the first column."""
+    """Return the rows below a table head with these terms in the first column."""
     lines = part.text.splitlines()
     for place, line in enumerate(lines):
         heads = cells(line)
@@ -229,7 +229,7 @@ def cells(line: str) -> list[str]:
     if "|" not in line and "\t" not in line:
         return []
     line = line.strip()
-    # The first cell of heads may be empty: only Markdown has a bar at both ends.
+    # The first head may be empty: only Markdown has a bar at both ends.
     if line.startswith("|") and line.endswith("|"):
         line = line.strip("|")
     found = [part.strip() for part in BAR.split(line)]
@@ -237,7 +237,7 @@ def cells(line: str) -> list[str]:
 
 
 def rows_of(text: str) -> list[list[str]]:
-    """Return all rows between bars or tabs, in their order."""
+    """Return all rows with cells separated by bars or tabs, in order."""
     return [found for line in text.splitlines() if (found := cells(line))]
 
 
@@ -252,7 +252,7 @@ def split_pair(line: str) -> tuple[str, str, str] | None:
 
 
 def columns_of(heads: Sequence[str], names: tuple[str, str]) -> tuple[int, int] | None:
-    """Return the columns of two names, or `None` unless each name has a separate column."""
+    """Return the columns headed by two names; `None` unless each name has a separate column."""
     places = []
     for name in names:
         found = [place for place, head in enumerate(heads) if place and _names(head, name)]

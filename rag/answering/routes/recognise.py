@@ -1,7 +1,7 @@
 """Recognise questions about whole documents by their wording: summarise, list, compare, or report changes.
 
-The wording alone decides little: "summarise the rules on sick leave" is an ordinary question unless a document has this
-name. The route is chosen when its documents are known.
+Wording alone is not enough: "summarise the rules on sick leave" is an ordinary question unless a document has this
+title. The caller therefore looks up the documents before it takes a route.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from rag.retrieval.bm25.index import tokenize
 RouteName = Literal["summary", "listing", "comparison", "changes"]
 #: The order of tries: "summarise the changes in the handbook" asks for the changes.
 ROUTES: tuple[RouteName, ...] = ("changes", "comparison", "listing", "summary")
-#: The longest message which can be a route's request; a longer message says something else.
+#: The longest message which can be a request for a route, in characters.
 LONGEST = 200
 QUOTED = re.compile(r"[“\"«「『„](?P<label>[^”\"»」』“]{1,200})[”\"»」』“]")
-#: Replaces a quoted name while the surrounding words are read.
+#: Stands for a quoted name while the words around it are read.
 MASK = "“¤”"
 #: A section's number: "2.2", "5:4", "12a".
 NUMBER = r"\d{1,4}(?:[.:]\d{1,3}){0,4}[a-z]?"
 YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
-#: Words which may be a route's request in any context; a model then decides.
+#: Words which may ask for a route; a model then decides.
 UNSURE = re.compile(
     r"\b(?:summari[sz]e|(?:a|the) summary of|gist of|in a nutshell|tl;?dr|key points of|samenvat\w*|zusammenfass\w*"
     r"|résum\w*|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*"
@@ -47,34 +47,37 @@ class Recognised:
     """A question about whole documents."""
 
     route: RouteName
-    #: The subject to summarise, list or compare, or whose changes to report; "" if no document is named.
+    #: The subject to summarise, list, compare or report changes for; "" if no subject is named.
     subject: str = ""
     #: The two sides of a comparison.
     one: str = ""
     other: str = ""
     #: The start of the period for changes, in the question's words.
     since: str = ""
-    #: For coming changes, the last day for their start; `None` for past changes.
+    #: For future changes, the latest first day; `None` for past changes.
     until: date | None = None
-    #: Whether the asker has read the price and agreed.
+    #: Whether the asker has seen the price and agreed.
     is_confirmed: bool = False
     #: The wording's language, or "" if a model interpreted the message.
     language: str = field(default="", compare=False)
-    #: The message without a "yes," at the start.
+    #: The message without "yes," at the start.
     text: str = field(default="", compare=False)
 
 
 def recognise(text: str, *, language: str) -> Recognised | None:
-    """Return the route matching a message's wording, or `None` for an ordinary question. `language` is the asker's."""
+    """Return the route matching a message's wording, or `None` for an ordinary question.
+
+    `language` is the asker's ISO 639-1 code and is tried first.
+    """
     if len(text) > LONGEST:
         return None
     found = [asked for code in _order(language) if (asked := _recognised_in(text, code)) is not None]
-    # "Resume el plan" fits two languages; its small words decide.
+    # "Resume el plan" fits two languages; the small words decide.
     return max(found, key=lambda asked: _small_words(text, asked.language), default=None)
 
 
 def recognise_coming(text: str, *, language: str) -> Recognised | None:
-    """Recognise a question about coming changes without its day: "What changes?" for "What changes in May?"."""
+    """Recognise a question about future changes, given without the day: "What changes?" for "What changes in May?"."""
     said = _said(text)
     for code in _order(language):
         for pattern in _wordings(code).coming:
@@ -84,9 +87,9 @@ def recognise_coming(text: str, *, language: str) -> Recognised | None:
 
 
 def recognise_section(text: str, *, language: str) -> tuple[str, str] | None:
-    """Return the requested section number and the words for its document ("" without a document).
+    """Return the section number a message asks for, and the words naming its document ("" for no document).
 
-    "What does section 2.2 of the handbook say?" gives ("2.2", "the handbook").
+    "What does section 2.2 of the handbook say?" gives ("2.2", "the handbook"). `None` for other messages.
     """
     said = _said(text)
     if len(text) > LONGEST:
@@ -104,7 +107,7 @@ def _recognised_in(text: str, code: str) -> Recognised | None:
     wordings = _wordings(code)
     asked, is_confirmed = _without_yes(text, code)
     said = _said(asked)
-    # An "and" inside a name does not separate.
+    # An "and" inside a quoted name does not separate two names.
     labels = [label[0] for label in QUOTED.finditer(said)]
     masked = QUOTED.sub(MASK, said)
     for route in ROUTES:
@@ -134,7 +137,7 @@ def _small_words(text: str, code: str) -> int:
 
 
 def without_yes(text: str) -> tuple[str, bool]:
-    """Remove "yes," from the start of a message; also return whether it was there."""
+    """Remove "yes," from the start of a message; also return whether it was removed."""
     found = (_without_yes(text, code) for code in _order(""))
     return next((rest for rest in found if rest[1]), (text, False))
 
@@ -147,18 +150,18 @@ def _without_yes(text: str, code: str) -> tuple[str, bool]:
 
 
 def is_yes(text: str) -> bool:
-    """Whether a message only agrees."""
+    """Whether a message only says yes."""
     said = " ".join(text.lower().split()).strip(" .!。！")
     return any(_wordings(code).yes.fullmatch(said) for code in _order(""))
 
 
 def may_be_meant(text: str) -> bool:
-    """Whether a message unknown to the rules may still ask for a whole document."""
+    """Whether a message without a known wording may still ask for a whole document."""
     return len(text) <= LONGEST and bool(UNSURE.search(text))
 
 
 def quoted_label(subject: str) -> str:
-    """Return the name in quotation marks, or ""."""
+    """Return the first name in quotation marks; "" if missing."""
     found = QUOTED.search(subject)
     return found["label"].strip() if found else ""
 
@@ -169,9 +172,9 @@ def names_a_kind(subject: str) -> bool:
 
 
 def words_of_a_kind(subject: str) -> list[str]:
-    """Return the words for a kind of document if no other words carry meaning, as in "the plan"; else an empty list.
+    """Return the words for a kind of document if the subject has no other content words, as in "the plan"; else [].
 
-    Stop words in all languages are ignored: "Resume el plan" may be read as French.
+    Words are ignored if they are stop words in any language: "Resume el plan" may be read as French.
     """
     telling = [word for word in re.findall(r"\w+", subject.lower()) if all(tokenize(word, code) for code in _order(""))]
     kinds = [word for word in telling if any(_wordings(code).documents.fullmatch(word) for code in _order(""))]
@@ -179,21 +182,21 @@ def words_of_a_kind(subject: str) -> list[str]:
 
 
 def means_any(subject: str, language: str) -> bool:
-    """Whether the words name no document in particular: "it", "this document", or only stop words."""
+    """Whether the words name no particular document: "it", "this document", or only stop words."""
     telling = [word for word in re.findall(r"\w+", subject.lower()) if tokenize(word, language)]
     return all(any(_wordings(code).any.fullmatch(word) for code in _order("")) for word in telling)
 
 
 def kinds_in(text: str) -> frozenset[int]:
-    """Return the kinds of document named in a text, as numbers equal in all languages.
+    """Return the numbers of the kinds of document named in a text; a kind has the same number in all languages.
 
-    This matches a title in a different language than the question's.
+    This finds a title in a different language than the question's.
     """
     return frozenset(number for number, pattern in enumerate(_kinds()) if pattern.search(text))
 
 
 def kind_terms(text: str, language: str) -> frozenset[str]:
-    """Return the terms of words for kinds of document; a word in a script without spaces has several terms."""
+    """Return the terms of the words for kinds of document in a text; without spaces, a word may have several terms."""
     found = (match[0] for pattern in _kinds() for match in pattern.finditer(text))
     return frozenset(term for word in found for term in tokenize(word, language))
 
@@ -273,7 +276,7 @@ SCHEMA = {
 
 
 def recognise_by_model(model: ChatModel, text: str) -> Recognised | None:
-    """Let a model choose a message's route, if any."""
+    """Ask a model for a message's route; `None` without a match."""
     try:
         reply = model.complete(
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA

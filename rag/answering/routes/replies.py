@@ -1,4 +1,4 @@
-"""Word a route's reply with fixed phrases or by the model; an expensive reply asks the reader first."""
+"""Word a route's reply with fixed phrases or by the model; before an expensive reply, ask the reader."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rag.answering.sentences import FOOTNOTE
 from rag.text.tokens import estimate_tokens
 from rag.types import Citation, Outcome, Usage
 
-#: Tokens for the rules and the question around a part's passages.
+#: Tokens for the rules and the question, added to each part's passages in an estimate.
 AROUND_TOKENS = 400
-#: The largest cost in dollars without asking first: ten times an ordinary answer by a large model.
+#: The most a reply may cost, in US dollars, without asking first: ten times an ordinary answer by a large model.
 MOST_UNASKED = Decimal("0.10")
-#: The same for a model without a known price, at 2.50 dollars a million.
+#: The same limit in tokens for a model without a known price, at 2.50 dollars per million tokens.
 MOST_TOKENS_UNASKED = 40_000
-#: Beyond this, a comparison or list gives the model only the findings and not their passages.
+#: With more tokens, a comparison or list gives the model only the findings, without their passages.
 MOST_PASSAGE_TOKENS = 12_000
-#: The most tokens for a comparison or list written by a model.
+#: The most output tokens for a comparison or list written by a model.
 OUTPUT_TOKENS = 900
 
 #: Estimates a call's cost; `None` without a known price.
@@ -33,10 +33,10 @@ Price = Callable[[Usage], Decimal | None]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPart:
-    """A part of a document for the language model: its heading, and the numbers of the passages it may cite."""
+    """A part of a document for the language model: heading, text, and the numbers of the passages it may cite."""
 
     heading: str
-    #: Pages, for documents without headings.
+    #: The pages, for documents without headings.
     place: str
     context_text: str
     numbers: tuple[int, ...]
@@ -44,7 +44,7 @@ class ModelPart:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteReply:
-    """A route's reply: text with cited passage numbers. With `parts`, the language model writes the text instead."""
+    """A route's reply: text with the cited passages. With `parts`, the language model writes the text instead."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -52,14 +52,14 @@ class RouteReply:
     #: Likely next messages, offered to the asker.
     follow_ups: tuple[str, ...] = ()
     parts: tuple[ModelPart, ...] = ()
-    #: The model's task: comparisons and listings take one call, a summary takes a call per part.
+    #: The model's task: a comparison or listing takes a single call, a summary takes a call per part.
     task: Literal["summary", "comparison", "listing"] = "summary"
     #: The language, ISO 639-1.
     language: str = ""
 
 
 class QuotedReply(NamedTuple):
-    """A comparison or list in the documents' words, and the passages used."""
+    """A comparison or list in the documents' words, with the cited passages."""
 
     reply: RouteReply
     passages: NumberedPassages
@@ -73,7 +73,10 @@ def say(name: str, language: str, **values: object) -> str:
 
 
 def ask_which(documents: Sequence[WholeDocument], language: str, question: str, **values: str) -> RouteReply:
-    """Ask which document is meant. `question` names the phrase offered for each document, filled with `values`."""
+    """Ask which document is meant.
+
+    `question` names the phrase suggested for each document, filled with title and `values`.
+    """
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents[:MOST_CHOICES]]
     lines = [say("which", language), "", *(f"- {label}" for label in offered)]
@@ -96,12 +99,12 @@ def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteRep
 
 
 def cell(text: str) -> str:
-    """Prepare a text for a Markdown table cell or a list line, without footnote marks resembling citations."""
+    """Write a text on a single line for a Markdown table cell or list, without bars and footnote marks."""
     return " ".join(FOOTNOTE.sub("", text).replace("|", "/").split())
 
 
 def day_of(document: WholeDocument) -> str:
-    """Return the day from which a version answers."""
+    """Return the day from which a version is valid, or was published, in ISO 8601."""
     return f"{document.valid_from or document.published_at or document.created_at:%Y-%m-%d}"
 
 
@@ -112,7 +115,7 @@ def _table() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class CostQuestion:
-    """The question to the asker before expensive writing: phrases with and without a price, and the asker's yes."""
+    """How to ask before an expensive reply: the phrases with and without a price, and the phrase to agree."""
 
     priced: str
     unpriced: str
@@ -124,7 +127,7 @@ class CostQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """The language model for writing, with the cost."""
+    """The language model which writes a reply, with price."""
 
     provider: str
     model: str
@@ -133,7 +136,7 @@ class Writer:
     is_confirmed: bool
 
     def worded(self, reply: RouteReply, passages: NumberedPassages, *, question: str, language: str) -> RouteReply:
-        """Return a comparison or a list for the model to word, from the same passages."""
+        """Return a comparison or a list for the model to word from the same passages."""
         part = ModelPart(
             heading="",
             place="",
@@ -159,9 +162,9 @@ class Writer:
         output_tokens: int,
         shown: RouteReply | None = None,
     ) -> RouteReply:
-        """Return the reply, or ask first if writing is expensive: state the cost and show the free text of `shown`.
+        """Return the reply, or a question with the cost if writing it is expensive and not confirmed.
 
-        `output_tokens` are expected for each part.
+        `shown` is a free reply to show above the question. `output_tokens` are expected for each part.
         """
         input_tokens = sum(estimate_tokens(part.context_text) + AROUND_TOKENS for part in reply.parts)
         expected = Usage(
@@ -185,6 +188,6 @@ class Writer:
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:
-    """Return the endings of the sentences which ask whether to write at a cost."""
+    """Return the last characters of all sentences which ask whether to write at a cost, to recognise them."""
     names = ("estimate", "unpriced", "estimate_wording", "unpriced_wording")
     return [say(name, language, title="", cost="", tokens="")[-12:] for name in names]

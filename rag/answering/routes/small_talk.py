@@ -1,7 +1,7 @@
 """Reply to small talk in a friendly line: a greeting, thanks, "who are you", a small insult, "write me a poem".
 
-Questions about the product, such as the number of documents, are answered here too. A message must be small talk
-alone: "Hi, how many days of leave do I have?" is a question.
+Questions about the product, for example the number of documents, are answered here too. The message must be nothing but
+small talk: "Hi, how many days of leave do I have?" is a question.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import NamedTuple
 #: Characters without meaning around the words: punctuation, emoji and other symbols.
 AROUND = re.compile(r"[^\w\s'’]+|_")
 PARTS = re.compile(r"[,;.!?。！？、，؟]+|\s[-–—]\s")
-#: The longest message which can be small talk alone.
+#: The longest message which can be small talk, in characters.
 LONGEST = 120
-#: A word this short is small talk only in the asker's language: in English, "PA" may be a search.
+#: A message this short is small talk only in the asker's language: "PA", a goodbye in Polish, may be a search in
+#: English.
 SHORTEST = 2
 
 
@@ -27,7 +28,7 @@ class _Said(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The kind of small talk in a message, and the reply in the same language."""
+    """The kind of small talk in a message, and the reply in the message's language."""
 
     kind: str
     line: str
@@ -44,17 +45,17 @@ def small_talk(text: str, *, language: str, reply_language: str = "") -> str | N
         return None
     if met := _met("small_talk", text, language, reply_language):
         return met.line
-    # "Hi! Who are you?" gets the reply to its last part; a single part without small talk makes it a question.
+    # "Hi! Who are you?" gets the reply to its last part. If any part is not small talk, the message is a question.
     parts = [part for part in PARTS.split(text) if AROUND.sub("", part).strip()]
     found = [_met("small_talk", part, language, reply_language) for part in parts]
     return found[-1].line if len(found) > 1 and found[-1] and all(found) else None
 
 
 def about_product(text: str, *, language: str, reply_language: str = "") -> Met | None:
-    """Return the reply to a question about the product, with placeholders for figures, or `None` for other messages.
+    """Return the reply to a question about the product, with placeholders for figures; `None` for other messages.
 
     The kinds are `documents` (how many, which), `today`, `person` (talking to a person), `kept` (stored data about
-    questions) and `instructions`. Languages as in `small_talk`.
+    questions) and `instructions`. The parameters are the same in `small_talk`.
     """
     return _met("about_product", text, language, reply_language) if len(text) <= LONGEST else None
 
@@ -82,7 +83,7 @@ def _code(language: str) -> str:
 
 @cache
 def _known(table: str) -> dict[str, dict[str, _Said]]:
-    """Return the known phrases by language, then kind."""
+    """Read a phrase table, by language and then by kind."""
     read = tomllib.loads(Path(__file__).with_name(f"{table}.toml").read_text("utf-8"))
     return {
         language: {

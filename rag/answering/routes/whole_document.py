@@ -23,7 +23,7 @@ from rag.answering.routes.documents import (
 from rag.answering.routes.replies import CostQuestion, ModelPart, RouteReply, Writer, cell, say
 from rag.text.tokens import estimate_tokens
 
-#: Documents to search for the number, and sections to quote.
+#: The most documents searched for a section number, and the most sections quoted.
 MOST_SEARCHED, MOST_QUOTED = 60, 3
 #: Characters quoted from a section.
 LONGEST_QUOTED = 900
@@ -34,7 +34,7 @@ NEXT_NUMBER = re.compile(r"\n[ \t]*(?:[^\W\d_]{1,12}\.? ?|§ ?)?\d+(?:[.:]\d+)*[
 def documents_with(
     library: ReadableDocuments, number: str, among: Sequence[WholeDocument] | None
 ) -> list[WholeDocument]:
-    """Return the documents with a section of this number, newest first; `among` limits the choice."""
+    """Return the documents which have a section with this number, newest first; `among` limits the choice."""
     chosen = None if among is None else {document.id for document in among}
     named = library.documents(words=[number], limit=MOST_SEARCHED)
     heads = _heads(number)
@@ -46,14 +46,14 @@ def documents_with(
     ]
     if found:
         return found
-    # Paragraphs may have numbers too.
+    # Numbers may also stand before paragraphs.
     said = set(library.naming([number], limit=MOST_CHOICES))
     readable = library.documents() if among is None else among
     return [d for d in readable if d.id in said and _paragraph(library.contents(d), number) is not None]
 
 
 def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
-    """Quote each document's section with a citation, or return `None` without text."""
+    """Quote the numbered section of each document with a citation; `None` without text."""
     passages = NumberedPassages()
     lines = []
     for contents in documents:
@@ -68,7 +68,7 @@ def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
 
 
 def _part(contents: Contents, number: str) -> OutlineSection | None:
-    """Return the section with its subsections."""
+    """Return the section with this number, including subsections' text."""
     heads = _heads(number)
     for place, part in enumerate(contents.parts):
         if not heads.match(part.title):
@@ -85,7 +85,7 @@ def _part(contents: Contents, number: str) -> OutlineSection | None:
 
 
 def _paragraph(contents: Contents, number: str) -> OutlineSection | None:
-    """Return the numbered paragraph, up to the next number."""
+    """Return the paragraph with this number, up to the next number."""
     begin = re.compile(rf"^[ \t]*{_heads(number).pattern}[.)]?[ \t]+(?=\w)", re.IGNORECASE | re.MULTILINE)
     for part in contents.parts:
         if match := begin.search(part.text):
@@ -99,15 +99,15 @@ def _heads(number: str) -> re.Pattern[str]:
     return re.compile(rf"(?:[^\W\d_]{{1,12}}\.?\s*|§\s*)?{re.escape(number)}(?![\d:]|\.\d)", re.IGNORECASE)
 
 
-#: The most sections in an outline; for longer documents, only the higher headings are shown.
+#: The most sections in an outline; longer documents show only the higher headings.
 MOST_SECTIONS = 60
-#: Tokens per part: few enough for a small model to read with care, and few calls are needed.
+#: Tokens per part: small enough for a small model to read well, large enough for few calls.
 PART_TOKENS = 6_000
 PART_OUTPUT_TOKENS = 350
 
 
 def outline(contents: Contents, language: str) -> RouteReply:
-    """Return the document's outline in the document's words, with a citation per section."""
+    """Return the document's outline, with a cited sentence from each section."""
     passages = NumberedPassages()
     lines = [say("outline", language, title=contents.document.title), ""]
     written = _written(contents)
@@ -131,7 +131,7 @@ def outline(contents: Contents, language: str) -> RouteReply:
 
 
 def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply:
-    """Choose the parts for the model to sum up, or return the cost above the limit for spending without asking."""
+    """Divide the document into parts for the model to sum up; above the cost limit, ask with the outline first."""
     passages = NumberedPassages()
     parts = _parts(contents, passages)
     title = contents.document.title
@@ -146,7 +146,7 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply
             title=title,
         ),
         output_tokens=PART_OUTPUT_TOKENS,
-        # The outline is free and may be all the asker wants.
+        # The outline is free and may be all the asker needs.
         shown=without,
     )
 
@@ -162,13 +162,13 @@ def _written(contents: Contents) -> list[OutlineSection]:
     if len(parts) > 1 and _is_title(contents, parts[0]):
         parts = parts[1:]
     if len(parts) > MOST_SECTIONS:
-        # Without several heading levels, choose evenly over the document.
+        # With a single heading level, choose sections evenly across the document.
         parts = [parts[index * len(parts) // MOST_SECTIONS] for index in range(MOST_SECTIONS)]
     return parts
 
 
 def _without_level(parts: list[OutlineSection], level: int) -> list[OutlineSection]:
-    """Return the sections above a level, each with the text of the omitted sections below."""
+    """Return the sections above a level; each includes the omitted sections below."""
     kept: list[OutlineSection] = []
     for part in parts:
         if part.level < level:
@@ -183,7 +183,7 @@ def _is_title(contents: Contents, part: OutlineSection) -> bool:
 
 
 def _telling(contents: Contents, part: OutlineSection) -> str:
-    """Return a section's first telling sentence, else its one-line summary from tagging, else ""."""
+    """Return a section's first complete sentence, else its one-line summary from ingestion, else ""."""
     sentence = telling_sentence(part.text, part.title)
     if sentence:
         return sentence
@@ -193,7 +193,7 @@ def _telling(contents: Contents, part: OutlineSection) -> str:
 
 
 def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
-    """Divide the document's passages, in order, into parts of limited size."""
+    """Divide the document's passages, in order, into parts of at most `PART_TOKENS`, and number them."""
     parts: list[ModelPart] = []
     texts: list[str] = []
     numbers: list[int] = []
