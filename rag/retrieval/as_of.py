@@ -1,9 +1,9 @@
 """Answer questions about the rules on a certain day from the version valid on this day.
 
-"What was the hotel limit in June 2025?" reads the version valid then, "What is the hotel limit from January on?" the
-version starting by then. The search itself covers published versions only. Each passage found is replaced by its
-counterpart in the version valid on the day. Passages without a counterpart are added if they share more words with the
-question.
+"What was the hotel limit in June 2025?" is answered from the version valid then, "What is the hotel limit from January
+on?" from the version which starts by then. The search itself covers published versions only. Each passage found is
+replaced by its counterpart in the version valid on the day. Passages which exist only in this version are added if they
+share more words with the question.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from rag.text.dates import dates_in, years_in
 from rag.text.relative_days import written_out
 from rag.types import SearchResult, VersionOnDay, Who
 
-#: Without the month or year, a question must have at least this many terms to be searched.
+#: A question must have at least this many terms, besides the month or year, to be searched.
 LEAST_ASKED = 2
-#: Two passages are counterparts from this similarity on, 0 … 100, by their words and headings.
+#: Lowest similarity in words and headings, 0 … 100, for two passages to be counterparts.
 LEAST_ALIKE = 55.0
-#: The most passages to add without a counterpart.
+#: The most passages without a counterpart to add.
 MOST_ADDED = 3
 
-#: Words for the past: a verb in a past tense, or "as of".
+#: Wording for the past, by language: a verb in a past tense, or "as of".
 _PAST = {
     "en": r"\b(?:was|were|did|had|used to|as of|as at|back (?:in|then)|at (?:that|the) time|previously|formerly)\b",
     "de": r"\b(?:war|waren|wurden?|galt(?:en)?|hatten?|gab|durften?|konnten?|musste[nt]?|bekam(?:en)?|betrug(?:en)?"
@@ -64,7 +64,7 @@ _NUMERIC = re.compile(
 _EASTERN = re.compile(
     r"(?P<y>(?:19|20)\d\d)\s*[年년](?:\s*(?P<m>1[0-2]|0?[1-9])\s*[月월](?:\s*(?P<d>3[01]|[12]\d|0?[1-9])\s*[日일])?)?"
 )
-#: Months after "in" ("W czerwcu"): the locative, missing from the locale catalogues.
+#: Polish months after "in" ("W czerwcu"): the locative, missing from the locale catalogues.
 _IN_POLISH = {
     "styczniu": 1, "lutym": 2, "marcu": 3, "kwietniu": 4, "maju": 5, "czerwcu": 6, "lipcu": 7, "sierpniu": 8,
     "wrześniu": 9, "październiku": 10, "listopadzie": 11, "grudniu": 12,
@@ -88,11 +88,11 @@ _TAIL = (
 
 @dataclass(frozen=True)
 class DayMeant:
-    """The day a question is about, and the question without this day."""
+    """The day in a question, and the question without this day."""
 
     day: date
     text: str
-    #: The words for a coming day, month or year.
+    #: The day, month or year written in the question.
     named: str = field(default="", compare=False)
 
 
@@ -123,10 +123,10 @@ def day_meant(text: str, language: str, today: date) -> DayMeant | None:
 
 
 def day_to_come(text: str, language: str, today: date) -> DayMeant | None:
-    """Return the coming day a question asks about, or `None` without a coming day.
+    """Return the future day a question asks about, or `None` if it names no future day.
 
-    A coming month or year gives its last day. A month without a year means the next month with this name. The caller
-    still checks whether a version starts by then: "days carried over to 2027" names a year too.
+    A month or year stands for its last day. A month without a year means the next month with this name. The caller
+    still checks whether a version starts by then, because "days carried over to 2027" names a year too.
     """
     language = _known(language)
     text = written_out(text, language, today)
@@ -152,7 +152,7 @@ def names_a_day(text: str, language: str) -> bool:
 
 
 def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
-    """Whether the named period, ending on `last`, begins after today."""
+    """Whether the day, month or year in the match, which ends on `last`, begins after today."""
     parts = found.groupdict()
     if parts.get("d") or parts.get("d2"):
         return last > today
@@ -161,7 +161,7 @@ def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day for a month or period named without a year, or `None` during the period."""
+    """Return the last day for a month or date named without a year; `None` if it has begun."""
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
         if day is not None and day >= today:
@@ -171,14 +171,14 @@ def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: dat
 
 
 def _known(language: str) -> str:
-    """Return the language code if the language has rules for days, else "en"."""
+    """Return the language code, or "en" if there are no rules for dates in this language."""
     code = language.split("-")[0]
     return code if code in _PAST else "en"
 
 
 @cache
 def _bare_month(language: str) -> re.Pattern[str]:
-    """Match a month without a year after a word for "in" or "from"."""
+    """Return a pattern for a month without a year, after a word for "in" or "from"."""
     names = "|".join(sorted((re.escape(n) for n in _month_numbers(language) if len(n) > 2), key=len, reverse=True))
     day = r"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?"
     before = (
@@ -195,7 +195,7 @@ def _bare_month(language: str) -> re.Pattern[str]:
 
 @cache
 def _months(language: str) -> re.Pattern[str]:
-    """Match a month name with a year, with or without a day, in the order usual in the language."""
+    """Return a pattern for a month name and year, with or without a day, in the language's usual order."""
     names = "|".join(sorted(map(re.escape, _month_numbers(language)), key=len, reverse=True))
     return re.compile(
         rf"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?(?<!\w)(?P<name>{names})\.?(?!\w)"
@@ -214,7 +214,7 @@ def _month_numbers(language: str) -> dict[str, int]:
 
 
 def _last_day(parts: Mapping[str, str | None], language: str) -> date | None:
-    """Return the last day of the named period, or `None` for an impossible date."""
+    """Return the last day of a date, month or year, or `None` for an impossible date."""
     year = int(parts.get("y") or parts.get("y2") or 0)
     month = int(parts.get("m") or parts.get("m2") or 0)
     if name := parts.get("name"):
@@ -253,7 +253,7 @@ class VersionPassage:
 
 
 def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> list[VersionOnDay]:
-    """Find the version of each found document valid on the day, whether the published or an earlier version."""
+    """Return for each found document the version valid on the day: the published version or an earlier one."""
     ids = list({result.document_id for result in hits.results})
     if not ids:
         return []
@@ -271,7 +271,7 @@ def in_their_versions(
 ) -> SearchHits:
     """Replace passages by their counterparts from the versions valid on the day.
 
-    A passage without a counterpart was not valid on the day and is left out.
+    A passage without a counterpart was not valid on the day and is dropped.
     """
     others = {version.published_id: version for version in versions if version.document_id != version.published_id}
 
@@ -332,7 +332,7 @@ def _shares(asked: set[tuple[str, ...]], text: str, language: str) -> int:
 
 
 def days_said(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
-    """Tell the model about each earlier version among the cited documents, a line each; "" without any."""
+    """Return a line for the model about each cited document with an earlier version; "" without any."""
     return "".join(
         f"The passages of “{version.title} (v{version.version})” were valid on {version.day}, the day asked about.\n"
         for version in versions
@@ -343,7 +343,7 @@ def days_said(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
 def of_the_day(
     trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, date]:
-    """Search again without the day in a question, if there is one; return the day too, by default today."""
+    """Search again without the day, if the question names a day; also return the day, else today."""
     meant = _day_asked_for(trace, hits)
     if meant is None:
         return asked, hits, trace.today
@@ -354,10 +354,10 @@ def of_the_day(
 
 
 def _day_asked_for(trace: RetrievalTrace, hits: SearchHits) -> DayMeant | None:
-    """Return the day a question asks about.
+    """Return the day a question asks about, or `None`.
 
-    A past day counts if a found document has a known version for it; a coming day if a new version begins by then.
-    Profiles filtering by document dates handle days differently.
+    A past day counts if a found document has a version known for this day, a future day if a new version begins by
+    then. Profiles with filters by document date leave days to these filters.
     """
     understanding = trace.profile.understanding
     if understanding.filter_by_date or understanding.filter_by_year:
@@ -385,7 +385,7 @@ def _day_asked_for(trace: RetrievalTrace, hits: SearchHits) -> DayMeant | None:
 
 
 def in_valid_versions(trace: RetrievalTrace, hits: SearchHits, day: date) -> SearchHits:
-    """Replace hits with passages from the versions valid on a day, today or earlier."""
+    """Replace hits by passages from the versions valid on a day, which may be today."""
     who = trace.question.identity
     versions = [
         version

@@ -29,34 +29,34 @@ WANTED_PASSAGES = 100
 LEAST_PASSAGES = 8
 LEAST_CHARACTERS = 300
 SENTENCE_CHARACTERS = (40, 300)
-#: The threshold keeps 95 % of the passages with their own sentence. Questions are on the safe side: with the built-in
-#: embedder in eight languages, their fifth percentile is 1.4 to 4 times higher, because a question shares words with
-#: its passage which the rest of the passage lacks.
+#: Percentile, between a sentence and the remaining passage, used for the threshold: 95 % have a higher cosine. Real
+#: questions are safe: with the built-in embedder in eight languages, their fifth percentile is 1.4 to 4 times higher,
+#: because a question shares words with its passage which the remaining passage lacks.
 PERCENTILE = 5
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """The measurements: cosines 0 … 1."""
+    """The measured cosines, 0 … 1."""
 
     threshold: float
     default: float
-    #: Fifth percentile and median between sentences and the rest of their passage.
+    #: Fifth percentile and median cosine between sentences and the remaining passage.
     related: tuple[float, float]
-    #: Median and 95th percentile between sentences and passages from elsewhere.
+    #: Median and 95th percentile cosine between sentences and other passages.
     unrelated: tuple[float, float]
-    #: Share of sentences reaching the threshold with a passage from elsewhere, 0 … 1.
+    #: Share of sentences, 0 … 1, with a different passage above the threshold.
     mistaken: float
     embedding_model: str
     passages: int
 
 
 def calibrated(database: Database, collection: Collection, embedder: Embedder) -> Calibration:
-    """Measure a collection's threshold without storing it.
+    """Measure a collection's threshold and return it without storing.
 
-    Embeds some 200 short texts. Raises `InvalidInput` for too little text or an embedder comparing words only, and
-    `ProviderError`.
+    Embeds about 200 short texts. Raises `InvalidInput` if there is too little text or the embedder compares words only,
+    and `ProviderError` if the embedder fails.
     """
     if embedder.provider == "builtin":
         raise InvalidInput("The built-in embedder compares words, so that words decide and not a similarity.")
@@ -97,7 +97,7 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
 
 
 class Calibrations:
-    """Measure thresholds for administrators and record the costs."""
+    """Measures thresholds for administrators and records the costs."""
 
     def __init__(self, database: Database, providers: Providers, chat_logs: ChatLogs) -> None:
         self._database = database
@@ -109,7 +109,7 @@ class Calibrations:
         return generate_embeddings_batch(texts, embedder=self._embedder(collection), purpose="query").vectors
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
-        """Measure a collection's threshold and store it. Raises the same errors as `calibrated`."""
+        """Measure a collection's threshold and, with `keep`, store it. Raises the errors of `calibrated`."""
         found = calibrated(self._database, collection, self._embedder(collection))
         if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, found):
             raise InvalidInput("The collection has another embedding model by now. Measure once more.")
@@ -122,9 +122,9 @@ class Calibrations:
 
 
 def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, found: Calibration) -> bool:
-    """Store the measurement with the collection; the profile decides whether to use it.
+    """Store the measurement with the collection; the profile decides whether it is used.
 
-    Returns False and stores nothing if the collection has a new embedding model meanwhile.
+    Returns `False` and stores nothing if the collection's embedding model has changed.
     """
     changed = database.execute(
         tenant_id,
@@ -138,7 +138,7 @@ def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, fo
 
 
 def cloze(content: str) -> tuple[str, str] | None:
-    """Split a passage into a sentence from its middle and the rest; `None` without a long enough sentence."""
+    """Split a passage into its middle sentence and the rest; `None` if no sentence has the right length."""
     least, most = SENTENCE_CHARACTERS
     sentences: Sequence[re.Match[str]] = [
         found for found in _SENTENCE.finditer(content) if least <= len(found.group().strip()) <= most

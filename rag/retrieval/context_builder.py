@@ -1,4 +1,4 @@
-"""Build the context: the numbered passages that a model reads and a reader sees, with neighbours and pages."""
+"""Build the context: numbered passages, read by the model and shown to the reader, with neighbours and pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rag.storage.pipeline import Pipeline
 from rag.text.tokens import estimate_tokens
 from rag.types import Citation, SearchResult, Who, tenant_of
 
-#: Characters, where only tokens count.
+#: Stands for "no limit" in characters, for profiles which only limit tokens.
 UNLIMITED = 10**9
 
 
@@ -82,7 +82,7 @@ def context_from(
 
 @dataclass
 class Room:
-    """How much text still fits."""
+    """Tokens and characters still free in the context."""
 
     tokens: int
     characters: int
@@ -115,7 +115,7 @@ def _passage(
 def citations_from(
     scored: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> tuple[Citation, ...]:
-    """Number the passages from 1 as citations, like the context; `metadata` adds the details of posts."""
+    """Convert passages to citations numbered from 1, as in the context; `metadata` adds the details of posts."""
     posts = metadata or {}
     return tuple(
         Citation(
@@ -141,7 +141,7 @@ def citations_from(
 
 
 def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a post's details for readers, or the address of a web page or remote file."""
+    """Return a post's details for readers, or the address if the document is a web page or remote file."""
     if not metadata:
         return {}
     if "postId" not in metadata:
@@ -168,7 +168,7 @@ def shown_score(item: ScoredHit) -> float:
 
 #: The most passages to read from a section mentioned in a passage.
 SECTION_PASSAGES = 3
-#: A label such as 【양형기준 - 절도】, without unknown parts.
+#: A label such as 【양형기준 - 절도】, from which empty parts are removed.
 _LABEL = re.compile(r"【([^】]*)】")
 _LABEL_PARTS = " - "
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -178,20 +178,20 @@ _LINE_OF_FIELD = re.compile(r"^\{(?!content\})(\w+)\}\n", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPassage:
-    """A passage of the context."""
+    """A passage prepared for the context."""
 
-    #: The number in citations, from 1.
+    #: The number to cite, from 1.
     number: int
     result: SearchResult
-    #: The text for the model: the passage, and the text around if there is room.
+    #: The text for the model: the passage, and neighbouring text if there was room.
     text: str
-    #: The folder, the file name if other documents have the same title and folder, and the document's day.
+    #: The document's folder and day, and the file name if other documents have the same title and folder.
     label: str = ""
-    #: The document's metadata. The passage's values take precedence.
+    #: The document's metadata; the passage's metadata takes precedence.
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
-        """Return a metadata field by its snake_case name, also if stored in camelCase; else `None`."""
+        """Return a metadata field by its snake_case name, even if stored in camelCase; `None` if missing."""
         first, *others = name.split("_")
         names = (name, first + "".join(map(str.capitalize, others)))
         places = (self.result.metadata, self.document_metadata)
@@ -199,20 +199,20 @@ class ContextPassage:
 
 
 def format_context(profile: Profile, passages: Sequence[ContextPassage]) -> str:
-    """All passages as one text."""
+    """Format all passages as the text of the context."""
     return profile.answer.context_joiner.join(format_passage(profile, passage) for passage in passages)
 
 
 def format_passage(profile: Profile, passage: ContextPassage) -> str:
-    """Format a passage: title, date, page and section above the text, or by `context_format`.
+    """Format a passage: title, date, page and section above the text, or in the profile's `context_format`.
 
-    Its number comes first unless `numbered_passages` is off.
+    The number comes first unless `numbered_passages` is off.
     """
     head = f"[{passage.number}] " if profile.answer.numbered_passages else ""
     if not profile.answer.context_format:
         return f"{head}{place(passage.result, passage.label)}\n{passage.text}"
     if profile.answer.attachment_format:
-        # Attachments follow all passages, in a separate part.
+        # Attachments are listed after all passages instead.
         passage = replace(passage, text=without_attachments(passage.text, passage.document_metadata))
     return head + filled(profile.answer.context_format, passage)
 
@@ -229,7 +229,7 @@ def filled(template: str, passage: ContextPassage) -> str:
 
 
 def place(result: SearchResult, label: str = "") -> str:
-    """Describe a passage's place: title with the document's label, pages, section."""
+    """Return a passage's place in words: title with the document's label, pages, section."""
     title = f"{result.title} ({label})" if label else result.title
     return ", ".join(part for part in (title, pages_of(result), result.section) if part)
 
@@ -237,9 +237,9 @@ def place(result: SearchResult, label: str = "") -> str:
 def labels_of(
     results: Sequence[SearchResult], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> dict[UUID, str]:
-    """Label each document by folder and day, adding the file name if title and folder are equal.
+    """Label each document by folder and day, and by file name if title and folder are equal.
 
-    Documents with equal file names as well get a number.
+    If the file names are equal too, the documents get a number.
     """
     documents = {result.document_id: result for result in results}
     names = {
@@ -273,7 +273,7 @@ def pages_of(result: SearchResult) -> str:
     return f"p. {result.first_page}"
 
 
-#: Fields that are not metadata.
+#: Template fields which are not metadata.
 FIELDS: Mapping[str, Callable[[ContextPassage], str]] = {
     "number": lambda passage: str(passage.number),
     "title": lambda passage: passage.result.title,
@@ -293,7 +293,7 @@ def _text(passage: ContextPassage, name: str) -> str:
 
 
 def _labelled(text: str, passage: ContextPassage) -> str:
-    """Labels without empty parts; an empty label becomes the title."""
+    """Remove empty parts from labels 【…】; a label without any part becomes the title."""
 
     def label(match: re.Match[str]) -> str:
         parts = (
@@ -311,7 +311,7 @@ LONGEST_OVERLAP = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """The passage before (`step` -1) or after (1) a hit; spans are in characters of the document's joined text."""
+    """The passage before (`step` -1) or after (1) a hit; spans are character positions in the document's whole text."""
 
     hit_id: UUID
     hit_start: int
@@ -327,7 +327,7 @@ class Neighbour:
 
 
 def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
-    """Read the passages next to the hits in one statement, leaving out hits."""
+    """Read the passages next to the hits in a single statement, except other hits."""
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
@@ -357,8 +357,8 @@ class SectionPassage:
 
 
 def read_section(database: Database, who: Who, document_id: UUID, number: str) -> list[SectionPassage]:
-    """Read the first passages from a document's section by number, "5.2" or "7"; empty for an unknown section."""
-    # "5.2 Leave", "Article 5.2", "제5조(휴가)"; 5 matches neither 5.2 nor 50 nor 제5조의2.
+    """Read the first passages of a document's section by number ("5.2", "7"); empty if unknown."""
+    # "5.2 Leave", "Article 5.2", "제5조(휴가)"; 5 must not match 5.2, 50 or 제5조의2.
     numbered = rf"{re.escape(number)}(?![0-9]|[.]\s?[0-9]|조의)"
     before = rf"(?:#+ |§ ?|[제第] ?|[^\W\d]{{3,12}}[.]? )?{numbered}"
     return database.fetch_all(
@@ -366,9 +366,9 @@ def read_section(database: Database, who: Who, document_id: UUID, number: str) -
         "passages_of_section",
         SectionPassage,
         document_id=document_id,
-        # A path names the headings above a passage: "5 Time off › 5.2 Leave".
+        # The heading path above a passage: "5 Time off › 5.2 Leave".
         heading=rf"(^|› ){before}",
-        # A heading continues with its title, but table cells and list items may too: they come later.
+        # A heading with this number, but also a table cell or list item with it, which are sorted last.
         line=rf"(^|\n)\s*{before}",
         wanted=SECTION_PASSAGES,
     )
@@ -424,7 +424,7 @@ def _overlap(before: str, after: str) -> int:
 
 
 def _with_text(item: ScoredHit, addition: str, neighbour: Neighbour) -> ScoredHit:
-    # Touching or overlapping spans join directly, as in the document; a page break separates all others.
+    # Touching or overlapping spans are joined directly, as in the document; others with a page break.
     touches = (
         neighbour.start <= neighbour.hit_end if neighbour.step > 0 else neighbour.end >= neighbour.hit_start
     ) and neighbour.end > 0

@@ -12,7 +12,7 @@ from rag.language import LANGUAGES
 
 _IDEOGRAPHS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _HANGUL, _ARABIC = re.compile(r"[\uac00-\ud7a3]"), re.compile(r"[\u0600-\u06ff]")
-#: Scripts without spaces, or with endings after a name.
+#: Scripts without spaces, or with endings attached to a name.
 UNSPACED = re.compile(rf"{_IDEOGRAPHS.pattern}|{_HANGUL.pattern}")
 #: Further country names, by code.
 OTHER_NAMES = {
@@ -20,16 +20,16 @@ OTHER_NAMES = {
     "KR": ("korea", "한국", "corea", "corée", "coreia", "zuid korea"),
     "NL": ("holland", "the netherlands"), "US": ("usa", "united states of america"),
 }  # fmt: skip
-#: Country codes which are also words or usual abbreviations.
+#: Country codes which are also words or common abbreviations.
 AMBIGUOUS = frozenset(re.findall("..", "AIAMASATBEBYCVDOGMHRIDINISITMDMEMYNOPAPMPRSOTOTV"))
 CODE = re.compile(r"\b[A-Z]{2}\b")
 
 
 @lru_cache(maxsize=5_000)
 def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) -> dict[str, str]:
-    """Return the countries in a text, from code to the name used, by default in all languages.
+    """Return the countries named in a text, from code to the name used; in all languages by default.
 
-    Codes in capitals count too: "DE", but neither "de" nor "IT".
+    Codes count only in capitals ("DE", not "de"), and not if they are ambiguous ("IT").
     """
     said = f" {plain(text)} "
     found = {code: name for code, names in _names(languages).items() for name in names if is_said(name, said)}
@@ -40,21 +40,21 @@ def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) ->
 
 
 def plain(text: str) -> str:
-    """Return a text's words in lower case, separated by a space."""
+    """Return a text's words in lower case, separated by single spaces."""
     normal = unicodedata.normalize("NFKC", text).lower()
     return " ".join(re.findall(r"[^\W_]+", normal))
 
 
 def is_said(name: str, text: str) -> bool:
-    """Return whether a text contains a name; endings may follow a Korean name.
+    """Whether a text contains a name; in Korean, endings may follow the name.
 
-    The text comes from `plain`, with a space on either side.
+    `text` is the result of `plain` with a space before and after.
     """
     if _IDEOGRAPHS.search(name):
         return name in text
     if _HANGUL.search(name):
         return f" {name}" in text
-    # Arabic writes "in", "for" and "and" as a letter before the word.
+    # Arabic prefixes "in", "for" and "and" to the word as a letter.
     return f" {name} " in text or (bool(_ARABIC.search(name)) and any(f" {one}{name} " in text for one in "بلو"))
 
 
@@ -77,7 +77,7 @@ def countries() -> dict[str, tuple[str, ...]]:
 
 @cache
 def country_codes() -> dict[str, str]:
-    """Return country codes by plain name (`plain`)."""
+    """Return country codes by country name, written by `plain`."""
     return {plain(name): code for code, names in countries().items() for name in names if name}
 
 

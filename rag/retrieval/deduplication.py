@@ -1,4 +1,4 @@
-"""Leave out passages that say the same: files kept twice, older versions, forms printed on many pages."""
+"""Drop passages with the same content: files stored twice, older versions, forms printed on many pages."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from uuid import UUID
 from rag.retrieval.known_by import known_by
 from rag.types import SearchResult
 
-#: Near repeats begin with this number of equal words.
+#: Near repeats begin with this many equal words.
 FIRST_WORDS = 3
-#: Length of the compared word sequences, and the share near repeats have in common.
+#: Length in words of the compared sequences, and the share of sequences which near repeats have in common.
 SHINGLE_WORDS = 3
 SAME = 0.8
 _WORD = re.compile(r"\w+")
 _FIGURE = re.compile(r"\b[^\W\d]*\d\w*")
-#: Words, and single characters in scripts without spaces.
+#: A word, or a single character in scripts without spaces.
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u9fff])\w)+")
 
 
 class Hit(Protocol):
-    """Any form of a found passage."""
+    """A found passage, with the fields needed to compare."""
 
     @property
     def chunk_id(self) -> UUID: ...
@@ -47,12 +47,12 @@ Item = TypeVar("Item", bound=Hit)
 def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
     """Drop repeated passages; the rest keep their order and scores.
 
-    With `same_beginning`, passages from a document are equal if this number of first characters is equal (source 003:
-    document and the first 100).
+    With `same_beginning`, two passages from the same document repeat each other if this many first characters are equal
+    (source 003 uses 100).
 
-    Two passages are the same if their texts match, apart from spaces and case, and their documents have the same title
-    and folder: a file stored twice, or a page header cut out twice. Near-twin documents keep their passages, because
-    the answer depends on which document says it.
+    Otherwise two passages are the same if their texts match, apart from spaces and case, and their documents have the
+    same title and folder: a file stored twice, or a page header found twice. Documents with similar titles keep their
+    passages, because the answer depends on the document.
     """
     starts = [
         (known_by(passage.title, passage.folder).casefold(), _first_words(passage.content)) for passage, _ in found
@@ -62,7 +62,7 @@ def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int 
     beginnings: set[tuple[UUID, str]] = set()
     kept = []
     for (passage, score), start in zip(found, starts, strict=True):
-        # Compare whole texts only if another passage may be the same.
+        # Normalize the whole text only if a different passage starts alike.
         key = (start[0], _normal(passage.content) if alike[start] > 1 else start[1])
         beginning = (passage.document_id, passage.content[:same_beginning])
         if key in seen or (same_beginning and beginning in beginnings):
@@ -78,7 +78,7 @@ def _normal(text: str) -> str:
 
 
 def _first_words(text: str) -> str:
-    """Return the first words of a text, normalized like `_normal`."""
+    """Return the first words of a text in lower case, separated by single spaces."""
     return " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS]).casefold()
 
 
@@ -98,12 +98,12 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     """Drop results which repeat an earlier result almost word for word.
 
-    Only passages from documents with the same title and folder can repeat each other. Near-twin documents, such as two
-    health plans, keep theirs: which plan says it is part of the answer. Passages with different figures, names or words
-    stay, because these are the changes.
+    Only passages from documents with the same title and folder can repeat each other. Documents with similar titles,
+    such as two health plans, keep theirs, because the plan is part of the answer. Passages with different figures,
+    names or words stay, because these differences matter.
     """
     kept: list[SearchResult] = []
-    # By title and figures: only passages sharing both need a comparison by words.
+    # Only passages with the same title and figures need a comparison by words.
     seen: dict[tuple[str, frozenset[str]], list[SearchResult]] = {}
     for result in results:
         name = known_by(result.title, result.folder).casefold()
@@ -120,9 +120,9 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
 
 
 def says_otherwise(one: str, other: str, *, is_cut: bool = False) -> bool:
-    """Return whether two nearly equal texts differ in words at a place: "may", "may not"; "Ann", "Bob".
+    """Whether two nearly equal texts differ in a word: "may", "may not"; "Ann", "Bob".
 
-    With `is_cut` the texts may begin and end at different places. Different word boundaries do not count.
+    With `is_cut`, the texts may begin and end at different places. Different spaces within words do not count.
     """
     words, others = tokens(one), tokens(other)
     for what, start, end, other_start, other_end in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
@@ -141,7 +141,7 @@ def tokens(text: str) -> list[str]:
 
 @lru_cache(maxsize=500)
 def shingles(text: str) -> frozenset[tuple[str, ...]]:
-    """Return all sequences of three words; shorter texts give a single sequence."""
+    """Return all sequences of three consecutive words; a shorter text is a single sequence."""
     words = _WORD.findall(text.casefold())
     if len(words) < SHINGLE_WORDS:
         return frozenset([tuple(words)])
@@ -149,7 +149,7 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
-    """Jaccard's index: shared elements among all elements, 0 … 1."""
+    """Return Jaccard's index, 0 … 1: shared elements divided by all elements; 0 if below `SAME`."""
     # Sets with very different sizes cannot be similar; this check saves most comparisons.
     if min(len(one), len(other)) < SAME * max(len(one), len(other)):
         return 0.0

@@ -27,61 +27,61 @@ from rag.types import Evidence, SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceRule:
-    """The numbers of the rule, with the questions they were chosen on."""
+    """The numbers of the rule, with the questions they were tuned on."""
 
-    #: A word is found if at least half its terms are: a Korean word has syllable pairs as terms.
+    #: A word is found if at least this share in its terms is: a Korean word has syllable pairs for terms.
     found: float = 0.5
-    #: How much of the share a similarity well above the other candidates' makes up for. The margin counts, because the
-    #: similarity itself depends on the embedder and on how similar a collection's passages are to each other.
+    #: How much of the word share is replaced by the margin: a passage's similarity above the candidates' usual
+    #: similarity. The similarity itself depends on the embedder and on how alike a collection's passages are.
     margin_weight: float = 2.0
-    #: Share plus margin for even odds when only words are compared. Measured on eight sets of paragraphs in seven
-    #: languages: each half got its questions and the other half's. Validated on further sets
-    #: (docs/measurements/finding.md, "What is not in the documents").
+    #: Share plus margin at which an answer is equally likely and unlikely, if only words are compared. Measured on
+    #: eight sets of paragraphs in seven languages, in which each half got its questions and the other half's. Validated
+    #: on further sets (docs/measurements/finding.md, "What is not in the documents").
     enough: float = 0.55
-    #: Fewer candidates give no usual similarity to compare with.
+    #: With fewer candidates there is no usual similarity to compare with.
     least_candidates: int = 8
     #: Least weight for a word, as a share of the highest weight: a collection's main subject is a common word, yet the
     #: question is about it.
     least_weight: float = 0.3
-    #: In scripts without spaces half the character pairs straddle two words, so an unknown pair says less.
+    #: Factor for an unknown character pair in scripts without spaces: half the pairs straddle two words.
     unknown_pair: float = 0.5
-    #: From this share on a passage has all words of the question.
+    #: Share from which a passage has all words of the question.
     all_words: float = 0.99
-    #: Shortest and longest part of a compound to count as a word.
+    #: Shortest and longest part of a compound which counts as a word.
     shortest_part: int = 4
     longest_part: int = 40
-    #: From the first probability on a question is answered, below the second it is not in the documents; between:
-    #: perhaps. At the second, 6 % of the everyday questions in the tuning half are not refused.
+    #: Probability from which a question is answered, and from which it is "perhaps". With the second value, 6 % of the
+    #: tuning half's everyday questions without an answer are not refused.
     answered: float = 0.5
     perhaps: float = 0.26
-    #: For words alone, without a model of meaning: log odds per distance of share and margin from `enough`. "Perhaps"
-    #: begins 0.03 below: 4 in 102 everyday questions.
+    #: By words alone, without a model of meaning: log odds per distance of share plus margin from `enough`. "Perhaps"
+    #: begins 0.03 below, which 4 in 102 everyday questions reach.
     words_slope: float = 30.0
-    #: For words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best
-    #: passage for each question from the tuning half: 131 natural and 102 everyday questions (`benchmarks/natural.py
+    #: By words and meaning together: log odds per share plus margin, and per cosine. A logistic regression on the best
+    #: passage for each question in the tuning half: 131 natural and 102 everyday questions (`benchmarks/natural.py
     #: --fit`). The base is 0.4 below the fit, because 6 in 102 everyday questions to the samples, which are not in the
     #: fit, were answered.
     meaning_base: float = -0.91
     meaning_words: float = 2.69
     meaning_cosine: float = 58.6
-    #: The cosine lost when question and passage differ in language. Answers to the same questions lose 0.05 (European
-    #: languages) to 0.09 in five languages; less is given back, because the best wrong passages lose less, too. More is
-    #: given back if no passage is in the question's language, so there is nothing to compare with.
+    #: Added to a cosine if question and passage differ in language. Answers to the same question lose 0.05 (European
+    #: languages) to 0.09 across five languages; less is added, because the best wrong passages lose less too. More is
+    #: added if no passage is in the question's language, because there is nothing to compare with.
     across: float = 0.035
     across_alone: float = 0.04
-    #: The cosine at which `meaning_base` holds.
+    #: The cosine for which `meaning_base` holds.
     usual_cosine: float = 0.84
-    #: A question with fewer words, none found in any candidate, is "perhaps" at most: cosines are just as high for a
-    #: non-word ("qwertyuiop"), so `cosine_without_words` limits them.
+    #: A question with fewer words, all missing from the candidates, is at most "perhaps": a non-word ("qwertyuiop") has
+    #: cosines just as high, so `cosine_without_words` limits them.
     words_of_a_question: int = 3
-    #: At least this share of the words in a question are function words ("the", "how"). Code, filler text in Latin and
-    #: random keys have fewer, yet cosines as high as an answer's. Unless a passage holds half their words, their cosine
-    #: counts at most like an unrelated passage's.
+    #: Least share of function words ("the", "how") in a question. Code, Latin filler text and random keys have fewer,
+    #: yet their cosines equal an answer's. Their cosine counts at most as an unrelated passage's, unless a passage has
+    #: half their words.
     least_small_words: float = 0.3
     unrelated_cosine: float = 0.82
-    #: With meaning, passages are cited down to this share of the best probability.
+    #: If meaning is compared, passages are cited down to this share of the best probability.
     cited_share: float = 0.1
-    #: Up to this probability, passages in other languages get a place each; three places if the question names a
+    #: Up to this probability, other languages get a reserved place each, or three places if the question names a
     #: country.
     sure: float = 0.95
     places_of_others: int = 1
@@ -95,25 +95,25 @@ class EvidenceRule:
     #: Passages with a lower relevance are not cited: Cohere gives unrelated passages 0.01 and less, and related
     #: passages for two-word questions sometimes little more.
     relevance_floor: float = 0.02
-    #: From this relevance on, a reranked passage needs no shared word: it may be in a different language.
+    #: Relevance from which a reranked passage needs no shared word: it may be in a different language.
     sure_relevance: float = 0.3
-    #: Log odds by distance from the collection's similarity threshold: 0.05 below means 1 in 24.
+    #: Log odds per distance from the collection's similarity threshold: 0.05 below it means 1 in 24.
     nearness_slope: float = 63.0
-    #: Passages beside the evidence are cited if they cover at least this share of the evidence's words.
+    #: Further passages are cited if they cover at least this share of the question's words covered by the evidence.
     companion_share: float = 0.5
-    #: Log odds lost if a document never names whose rules the question asks for and may describe someone else's, and
-    #: the highest log odds then: "perhaps" at most.
+    #: Log odds subtracted if the document does not name the company or country in the question, and the highest log
+    #: odds then: at most "perhaps".
     lacking_name: float = 3.0
     just_no_answer: float = -0.01
 
     @property
     def cosine_without_words(self) -> float:
-        """A cosine just below even odds, for a question without a word in any candidate."""
+        """A cosine just too low for even odds, for a question with all words missing in the candidates."""
         return self.usual_cosine - self.meaning_base / self.meaning_cosine - 0.001
 
     @property
     def margin_of_one_word(self) -> float:
-        """The margin at which half the question's words are enough, for hits without a background similarity."""
+        """The margin with which half the question's words are enough, for hits without a usual similarity."""
         return (self.enough - 0.5) / self.margin_weight
 
 
@@ -125,14 +125,14 @@ Idf = Callable[[str], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """The part of a question covered by a passage: `share` by idf, 0 … 1, and the words in `found`."""
+    """A question's coverage by a passage: the `share` in words by idf, 0 … 1, and the words found."""
 
     share: float
     found: tuple[str, ...]
     words: int
 
 
-#: The coverage for a wording in a language not compared with the passage; lower than any other.
+#: Coverage by a wording which is not compared with the passage, being in a different language; lower than any other.
 NOTHING_COVERED = Coverage(share=-1.0, found=(), words=0)
 
 
@@ -143,9 +143,9 @@ def background(similarities: Sequence[float | None]) -> float | None:
 
 
 def is_sentence(text: str, language: str) -> bool:
-    """Whether a text ends with a question mark or has function words like a sentence, in any language.
+    """Whether a text looks like a sentence in any language: a final question mark, or enough function words.
 
-    Always True for scripts without spaces, Korean, and languages without a stopword list.
+    Always true for scripts without spaces, Korean, and languages without a stopword list.
     """
     if text.rstrip(" \"'”’»)").endswith(("?", "؟", "？")):
         return True
@@ -157,18 +157,18 @@ def is_sentence(text: str, language: str) -> bool:
 
 
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
-    """Return the share of the question's words in a passage, weighted by idf."""
+    """Return the share of the question's words which a passage has, weighted by idf, and these words."""
     present = frozenset(passage_terms)
     highest = idf("")  # of a term found nowhere
     total = reached = 0.0
     found = []
     for word in words:
         weights = [idf(term) for term in word.terms]
-        # Average the terms: a word counts the same even if the analyser makes several terms.
+        # Average the terms: a word counts the same however many terms the analyser makes.
         weight = sum(weights) / len(weights)
         if word.is_pair and weight >= highest:
             weight *= RULE.unknown_pair
-        # The commonest expression decides how rare a meaning is.
+        # The most common expression decides how rare an idea is.
         weight = min([weight, *(max(map(idf, synonym)) for synonym in word.synonyms)])
         counted = max(weight, RULE.least_weight * highest)
         part = sum(w for w, term in zip(weights, word.terms, strict=True) if term in present) / (sum(weights) or 1.0)
@@ -184,7 +184,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
-    """Return the share of a compound, 0 … 1, whose beginning and end are words in the passage.
+    """Return how much of a compound, 0 … 1, the passage has in words: the beginning and the end.
 
     "zwangerschapsverlof" matches a passage on "Zwangerschaps- en bevallingsverlof".
     """
@@ -199,12 +199,12 @@ def compound_share(word: str, present: Collection[str]) -> float:
 
 @lru_cache(maxsize=2_000)
 def passage_terms(text: str, language: str) -> tuple[str, ...]:
-    """Analyse a passage. Recent results are cached: each takes a fifth of a millisecond."""
+    """Analyse a passage into terms, with a cache, because each takes a fifth of a millisecond."""
     return tuple(analyse(text, language))
 
 
 def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tuple[str, ...]:
-    """Return the passage's words to mark, in lower case: they match words in the question."""
+    """Return the passage's words, in lower case, which match question words, for marking."""
     wanted = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
     found = dict.fromkeys(word for word, terms in _words_of_passage(text, language) if wanted.intersection(terms))
     return tuple(found)
@@ -212,7 +212,7 @@ def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tu
 
 @lru_cache(maxsize=256)
 def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return a passage's words with their terms; cached for passages many people ask about."""
+    """Return a passage's words with their terms, with a cache, because many people find the same passages."""
     return tuple(words_with_terms(text, language))
 
 
@@ -221,37 +221,37 @@ def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, .
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
-    """How well a passage answers, by each signal; `None` for a missing signal."""
+    """Signals for a passage answering the question; `None` for a missing signal."""
 
-    #: Share of the question's words by rarity, and the distance from the other candidates' similarity.
+    #: Share of the question's words by rarity; and the similarity above the candidates' usual similarity.
     share: float
     margin: float = 0.0
-    #: Cosine by meaning.
+    #: The cosine by the built-in meaning model.
     meaning: float | None = None
-    #: Distance between a real embedder's similarity and the collection's threshold.
+    #: A real embedder's similarity minus the collection's threshold.
     nearness: float | None = None
-    #: What the reranker gives it, 0 … 1.
+    #: The reranker's relevance, 0 … 1.
     relevance: float | None = None
-    #: Whether the passage has all words of a question, two or more, in the same language.
+    #: Whether the passage has all words of a question with two or more, in the same language.
     says_all: bool = False
-    #: Whether the document never names the rule owner from the question.
+    #: Whether the document does not name the company in the question.
     lacks_name: bool = False
-    #: Whether the folder is for a country not named in the question.
+    #: Whether the document is in the folder for a country not named in the question.
     is_elsewhere: bool = False
-    #: Whether the folder is for no country although other folders are for the named country.
+    #: Whether the document is in no country's folder, while others are in the asked country's folder.
     is_general: bool = False
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether the passage may not apply to the person, company or country in the question."""
+        """Whether the document may not apply to the person, company or country in the question."""
         return self.lacks_name or self.is_general
 
 
 def probability(signals: PassageSignals) -> float:
-    """Return the probability that a passage with these signals answers the question.
+    """Return the probability, 0 … 1, that a passage with these signals answers the question.
 
-    Words and meaning are weighed against each other. A similarity above the threshold, or a reranker reading question
-    and passage together, can be sufficient alone. A passage the reranker calls unrelated is not evidence.
+    Words and meaning are weighed together. A similarity above the threshold, or a reranker's relevance, can be enough
+    alone. A passage which the reranker calls unrelated is no evidence.
     """
     odds = _log_odds_of_text(signals)
     if signals.nearness is not None:
@@ -281,7 +281,7 @@ def _log_odds_of_text(signals: PassageSignals) -> float:
         + RULE.meaning_words * min(1.0, words)
         + RULE.meaning_cosine * (signals.meaning - RULE.usual_cosine)
     )
-    # A sentence with all words may stand in a passage about something else.
+    # A passage about something else may have a sentence with all words: at least "perhaps".
     return max(odds, _log_odds(RULE.perhaps)) if signals.says_all else odds
 
 
@@ -291,27 +291,27 @@ def _log_odds(share: float) -> float:
 
 
 def outcome_of(best: float) -> Evidence:
-    """Map the best passage's probability to an outcome."""
+    """Return the outcome for the best passage's probability."""
     return "answered" if best >= RULE.answered else "perhaps" if best >= RULE.perhaps else "none"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A passage with its relevance signals."""
+    """A passage with relevance signals."""
 
     result: SearchResult
     coverage: Coverage
-    #: Distance from the candidates' usual similarity.
+    #: The similarity above the candidates' usual similarity.
     margin: float = 0.0
     signals: PassageSignals
-    #: The question's words in the passage's language, and this language: they are marked in the passage.
+    #: The question's words in the passage's language, to be marked in the passage, and this language.
     words: tuple[QuestionWord, ...]
     language: str
     #: Whether the passage is in a different language and unusually near for this language.
     has_place: bool = False
-    #: The score behind the order of all passages, set by `in_order`.
+    #: The score for the order of all passages, set by `in_order`.
     order: float | None = None
-    #: Text around the passage for the model, and the pages of both; 0 means the passage's pages.
+    #: Text around the passage for the model, and the pages of both; 0 stands for the passage's pages.
     before: str = ""
     after: str = ""
     first_read_page: int = 0
@@ -319,11 +319,11 @@ class ScoredHit:
 
     @property
     def probability(self) -> float:
-        """That it answers the question."""
+        """The probability, 0 … 1, that the passage answers the question."""
         return probability(self.signals)
 
     def is_in(self, language: str) -> bool:
-        """Whether the document is in a language, given as an ISO 639-1 code."""
+        """Whether the document is in a language (ISO 639-1)."""
         return self.language.partition("+")[0] == language.partition("-")[0]
 
 
@@ -335,12 +335,11 @@ def score_hits(
     own_language: str = "",
     thresholds: Sequence[float] = (),
 ) -> list[ScoredHit]:
-    """Score each result by the question's wordings, pairs of text and language; the best wording counts.
+    """Score each result by the question's wordings (text and language) and keep its best score.
 
-    `own_language` is the language of a translated question: passages in it are compared with the original only.
-
-    `thresholds` are similarities sufficient as evidence; the first reached counts. Empty if the embedder compares words
-    only.
+    `own_language` is the language of a translated question: passages in it are only compared with the original.
+    `thresholds` are similarities which are enough as evidence: the first which a passage reaches is used. Empty if the
+    embedder compares words only.
     """
     words: dict[tuple[int, str], list[QuestionWord]] = {}
 
@@ -350,7 +349,7 @@ def score_hits(
     asked_in = wordings[0][1].split("-")[0]
     across = RULE.across if any(hit.language == asked_in for hit in found.meant) else RULE.across_alone
     is_said = any(is_sentence(*wording) for wording in wordings)
-    # Without words in the question, any text would look like a match.
+    # If the question has no words, any text would look like a match.
     has_words = any(is_worded(wording) for wording, _ in wordings)
     is_address = all(is_only_an_address(wording) for wording, _ in wordings)
     nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
@@ -396,7 +395,7 @@ def score_hits(
                 language=language,
             )
         )
-    # With two words, a single match is enough: people write "leave policy".
+    # If the question has two words, one match is enough: people type "leave policy".
     least = RULE.found if any(item.coverage.words >= RULE.words_of_a_question for item in scored) else 1e-9
     if not is_said and all(item.coverage.share < least for item in scored):
         return [_with_cosine_up_to(RULE.unrelated_cosine, item) for item in scored]
@@ -411,43 +410,45 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
 
 
 def _meaning(result: SearchResult, language: str, asked_in: str, across: float) -> float | None:
-    """Return the cosine by meaning, corrected for a passage in a different language."""
+    """Return the cosine by meaning, with the correction added for a passage in a different language."""
     is_other = asked_in and asked_in != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
 def without_name(item: ScoredHit) -> ScoredHit:
-    """Mark a passage whose document never names the rule owner from the question."""
+    """Mark a passage whose document does not name the company in the question."""
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
 def of_elsewhere(item: ScoredHit) -> ScoredHit:
-    """Mark a passage from the folder of a country not named in the question."""
+    """Mark a passage from the folder of a country which the question does not name."""
     return replace(item, signals=replace(item.signals, is_elsewhere=True))
 
 
 def of_no_country(item: ScoredHit) -> ScoredHit:
-    """Mark a passage for no country, if other passages are for the named country: it may not apply there."""
+    """Mark a passage from no country's folder, while others are for the country in the question: the rules may not
+    apply there.
+    """
     return replace(item, signals=replace(item.signals, is_general=True))
 
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Sort passages with the named person or country first, if any may answer, and other countries last."""
+    """Put passages for the person or country in the question first, if any may answer, and other countries' last."""
     if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
         return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
     return sorted(scored, key=lambda item: item.signals.is_elsewhere)
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
-    """Set a passage's relevance from the reranker."""
+    """Set a passage's relevance to the reranker's score."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
 def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
-    """Return the distance between a passage's similarity and the usual similarity.
+    """Return a passage's similarity above the usual similarity.
 
-    Without a usual similarity (too few candidates), half the similarity counts if several words are shared. A single
-    shared word already makes a short passage similar, so only a little counts: half the question is then enough.
+    With too few candidates for a usual similarity, half the similarity is returned if several words are shared. A
+    single shared word makes a short passage similar, then the margin replaces only half the question.
     """
     if result.similarity is None:
         return 0.0
@@ -459,12 +460,13 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
 def in_order(
     scored: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """Order passages by search rank and probability together, if meaning was compared and no reranker ran.
+    """Order passages by search rank and probability, if meaning was compared and no reranker ran.
 
-    Some of the first `places` go to passages in other languages, because cosines across languages are lower. This
-    happens if no passage in the question's language is sure or the question names their country. They get the last
-    places, or the first if the question names a country or has no passage in its language. If the question names a near
-    twin of a document, the document's passages come last by probability.
+    Some of the first `places` are reserved for passages in other languages, whose cosines are lower: if no passage in
+    the question's language is sure, or if the question names their country. The reserved places are the last ones; they
+    are the first ones if the question names a country or no passage is in its language. `language` is the question's,
+    `named` the languages of the countries in it. If the question names a document with a near twin, the twin's passages
+    come last by probability.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -474,13 +476,13 @@ def in_order(
     is_sure = best_of(own) >= RULE.sure and not named
 
     def likelihood(item: ScoredHit) -> float:
-        # The correction for other languages applies only if the question's language has no sure answer.
+        # The correction for other languages applies only if no passage in the question's language is sure.
         signals = replace(item.signals, meaning=item.result.meaning) if is_sure else item.signals
         return probability(signals)
 
     by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in found.twins, -likelihood(item)))
     likely = {id(item): rank for rank, item in enumerate(by_likelihood, 1)}
-    # A passage leading both orders gets the best probability.
+    # A passage which is first in both orders gets the best probability.
     most = best_of(scored) * (RULE.rank_constant + 1) / 2
     scored = [
         replace(item, order=most * (1 / (RULE.rank_constant + rank) + 1 / (RULE.rank_constant + likely[id(item)])))
@@ -488,10 +490,10 @@ def in_order(
     ]
     ordered = sorted(scored, key=lambda item: -(item.order or 0.0))
     wanted = RULE.places_of_named if named else 0 if is_sure else RULE.places_of_others
-    # Early passages need no reserved place.
+    # Passages which are early anyway need no reserved place.
     early = {item.result.chunk_id for item in ordered[:places]}
     others = _of_other_languages(scored, found, language, early=set() if named else early)
-    # A refused passage could only be here for being the best in its language.
+    # A refused passage would only be here because no passage in its language is better.
     others = [item for item in others if named or outcome_of(item.probability) != "none"]
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
     if not others:
@@ -499,13 +501,13 @@ def in_order(
     chosen = {item.result.chunk_id for item in others}
     rest = [item for item in ordered if item.result.chunk_id not in chosen]
     others = [replace(item, has_place=True) for item in others]
-    # If no passage is in the question's language, the place is the first.
+    # If no passage is in the question's language, the first place is reserved.
     first = max(0, places - len(others)) if own and not named else 0
     return [*rest[:first], *others, *rest[first:]]
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Set each score to match its place. A passage moved up by a rule gets the next passage's score."""
+    """Set each score to fit the order: a passage which a rule moved up gets the next passage's score."""
     least, found = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
@@ -516,10 +518,10 @@ def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
 def _of_other_languages(
     scored: Sequence[ScoredHit], found: SearchHits, language: str, *, early: Collection[UUID]
 ) -> list[ScoredHit]:
-    """Return passages in other languages, best first.
+    """Return passages in other languages, best first by meaning and words.
 
-    Included are passages unusually near for their language, and passages with the question's words in translation
-    unless they are in `early`.
+    These are passages unusually near for their language, and passages with the question's translated words which are
+    not in `early`.
     """
     standing = {chunk_id: rank for rank, chunk_id in enumerate(found.from_others)}
     others = [
@@ -539,7 +541,7 @@ def _of_other_languages(
 def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Return the passages to cite, in order; empty if the documents do not answer.
 
-    Cites the passages sure to answer, else the probable ones, and passages with much of their content.
+    These are the passages sure to answer, else those which perhaps do, and passages which cover much of the same words.
     """
     best = best_of(scored)
     outcome = outcome_of(best)
@@ -567,9 +569,9 @@ def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
 
 
 def usual_meanings(scored: Sequence[ScoredHit], cited: Sequence[ScoredHit]) -> dict[UUID, float]:
-    """Return for each cited passage the median cosine in its language; with few passages, the median in all.
+    """Return for each cited passage the median cosine in its language, or in all languages if passages are few.
 
-    Cosines across languages are lower, so a common median would call every foreign passage unusually far.
+    Cosines across languages are lower, so a common median would make every passage in a different language look far.
     """
     known = [(item.language, item.result.meaning) for item in scored if item.result.meaning is not None]
     if not known:

@@ -16,7 +16,7 @@ PREVIEW_CHARACTERS = 60
 
 
 def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Collection) -> Iterator[str]:
-    """Yield the whole path, line by line."""
+    """Yield a retrieval's explanation, line by line."""
     details = retrieval.response.rag_details
     yield f"collection    {collection.name}, embedded by {collection.embedding_model}"
     yield f"profile       {profile.name}: {_wanted(retrieval, profile)}"
@@ -44,7 +44,7 @@ def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Colle
 
 
 def _wanted(retrieval: RetrievalResult, profile: Profile) -> str:
-    """Describe the profile's wishes and name those without a provider."""
+    """Describe the profile's settings and name those which no configured provider can carry out."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
     candidates = counted(profile.search.top_k * profile.search.candidate_factor, "candidate")
@@ -55,7 +55,7 @@ def _wanted(retrieval: RetrievalResult, profile: Profile) -> str:
 
 
 def _words(retrieval: RetrievalResult) -> Iterator[str]:
-    """List the question's words in the most likely passage, and the probability of an answer."""
+    """Yield lines with the question's words found and missing in the likeliest passage, and its probability."""
     if not retrieval.scored:
         return
     best = max(retrieval.scored, key=lambda item: item.probability)
@@ -70,7 +70,7 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
 
 
 def shortened(citation: Citation, score: float) -> Iterator[str]:
-    """Yield a passage in two lines with its ordering score, without an explanation."""
+    """Yield a passage in two lines, with the score it is ordered by and without an explanation."""
     place = f", {citation.collection}" if citation.collection else ""
     title = with_folder(citation.title, citation.folder)
     yield f"[{citation.number}] {title}, page {citation.first_page}{place}  ({score:.3f})"
@@ -98,7 +98,7 @@ def _table(retrieval: RetrievalResult) -> Iterator[str]:
 
 
 def _judgement(item: ScoredHit | None) -> str:
-    # Collapsed passages, and passages beyond the document's limit, have no score.
+    # Repeats, and passages beyond the limit per document, have no score.
     return (
         f"{'-':>7}  {'-':>6}  {'-':>8}"
         if item is None

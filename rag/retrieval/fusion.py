@@ -8,22 +8,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class FusionRule:
-    """The numbers of the fusion."""
+    """The numbers used to combine searches."""
 
     #: The constant for reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
     rank_constant: int = 60
     #: The reciprocal rank constant for combining meaning and words. With 60, a passage in tenth place on both lists
     #: would precede the first passage on a single list.
     meaning_rank_constant: int = 10
-    #: Weight of a passage's standing within its language, beside words and cosine. The best passage in a different
-    #: language reaches the first five if no passage shares a word with the question, and never displaces a passage
-    #: sharing words.
+    #: Weight of a passage's rank among its language, beside words and cosine. The best passage in a different language
+    #: reaches the first five if no passage shares a word with the question, and never displaces a passage with shared
+    #: words.
     standing_weight: float = 0.5
-    #: Words count more in longer questions: each time by this many words, the weight grows by 1, up to a maximum.
+    #: The weight of words grows by 1 per this many words in the question, up to a maximum.
     words_of_weight: int = 6
     most_weight_of_words: float = 2.0
-    #: Least word similarity for ranking a passage without the question's words. Below, the order by words is chance,
-    #: and meaning should not have to outweigh chance.
+    #: Least word similarity for ranking a passage without the question's words. Below it, the order by words is chance.
     least_words: float = 0.12
 
 
@@ -50,7 +49,7 @@ class FusionScores:
 
     near: Sequence[float]
     matching: Sequence[float]
-    #: The score for similarity 1, for a passage found by keyword alone.
+    #: Score per similarity, for a passage found by keyword alone.
     similarity: float = 0.0
 
 
@@ -61,10 +60,11 @@ def weighted_fusion(
     *,
     is_raw: bool = False,
 ) -> FusionScores:
-    """Similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
+    """Score by similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
 
-    Source 003's formula, with BM25 divided by the query's highest: raw BM25 (10 … 30) would drown the similarity. With
-    `is_raw` it follows the document exactly. The similarity also counts for a passage found by keyword alone.
+    This is source 003's formula, with BM25 divided by the query's highest, because raw BM25 (10 … 30) would outweigh
+    the similarity. `is_raw` uses raw BM25 as the source does. The similarity also counts for a passage found by keyword
+    alone.
     """
     highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(
@@ -83,7 +83,7 @@ def weighted_fusion(
 def reciprocal_rank_fusion(
     similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RULE.rank_constant
 ) -> FusionScores:
-    """1 / (60 + vector rank) and 1 / (60 + keyword rank)."""
+    """Score by 1 / (60 + vector rank) and 1 / (60 + keyword rank)."""
     return FusionScores(
         near=[1 / (rank_constant + rank) for rank in range(1, len(similarities) + 1)],
         matching=[1 / (rank_constant + rank) for rank in range(1, len(keyword_scores) + 1)],

@@ -1,6 +1,6 @@
-"""Search a wording by vector, by keyword and by meaning; filters are part of the search, not applied to its results.
+"""Search for one wording by vector, keyword and meaning; filters are part of the search.
 
-All searches travel in one round trip, and Python scores terms while Postgres compares vectors. The next round trip
+All searches travel in a single round trip, and Python scores terms while Postgres compares vectors. A second round trip
 reads the best passages with their text. In a `Database.pipeline`, statements wait only when their rows are fetched, and
 all see the same snapshot.
 """
@@ -31,13 +31,13 @@ from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult, Pipeline
 from rag.types import Scope, SearchFilters, SearchResult
 
-#: Fused candidates whose text decides the final order, by the distance between words and by names.
+#: Fused candidates to read and reorder by word distance and by names.
 REFINED_CANDIDATES = 24
-#: Passages nearest by whole-passage meaning; their parts are compared next.
+#: Passages nearest by whole-passage meaning, for comparing part by part next.
 MEANT_CANDIDATES = 40
-#: The most passages to read when filtering by metadata.
+#: The most passages read to filter by metadata.
 MOST_FILTERED = 20_000
-#: The least number of candidates to fuse from each search.
+#: The fewest candidates fused from each search.
 FUSED_CANDIDATES = 50
 #: Passages nearest by the signs of their dimensions; their vectors are compared next. Half the signs need twice as
 #: many. Measured: recall@10 is 1.000 with 400 passages at 1536 dimensions and 800 at 384; 400 at 384 missed a neighbour
@@ -49,12 +49,12 @@ SIGNS = 768
 FIRST_BITS = 4_000
 #: Passages per language, nearest by the bits of their meaning, for which vectors are compared.
 MEANING_CANDIDATES = 800
-#: Sample size for the usual similarity per language and collection: its mean is accurate to 0.05 deviations.
+#: Sample size for the usual similarity per language and collection, which makes its mean accurate to 0.05 deviations.
 DRAWN = 400
 
 
 class ScopePositions(NamedTuple):
-    """Passage places as statement parameters: the collection's position in the scope, and the passage number."""
+    """Passages as statement parameters: the collection's position in the scope, and the passage's number."""
 
     positions: list[int]
     passages: list[int]
@@ -64,12 +64,12 @@ class ScopePositions(NamedTuple):
 class Hits:
     """The hits from each search, best first."""
 
-    #: Ids with their cosine similarity.
+    #: Chunk ids with their cosine similarity.
     near: Sequence[tuple[UUID, float]]
-    #: Places with their BM25.
+    #: Keyword places with their BM25 score.
     matching: Sequence[tuple[int, float]]
     statistics: TermStatistics
-    #: By cosine, the same number for each language.
+    #: Passages by meaning cosine, the same number per language.
     meant: Sequence[MeaningHit] = ()
 
     @property
@@ -84,15 +84,15 @@ class SearchHits:
     """The results from `search`, with the data needed to judge them."""
 
     results: tuple[SearchResult, ...]
-    #: Keyword statistics for the question's terms.
+    #: Passage counts for the question's terms.
     statistics: TermStatistics
-    #: The language each document's passages are analysed in.
+    #: Each document's analyser language.
     languages: Mapping[UUID, str]
-    #: The question with corrected spelling, used for the search.
+    #: The searched question, with corrected spelling.
     text: str
-    #: Passages left out for being identical to a found passage.
+    #: How many passages were dropped for being identical to a found passage.
     repeats: int = 0
-    #: Ids of passages in other languages than the question's, best first by unusual nearness within their language.
+    #: Ids of passages in other languages than the question's, the most unusually near for their language first.
     from_others: tuple[UUID, ...] = ()
     #: The nearest passages by meaning, with the usual similarity in their languages; empty without meaning vectors.
     meant: tuple[MeaningHit, ...] = ()
@@ -108,10 +108,7 @@ class SearchHits:
 def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the passages nearest to the question's vector, best first.
-
-    Their similarity is at least the threshold.
-    """
+    """Return the passages nearest to the question's vector with at least the threshold's similarity, best first."""
 
     def run(pipeline: Pipeline) -> list[SearchResult]:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_keyword=False)
@@ -137,7 +134,7 @@ def keyword_search(
 def hybrid_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the best passages from vector and keyword search, fused as the query says, without duplicates."""
+    """Return the best passages from vector and keyword search, fused by the query's formula, without duplicates."""
     return list(search(database, query, scope=scope, filters=filters, limit=limit).results)
 
 
@@ -150,14 +147,14 @@ def search(
     limit: int,
     by_keyword: bool = True,
 ) -> SearchHits:
-    """Run `hybrid_search` and return all data about the results; vector search only if `by_keyword` is false."""
+    """Search like `hybrid_search` and return all data about the results; vectors only if `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
 
     def run(query: SearchQuery, pipeline: Pipeline) -> tuple[Hits, list[_Row]]:
         candidates = max(pool, FUSED_CANDIDATES)
         reading = read_scope(pipeline, scope, filters)
         if filters is not None and filters.metadata:
-            # Filters may match only some passages in a document, so read them all.
+            # If filters match only some passages of a document, read them all.
             candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
         hits = find_hits(pipeline, query, reading, limit=candidates, by_keyword=by_keyword)
         hits = _meeting(pipeline, scope, filters, hits)
@@ -204,7 +201,7 @@ def find_hits(
     by_vector: bool = True,
     by_keyword: bool = True,
 ) -> Hits:
-    """Run the searches, in one round trip if the scope's contents have not changed since the last search.
+    """Run the searches, in a single round trip if the scope has the same contents as in the last search.
 
     Raises `InvalidInput` if the query's vector has the wrong number of dimensions for its embedding model.
     """
@@ -233,7 +230,7 @@ def find_hits(
         values["wanted"] = None if contents.wanted is None else list(contents.wanted)
         asked = ask(contents.expected)
     terms, nearest, meant = asked
-    # The vectors are being compared meanwhile.
+    # Postgres compares the vectors meanwhile.
     found = matches_in(terms.blocks.fetchall(), ranges(terms.removed.fetchall())) if terms else None
     statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[int, float]]()
     if found is not None:
@@ -304,7 +301,7 @@ class _AskedTerms(NamedTuple):
 def _ask_for_terms(
     pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> _AskedTerms | None:
-    """Request the question's terms by each language's analyser; `None` if the question has no terms."""
+    """Send the request for the question's terms in each language; `None` if the question has no terms."""
     weights: dict[int, float] = {}
     for analyser in expected.analysers:
         for term, weight in question_terms(query.text, query.language, analyser).items():
@@ -318,7 +315,7 @@ def _ask_for_terms(
 
 
 def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
-    """Rank the nearest passages by meaning; each counts with its nearest part."""
+    """Rank the nearest passages by the cosine of their nearest part."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
     known = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meant if hit.chunk_id in nearest]
     return meanings.in_order(known, language)
@@ -327,10 +324,10 @@ def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) 
 def _with_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
-    """Merge three orders: by shared words, if any, and two by meaning.
+    """Merge three orders of the passages: by shared words, and two by meaning.
 
-    Passages from `twins` say nearly the same about a different subject and come last in the orders by meaning. A
-    passage without a meaning vector keeps its word rank in all three, so that having a vector is no advantage.
+    Passages from `twins` say nearly the same about a different subject and come last by meaning. A passage without a
+    meaning vector keeps its rank by words in all three orders, so having a vector is no advantage.
     """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.RULE.least_words]
@@ -348,7 +345,7 @@ def _with_meaning(
 
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
-    """Keep hits with the requested metadata on the passage or its document."""
+    """Keep hits whose passage or document has the requested metadata."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meant):
         return hits
     values = {
@@ -384,7 +381,7 @@ def _fetch(
     limit: int,
     wanted: Sequence[UUID] | None = None,
 ) -> list[_Row]:
-    """Return the best passages by the sum of their shares, without unfinished documents.
+    """Return the best passages by the sum of their shares, without documents still being ingested.
 
     `wanted` replaces the passages nearest in meaning.
     """
@@ -414,13 +411,13 @@ def _fetch(
 
 
 def _fetch_meant(query: SearchQuery, scope: Scope, wanted: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
-    """Fetch passages found only by meaning."""
+    """Fetch passages which were found only by meaning."""
     none = Hits(near=(), matching=(), statistics=TermStatistics())
     return _fetch(pipeline, query, scope, none, FusionScores(near=(), matching=()), limit=len(wanted), wanted=wanted)
 
 
 def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: int) -> list[UUID]:
-    """Return the first `limit` passages, plus the best in other languages, which cosines alone hide."""
+    """Return the first `limit` passages, plus the best in other languages, which rank low by cosine."""
     first = meant[: max(limit, MEANT_CANDIDATES)]
     return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_from_others(query, meant)]))
 
@@ -428,7 +425,7 @@ def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: 
 def _in_own_words(
     database: Database, query: SearchQuery, scope: Scope, meant: Sequence[MeaningHit]
 ) -> dict[UUID, Cosines]:
-    """Compare passages in other languages with the question in their words, if some of these words are known."""
+    """Compare passages in other languages with the question in translated words, if translations are known."""
     others: dict[str, list[UUID]] = {}
     for hit in meant:
         if hit.language != query.language:
@@ -464,7 +461,7 @@ def _from_others(
 
 
 class _Row(NamedTuple):
-    """A row of `search_fused`."""
+    """A row returned by `search_fused`."""
 
     chunk_id: UUID
     document_id: UUID
@@ -474,11 +471,11 @@ class _Row(NamedTuple):
     last_page: int
     section: str
     chunk_index: int
-    #: As JSON.
+    #: JSON text.
     metadata: str
     title: str
     file_name: str
-    #: Empty if titles are not indexed either.
+    #: Empty if titles are not indexed.
     folder: str
     #: The analyser of the document's passages.
     language: str
@@ -488,9 +485,9 @@ class _Row(NamedTuple):
     vector_rank: int | None
     keyword_rank: int | None
     meaning_rank: int | None
-    #: By words, before meaning has a say.
+    #: The score by words, before meaning is added.
     score: float
-    #: Cosine by meaning: the nearest part's, and each part's.
+    #: The cosine by meaning, from the nearest part; and all parts' cosines.
     meaning: float | None
     part_meanings: list[float] | None
 

@@ -1,7 +1,7 @@
-"""Combine a document's title with its folder names: "Leave policy" below "France" is known as France's policy.
+"""Combine a document's title with its folder names: "Leave policy" in the folder "France" is France's leave policy.
 
-Generic folder names ("HR documents") are left out. Folders are compared with questions but never embedded, so moving a
-document costs no request.
+Generic folder names ("HR documents") are left out. Folder names are compared with questions but never embedded, so
+moving a document costs no request.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from rag.types import SearchResult
 _WORD = re.compile(r"[^\W_]+")
 #: Generic words in folder names, in all languages.
 _SHELVES = frozenset(" ".join(tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).values()).split())
-#: A folder's place in a list: "01 Germany", "2. Leave". A year has four digits.
+#: A folder's position in a list: "01 Germany", "2. Leave". A year has four digits.
 _PLACE_IN_LIST = re.compile(r"\d{1,2}")
-#: Countries named like states in the United States: Georgia, (New) Jersey, (New) Mexico.
+#: Country codes with a namesake among the states in the USA: Georgia, (New) Jersey, (New) Mexico.
 _STATES = frozenset({"GE", "JE", "MX"})
 #: Words for going to a country, or coming from there, with the country.
 _AWAY = re.compile(
@@ -46,7 +46,7 @@ def known_by(title: str, folder: str, question: str = "", languages: frozenset[s
         words = _words(part)
         kept = [word for word in words if word not in _SHELVES and not _PLACE_IN_LIST.fullmatch(word)]
         if kept and not said.issuperset(kept):
-            # Analysers also read capitals and punctuation.
+            # Keep capitals and punctuation, which analysers read.
             added.append(part.replace("_", " ").strip() if len(kept) == len(words) else " ".join(kept))
             said.update(kept)
     if folder and question:
@@ -57,12 +57,12 @@ def known_by(title: str, folder: str, question: str = "", languages: frozenset[s
 
 
 def folder_shown(title: str, folder: str) -> str:
-    """Return the folder to show beside a title; empty if the title includes its words."""
+    """Return the folder to show beside a title; "" if it adds no words to the title."""
     return folder if known_by(title, folder) != title else ""
 
 
 def with_folder(title: str, folder: str) -> str:
-    """Return a title for lists, with the folder if it adds words: "Leave policy (France)"."""
+    """Return a title for lists, followed by the folder if it adds words: "Leave policy (France)"."""
     shown = folder_shown(title, folder)
     return f"{title} ({shown})" if shown else title
 
@@ -70,25 +70,25 @@ def with_folder(title: str, folder: str) -> str:
 class DocumentsOfCountries(NamedTuple):
     """Documents sorted by whether they apply to the countries in a question."""
 
-    #: In a folder for a named country.
+    #: In the folder for a country in the question.
     own: frozenset[UUID] = frozenset()
     #: In a different country's folder, without mentioning the named country.
     others: frozenset[UUID] = frozenset()
-    #: In no country's folder, without mentioning the country.
+    #: In no country's folder, without mentioning a country in the question.
     general: frozenset[UUID] = frozenset()
 
 
 def asked_countries(question: str, language: str) -> frozenset[str]:
-    """Return the codes for the countries whose rules a question asks for.
+    """Return the codes for countries with rules the question asks for.
 
-    People travelling to a country, or working from there, ask about the rules at home.
+    A country which somebody only travels to, or works from, is left out: the question is about the rules at home.
     """
     asked = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"})).keys()
     return frozenset() if asked & _STATES else frozenset(asked)
 
 
 def country_names(asked: Iterable[str]) -> list[str]:
-    """Return country names in all product languages, from codes, as plain text (`plain`)."""
+    """Return country names in all product languages, from codes, as `plain` writes them."""
     return list(dict.fromkeys(plain(name) for code in asked for name in countries()[code] if name))
 
 

@@ -1,7 +1,7 @@
-"""Compare passages by meaning as well as words, with the built-in model, across languages.
+"""Compare passages by meaning with the built-in model, across languages, in addition to words.
 
-The model prefers passages in the question's language by a cosine of 0.05, the usual distance between an answer and an
-arbitrary passage. Within a language its order is right. Passages in other languages are therefore compared by their
+The model favours passages in the question's language by a cosine of 0.05, as much as usually separates an answer from
+an arbitrary passage. Within a language its order is right. Passages in other languages are therefore compared by their
 distance from the usual similarity in their language.
 """
 
@@ -16,17 +16,18 @@ from statistics import fmean
 from typing import NamedTuple
 from uuid import UUID
 
-#: A language with few passages is assumed to resemble the others, by adding this many usual passages.
+#: For a language with few passages, its usual similarity is averaged with this many passages at the overall usual
+#: similarity.
 USUAL_PASSAGES = 10
 
-#: The most passages in other languages to add to the results by words and cosine; more if the question names a country:
-#: most of a statute is near, and words decide which part is meant.
+#: The most passages in other languages added to the results by words and cosine. More if the question names a country:
+#: most passages of a statute are near, and words decide between them.
 FROM_OTHERS, FROM_NAMED = 6, 20
-#: Weight of the cosine to the question in the passage language's words. The rest is the cosine to the original
-#: question, because documents may use yet other words. From 0.2 to 0.5 the number of cited passages was the same.
+#: Weight of the cosine to the question put into words from the passage's language; the rest is the cosine to the
+#: original question, because documents may use other words. From 0.2 to 0.5 the number of cited passages was the same.
 OWN_WORDS = 0.5
-#: A question naming a country is probably about documents in the country's language. These are the beginnings of such
-#: words by language; in scripts without spaces they may occur anywhere.
+#: Words for a country and its language, by their beginnings; in scripts without spaces they may occur anywhere. A
+#: question with such a word is probably about documents in this language.
 COUNTRIES = {
     "de": ("german", "deutsch", "duits", "allemagne", "allemand", "alemania", "alemán", "tedesc", "niemc", "niemiec"),
     "fr": ("france", "french", "frankreich", "französisch", "frankrijk", "frans", "français", "francia", "francj"),
@@ -62,37 +63,37 @@ _NAMES = (
     "|korea|zuid-korea|südkorea|corea|corée|coreia|korei|netherlands|nederland|niederlanden?|pays-bas|países bajos"
     "|paesi bassi|países baixos|holandii"
 )
-#: "In Korea", the usual way to say where a rule applies; "in French" has a different meaning.
+#: "In Korea", where a rule applies; but not "in French", which is a language.
 IN_A_COUNTRY = re.compile(
     rf"\b(?:in|en|em|na|w|aux?|nei)\s(?:(?:the|den|de|la|los)\s)?(?:south\s)?(?:{_NAMES})\b"
     rf"|(?:{_PARTS})(?:에서(?:는|의)?|では|で)|在(?:{_PARTS})|في (?:{_PARTS})",
     re.IGNORECASE,
 )
-#: Strings with letters but no words: an address, an HTML tag.
+#: Strings with letters but without words: an address, an HTML tag.
 NO_WORDS = re.compile(
     r"(?:https?://|www\.)\S+|\b[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}/\S*|\S{1,100}@\S{1,100}|</?[a-z][^<>]*>",
     re.IGNORECASE,
 )
 LETTERS = re.compile(r"[^\W\d_]+")
-#: How many characters of a question are checked for words.
+#: Characters of a question which are checked for words.
 WORDED_CHARACTERS = 2_000
 
 
-#: Characters rare in sentences: markup, code, paths. "401(k)", "and/or" and "z.B." do not match.
+#: Characters which are rare in sentences: markup, code, paths. "401(k)", "and/or" and "z.B." do not match.
 ODD = re.compile(
     r"[<>{}=*_|\\^~`]|//|/\w*/|[^\W_][;:][^\W_]|[^\W\d_]\((?![^\W\d_]{1,3}\))|[^\W\d_]{4}\.[^\W\d_]|\.\w+/"
 )
-#: Small letters alternating with capitals, or digits between letters: a key or a file in letters, not a word.
+#: Small letters alternating with capitals or digits: a key or an encoded file, not a word.
 JUMBLED = re.compile(r"[a-z][A-Z0-9]+[a-z]+[A-Z0-9]+[a-z]+[A-Z0-9]")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-#: A text with at least this share of normal pieces is worded.
+#: A text consists of words if at least this share of its pieces does.
 WORDED_SHARE = 0.8
 
 
 def is_worded(question: str) -> bool:
     """Whether a question consists of words.
 
-    For emoji, digits, an address, a line of code or a repeated letter, the model's meaning is arbitrary.
+    For emoji, digits, an address, a line of code or a repeated letter, the model returns an arbitrary meaning.
     """
     raw = NO_WORDS.sub(" ", question[:WORDED_CHARACTERS])
     text = unicodedata.normalize("NFKC", raw).casefold()
@@ -101,13 +102,13 @@ def is_worded(question: str) -> bool:
     if not all(any(len(set(word)) > 1 for word in LETTERS.findall(form)) for form in (raw.casefold(), bare)):
         return False
     pieces = [piece for piece in raw.split() if LETTERS.search(piece) or ODD.search(piece)]
-    # Without spaces, a piece is a whole sentence.
+    # In scripts without spaces, a piece is a whole sentence.
     odd = sum(bool(ODD.search(piece) or JUMBLED.search(piece)) for piece in pieces if not UNSPACED.search(piece))
     return len(pieces) - odd >= WORDED_SHARE * len(pieces)
 
 
 def is_only_an_address(question: str) -> bool:
-    """Whether a question is only a page address or HTML tags, whose parts are not words either."""
+    """Whether a question consists only of web addresses or HTML tags."""
     text = question[:WORDED_CHARACTERS]
     return bool(NO_WORDS.search(text)) and not LETTERS.search(NO_WORDS.sub(" ", text))
 
@@ -116,7 +117,7 @@ class MeaningHit(NamedTuple):
     """A passage near the question in meaning, with the usual similarity in its language."""
 
     chunk_id: UUID
-    #: Cosine similarity; narrow: unrelated passages have 0.76 … 0.83, answers 0.84 … 0.92.
+    #: Cosine similarity. The range is narrow: 0.76 … 0.83 for unrelated passages, 0.84 … 0.92 for answers.
     cosine: float
     language: str
     passages: int
@@ -125,7 +126,7 @@ class MeaningHit(NamedTuple):
 
 
 class Cosines(NamedTuple):
-    """A passage's similarities to the question translated into the passage's language, and to the question as asked."""
+    """A passage's cosine to the question in words from the passage's language, and to the question as asked."""
 
     switched: float
     asked: float
@@ -133,7 +134,7 @@ class Cosines(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Usual:
-    """Similarities between a question and all passages in a language."""
+    """Mean and deviation for the similarities between a question and all passages in a language."""
 
     passages: int
     mean: float
@@ -171,7 +172,7 @@ def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
 
 
 def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
-    """Sort hits in all languages by their distance from their language's mean, best first."""
+    """Sort hits by the distance from their language's mean, best first."""
     ordered = sorted(
         zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
     )
@@ -190,8 +191,8 @@ def named_languages(question: str) -> frozenset[str]:
 def without_place(question: str) -> str:
     """Remove "in Korea" from a question.
 
-    A country's documents hardly mention where they apply, and documents mentioning it are no nearer to an answer. A
-    question about the country itself ("the capital of France") stays unchanged.
+    A country's documents hardly mention where they apply, and documents which do are no nearer to an answer. A question
+    about the country itself ("the capital of France") stays unchanged.
     """
     kept = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
     return " ".join(kept.split()) if is_worded(kept) else question
@@ -203,11 +204,11 @@ def from_other_languages(
     named: Collection[str] = (),
     in_own_words: Mapping[UUID, Cosines] | None = None,
 ) -> list[MeaningHit]:
-    """Rank passages in other languages than the question's by distance from their language's mean.
+    """Rank passages in other languages than the question's by their distance from their language's mean.
 
-    If the question names a country, passages in its language come first. The plain difference counts, because
-    deviations would prefer a language with few documents. `in_own_words` has the passages' cosines to the question in
-    their language's words. These words raise all cosines, so they only rank passages within a language.
+    Passages in the `named` languages come first. Distances are plain differences, because in deviations a language with
+    few documents would win. `in_own_words` has each passage's cosines to the question in words from the passage's
+    language. These words raise all cosines, so they only affect the order within a language.
     """
     smoothed = _smoothed(usual_by_language(hits))
     others = [hit for hit in hits if hit.language != language]
@@ -223,7 +224,7 @@ def from_other_languages(
 
 
 def _lifted(hits: Sequence[MeaningHit], in_own_words: Mapping[UUID, Cosines]) -> dict[UUID, float]:
-    """Average each passage's two cosines, minus the usual gain from its language's words."""
+    """Return each passage's cosine, corrected for the usual gain from words in the passage's language."""
     by_language: dict[str, list[MeaningHit]] = {}
     for hit in hits:
         if hit.chunk_id in in_own_words:

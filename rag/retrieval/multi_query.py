@@ -1,7 +1,7 @@
 """Search for each wording of a question, embedded in a single call, and merge the results.
 
-Translated, rephrased and split questions have several wordings. If the embedding model does not answer, the search uses
-keywords alone.
+A translated, rephrased or split question has several wordings. If the embedding model fails, only keywords are
+searched.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class EmbeddedWordings:
 
 
 def embed_wordings(trace: RetrievalTrace, asked: ParsedQuestion) -> EmbeddedWordings:
-    """Embed the wordings with the collection's model, and with the model of meaning if the collection has both."""
+    """Embed the wordings with the collection's model and, if the collection has meaning vectors, with the model of
+    meaning.
+    """
     spoken = _language(trace, asked)
     wordings = [(text, spoken) for text in (asked.translation.query, *asked.others)]
     if asked.original:
@@ -67,7 +69,7 @@ def search_wordings(
     *,
     candidates: int,
 ) -> SearchHits:
-    """Search for each wording within the filters; at most `candidates` results, best first."""
+    """Search for each wording within the filters; return at most `candidates` results, best first."""
     profile, found_by_wording = trace.profile, []
     # A repeated search replaces the question's earlier search and adds to its time.
     searched_before, trace.details.search.queries = trace.details.search.queries, []
@@ -125,7 +127,7 @@ def search_wordings(
 
 
 def wordings_of(trace: RetrievalTrace, asked: ParsedQuestion, found: SearchHits) -> list[tuple[str, str]]:
-    """Return the question's wordings with their languages; each may speak for a passage."""
+    """Return the question's wordings with their languages; each passage is scored by the best wording."""
     translated_from = asked.translation.translated_from
     searched_in = trace.question.collection.language if translated_from else trace.language
     others = [(text, searched_in) for text in asked.others]
@@ -186,11 +188,11 @@ def _embed_once(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | No
 
 
 def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -> FloatMatrix | None:
-    """Return the question's meaning vectors, or `None` if no model is available or answers: words are enough."""
+    """Return the question's meaning vectors; `None` if no model is available or it fails, because words are enough."""
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
-    # The intended meaning is between the question's wording and the documents' wording.
+    # Average the question's wording and the documents' wording, because the intended meaning is between them.
     asked = [without_place(text) for text, _ in wordings]
     others = [without_place(reworded(text, language) or text) for text, language in wordings]
     both = list(dict.fromkeys([*asked, *others]))
@@ -205,9 +207,9 @@ def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -
 def meaning_in_words_of(
     trace: RetrievalTrace, asked: ParsedQuestion, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
-    """Embed the question with its subjects translated to the words of other languages.
+    """Embed the question with its subjects in the words of other languages; return a vector per language.
 
-    The model prefers passages in the question's language; translated subjects let it tell other passages apart.
+    The model favours passages in the question's language. With translated subjects it can tell other passages apart.
     """
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     text, spoken = without_place(asked.translation.query), _language(trace, asked)
@@ -222,9 +224,9 @@ def meaning_in_words_of(
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
-    """Embed texts, at most once per question, or return `None` if the meaning model does not answer.
+    """Embed texts with the meaning model, once per question; `None` if the model fails.
 
-    `words` is added to the step's detail.
+    `words` is added to the step's description.
     """
     key = (embedder.id, *texts)
     if key not in trace.vectors:
@@ -239,7 +241,7 @@ def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, wor
 
 
 def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
-    """Split a wording into the text in the documents' language and the original; "" if it was not translated."""
+    """Split a wording into its translation and the original, which is "" for an untranslated question."""
     if not asked.translation.translated_from:
         return text, ""
     translated, _, original = text.partition("\n")
@@ -247,7 +249,7 @@ def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
 
 
 def _least_similarity(trace: RetrievalTrace) -> float:
-    """Return the least similarity for a neighbour, if the profile sets an absolute threshold which still applies."""
+    """Return the least similarity for neighbours: the profile's absolute threshold if applicable here, else -1."""
     profile = trace.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0

@@ -26,7 +26,8 @@ _CAPITAL = r"[A-ZÀ-ÖØ-Þ][\w&’'-]*[\wÀ-ÿ]"
 _JOINS = r"(?:for|of|and|&|the|de|der|des|van|von|la|di|do|da)"
 #: Capitalised words in a row, "Foundation for Public Code".
 _RUN = rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL}){{0,5}}"
-#: Whose rules are meant: "at Ottermere", "Ottermere's", "does Ottermere pay", "bei Ottermere", "Ottermere에서".
+#: The company after or before words which mark it: "at Ottermere", "Ottermere's", "does Ottermere pay", "bei
+#: Ottermere", "Ottermere에서".
 _PLACED = re.compile(
     r"(?P<before>\b(?:at|bei(?:m)?|chez|bij|presso|u|en|na|w|em|von|of|from|by|à|aus)\s+(?:the\s+|der\s+|die\s+|de\s+"
     rf"|la\s+|het\s+)?)(?P<placed>{_RUN})"
@@ -34,7 +35,7 @@ _PLACED = re.compile(
     rf"|(?P<verb>\b[Dd](?:oes|id|o)\s+(?:the\s+)?)(?P<subject>{_RUN})(?=\s+[a-z])"
     r"|(?P<attached>[A-Z][A-Za-z]{2,}(?:\s[A-Z][A-Za-z]+){0,3})(?P<particle>에서는|에서|의|에는|에|은|는|では|での|の|的)"
 )
-#: German writes every noun with a capital, so only these prepositions show a name.
+#: In German, where every noun is capitalised, only these prepositions mark a name.
 _GERMAN = re.compile(rf"(?P<before>\b(?:bei|von)\s+)(?P<placed>{_CAPITAL}(?:\s+{_CAPITAL}){{0,3}})")
 #: Capitalised words which are not names: months, weekdays and "I".
 NO_NAMES = re.compile(
@@ -47,19 +48,19 @@ LEAST_DOCUMENTS, LEAST_CHUNKS = 3, 15
 
 @dataclass(frozen=True)
 class Names:
-    """Rule owners named in a question, and the documents naming them."""
+    """The companies named in a question for their rules, and the documents with these names."""
 
-    #: The question without the names found in documents.
+    #: The question without the names which documents contain.
     text: str
     names: tuple[str, ...] = ()
     #: Documents with all the names.
     said_by: frozenset[UUID] = field(default_factory=frozenset)
-    #: Names in no document found.
+    #: Names which no found document contains.
     missing: tuple[str, ...] = ()
 
 
 def names_in(question: str, language: str) -> list[str]:
-    """Return the names of rule owners, in the question's order."""
+    """Return the names for companies which a question may mean, in the question's order."""
     found = []
     for match in (_GERMAN if language == "de" else _PLACED).finditer(question):
         groups = match.groupdict()
@@ -71,7 +72,7 @@ def names_in(question: str, language: str) -> list[str]:
 
 
 def forms_of(name: str) -> list[str]:
-    """Return the forms of a name in documents; lists of people have the family name first, or in its own column."""
+    """Return the forms of a name in documents: a list may have the family name first, or in a separate column."""
     first, _, last = name.rpartition(" ")
     return [name, f"{last}, {first}", f"{last} {first}", f"{last} | {first}", f"{first} | {last}"] if first else [name]
 
@@ -94,7 +95,7 @@ def without(question: str, names: Iterable[str], language: str) -> str:
 def of_owners(
     trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, Names]:
-    """Search without names which the documents show to be the rules' owners, and also in the owners' documents."""
+    """Search without the names of rule owners, and also in the documents with these names."""
     names = _names_meant(trace, hits)
     if names.text == trace.text or asked.translation.translated_from:
         return asked, hits, names
@@ -107,9 +108,9 @@ def of_owners(
 
 
 def _names_meant(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
-    """Find whose rules the question asks for, if the profile refines the order.
+    """Find the companies whose rules the question asks for, if the profile refines the order.
 
-    `owners` are names found in enough documents by a search including them.
+    `owners` are names which a search with them found in enough documents.
     """
     asked = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
     # If the question names one of two health plans, the name tells passages apart.
@@ -135,7 +136,7 @@ def _names_meant(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[st
             saying[name].add(document_id)
             chunks[name] += count
         if trace.language == "de":
-            # "Bei Krankheit": German capitalises every noun, so words found in German documents are not names.
+            # German capitalises every noun ("Bei Krankheit"), so a word found in German documents is no name.
             german = {document for document in documents if hits.languages[document].startswith("de")}
             saying = {name: found for name, found in saying.items() if not found & german}
         missing = tuple(name for name, found in saying.items() if not found)

@@ -1,8 +1,8 @@
-"""Find the documents for the asker's place: for people of the group "Utrecht", the leave policy for Utrecht.
+"""Find the documents for the asker's place: for people in the group "Utrecht", the leave policy for Utrecht.
 
-A group names a place if documents mention the place in the title, file name, folder, tags,
-collection or opening lines. Words for offices, departments and roles name no place: "Büro Berlin" is Berlin, and "HR"
-is nothing. Countries are recognised in all languages of the product.
+A group names a place if documents mention it in title, file name, folder, tags, collection or opening lines. Words for
+offices, departments and roles are no places: "Büro Berlin" is Berlin, and "HR" is none. Countries are recognised in all
+languages of the product.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from rag.retrieval.trace import RetrievalTrace
 from rag.storage.database import queries
 from rag.storage.pipeline import Pipeline
 
-#: A passage from the asker's place comes first with at least this share in the best probability.
+#: A passage for the asker's place comes first if its probability is at least this share of the best.
 LEAST_OF_BEST = 0.5
-#: Least number of letters in a place name, and in a script without spaces.
+#: Fewest letters in a place's name, and fewest characters in a script without spaces.
 LEAST_LETTERS, LEAST_UNSPACED = 3, 2
 #: Separators in a group's name: "Sales – Germany", "Leeds (Night shift)".
 _PARTS = re.compile(r"[,;:/|()\[\]–—·]|\s-\s|_")
@@ -50,7 +50,7 @@ _WORDS = {
     kind: frozenset(" ".join(by_language.values()).split())
     for kind, by_language in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
-#: Words for sites and organisations, and for departments and roles.
+#: Words for sites and organisations; and for departments and roles.
 _SITES, _FUNCTIONS = _WORDS["sites"], _WORDS["functions"]
 #: Endings for sites and departments in scripts without spaces.
 _UNSPACED_ENDS = re.compile(
@@ -58,7 +58,7 @@ _UNSPACED_ENDS = re.compile(
     r"|事務所|営業所|事業所|オフィス|スタジオ|支社|支店|本社|工場|グループ|チーム|部門"
     r"|办事处|办公室|分公司|总部|总公司|工厂|团队|部门|小组)$"
 )
-#: The last character in a department's name.
+#: The last character in a department's name in Chinese, Japanese or Korean.
 _DEPARTMENTS = ("부", "과", "部", "課", "组")
 #: Candidates for names in a question: a capitalised word within a sentence; in German only after "in" or "bei"; the
 #: word before a Korean or Japanese ending for places.
@@ -72,7 +72,7 @@ _NAMED_UNSPACED = re.compile(
 
 @dataclass(frozen=True)
 class PlaceFacts:
-    """A document's names and shelves, which show its place."""
+    """A document's title, file name, folder, tags and collection, which may name its place."""
 
     document_id: UUID
     title: str
@@ -82,17 +82,17 @@ class PlaceFacts:
     tags: list[str]
     collection: str
     groups: list[str]
-    #: The beginning of the first chunk.
+    #: The start of the document's first chunk.
     opening: str
 
     @property
     def label(self) -> str:
-        """The text naming the document's audience."""
+        """The title, file name, folder, tags and collection as text."""
         return "\n".join((self.title, self.file_name, self.filed))
 
     @property
     def filed(self) -> str:
-        """The label without the title and file name."""
+        """The label without title and file name."""
         return "\n".join((self.folder, self.upload_folder, *self.tags, self.collection, *self.groups))
 
 
@@ -119,20 +119,21 @@ def places_of(group: str) -> tuple[str, ...]:
 
 
 def is_of_place(names: Iterable[str], text: str) -> bool:
-    """Tell whether a text mentions a name, or the country's code: "NL"."""
+    """Whether a text contains a name, or a named country's code ("NL")."""
     said = f" {plain(text)} "
     if any(is_said(name, said) for name in names):
         return True
     codes = {code for name in names if (code := country_codes().get(name))} - AMBIGUOUS
-    # In a line in capitals every two-letter word looks like a code.
+    # Skip lines in capitals, where every two-letter word looks like a code.
     lines = (line for line in text.splitlines() if not line.isupper() or len(line) == len("NL"))
     return any(code in codes for line in lines for code in CODE.findall(line.replace("_", " ")))
 
 
 def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: Collection[UUID]) -> frozenset[UUID]:
-    """Return the documents of a place; empty if all are.
+    """Return the documents for a place; empty if all documents are.
 
-    The opening lines count only if no label in `answering` names the place: a handbook often begins with all places.
+    Opening lines count only if no document in `answering` has the place in its label, because a handbook often begins
+    with all places.
     """
     known = list(facts)
     labelled = {found.document_id for found in known if is_of_place(names, found.label)}
@@ -143,7 +144,9 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
 
 @dataclass(frozen=True, kw_only=True)
 class FoundForPlace:
-    """The asker's place by name, the documents found for the place with their passages, and all further documents."""
+    """The names of the asker's place, the documents for this place with their passages' text, and all further
+    documents.
+    """
 
     names: Sequence[str]
     documents: Sequence[PlaceFacts]
@@ -152,9 +155,9 @@ class FoundForPlace:
 
 
 def names_a_place(question: str, language: str, place: FoundForPlace, *, groups: Sequence[str]) -> bool:
-    """Tell whether a question names the asker's place, or a place which its documents do not mention.
+    """Whether a question names a place: the asker's, or a place missing in the documents for the asker's place.
 
-    `groups` are all groups in the tenant.
+    `groups` are all group names in the tenant.
     """
     own, others = place.documents, place.others
     placed = _PLACED.findall(question) if language != "de" else []
@@ -178,9 +181,10 @@ def names_a_place(question: str, language: str, place: FoundForPlace, *, groups:
 def own_first(
     cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], own: Collection[UUID], places: int
 ) -> list[ScoredHit]:
-    """Put passages for the asker's place first if they may answer.
+    """Put passages for the asker's place (`own`) first if they may answer.
 
-    Up to half the `places` go to its passages in `speaking`; the last other passages make room.
+    If fewer than half the `places` have passages for the asker's place, further passages from `speaking` are added, and
+    the last passages are dropped.
     """
     best = best_of(speaking)
     first = [item for item in cited if _may_come_first(item, own, best)]
@@ -197,7 +201,7 @@ def _may_come_first(item: ScoredHit, own: Collection[UUID], best: float) -> bool
 
 
 def _told_apart(own: Sequence[PlaceFacts], others: Sequence[PlaceFacts]) -> set[str]:
-    """Return the words by which similar titles differ: "leeds" in "Leave in Leeds" beside "Leave in York"."""
+    """Return the words which differ in similar titles: "leeds" in "Leave in Leeds" beside "Leave in York"."""
     titles = [set(plain(found.title).split()) for found in own]
     found = set[str]()
     for other in (set(plain(found.title).split()) for found in others):
@@ -206,12 +210,12 @@ def _told_apart(own: Sequence[PlaceFacts], others: Sequence[PlaceFacts]) -> set[
 
 
 def _runs(words: Sequence[str]) -> list[str]:
-    """Return all runs of words."""
+    """Return all sequences of consecutive words."""
     return [" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1)]
 
 
 def _bare(word: str) -> str:
-    """Return a word from a group's name in lower case; "" if it names no place."""
+    """Return a word from a group's name in lower case; "" if it stands for an office, department or role."""
     bare = plain(word)
     if UNSPACED.search(bare):
         bare = _UNSPACED_ENDS.sub("", bare)
@@ -239,7 +243,7 @@ def _names_a_country(question: str, language: str) -> bool:
 
 
 def search_countries(trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, countries: Set[str]) -> SearchHits:
-    """Also search the documents in the countries' folders, if the search found none."""
+    """Also search the documents in the countries' folders, if the results have none from there."""
     is_within_documents = trace.filters.document_ids or trace.question.document_ids
     if not countries or is_within_documents or of_countries(countries, hits.results).own:
         return hits
@@ -249,7 +253,7 @@ def search_countries(trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchH
 
 
 def search_own_place(trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
-    """Search the documents for the asker's place too; None if the search found some, or there are not any."""
+    """Add a search of the documents for the asker's place; `None` if results are from there or no documents are."""
     names = _own_places(trace)
     if not names or not hits.results:
         return None
@@ -290,7 +294,7 @@ def _own_places(trace: RetrievalTrace) -> tuple[str, ...]:
 
 
 def _named_like(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]:
-    """Read facts about documents with any of the names in their title, folder or tags."""
+    """Read the place facts of documents with any of the names in title, folder or tags."""
     ids = list(trace.collection_ids or (trace.question.collection.id,))
 
     def read(pipeline: Pipeline) -> list[tuple[UUID]]:
@@ -303,7 +307,7 @@ def _named_like(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]
 
 
 def _place_facts(trace: RetrievalTrace, documents: Set[UUID]) -> tuple[list[PlaceFacts], list[str]]:
-    """Read names and shelves of documents, and all groups in the tenant."""
+    """Return the place facts of documents, and all group names in the tenant."""
 
     def read(pipeline: Pipeline) -> tuple[list[PlaceFacts], list[str]]:
         found = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})

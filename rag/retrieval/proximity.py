@@ -22,16 +22,17 @@ from rag.types import SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class ProximityRule:
-    """The numbers of the boosts."""
+    """The numbers of the boosts for word distance and names."""
 
-    #: The question's words should be together within this many terms: about two sentences.
+    #: Window width, in terms, in which the question's words should be: about two sentences.
     window_terms: int = 60
-    #: The largest boost, as a share of the best fused score. Half or double the value hardly changes results.
+    #: The largest boost for closeness, as a share of the best fused score. Half or double the value hardly changes
+    #: results.
     closeness_weight: float = 0.3
     name_weight: float = 0.15
-    #: Sections distinguish passages in a document, titles cannot: both weights are added.
+    #: Titles cannot distinguish a document's passages, sections can: both weights are added.
     section_weight: float = 0.2
-    #: A name is mentioned above this share of its distinguishing words.
+    #: A question names a title or section if it has more than this share of the distinguishing words.
     named: float = 0.5
 
 
@@ -53,7 +54,7 @@ Item = TypeVar("Item", bound=ScoredPassage)
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item]) -> list[tuple[Item, float]]:
-    """Reorder passages by word closeness and document names too, and return them with the new scores."""
+    """Reorder passages by fused score, word distance and names; return them with their new scores."""
     codes = [passage.language for passage in found]
     said: set[str] = set()
     near = [0.0] * len(found)
@@ -79,14 +80,14 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
 
 
 def _heading(passage: Hit) -> str:
-    """Return the last part of the passage's section path."""
+    """Return the last heading of the passage's section path."""
     return passage.section.split(" › ")[-1]
 
 
 def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
-    """Return a passage's index terms in order.
+    """Return the passage's index terms in order.
 
-    Passages from earlier product versions stored none: their text is analysed.
+    If an earlier version of the product stored none, the text is analysed.
     """
     packed = passage.terms
     if packed is None:
@@ -98,7 +99,7 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
 def names_said(
     query: str, language: str, found: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> tuple[str, ...]:
-    """Return result titles and sections named in the question: more than half their distinguishing words occur."""
+    """Return the titles and sections among the results of which the question has most distinguishing words."""
     said = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
     by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in found if r.title}
     sections = {_heading(r): languages[r.document_id] for r in found if r.section}
@@ -110,7 +111,7 @@ def names_said(
 
 
 def with_twin_meant(query: SearchQuery, found: Sequence[Item]) -> frozenset[UUID]:
-    """Return documents whose near twin is named instead: among two health plans, the unnamed plan."""
+    """Return documents with a near twin named in the question: among two health plans, the unnamed plan."""
     said = {
         term for code in {item.language for item in found} for term in question_terms(query.text, query.language, code)
     }
@@ -121,7 +122,7 @@ def with_twin_meant(query: SearchQuery, found: Sequence[Item]) -> frozenset[UUID
 
 
 def _with_folder_meant(found: Iterable[Item], said: Collection[str]) -> frozenset[UUID]:
-    """Return documents whose folder is not named while a sibling's is: equal titles, different folders."""
+    """Return documents whose title also exists in a folder which the question names."""
     folders: dict[tuple[str, str], dict[UUID, frozenset[str]]] = {}
     for item in found:
         own = _name_terms(known_by("", item.folder), item.language)
@@ -141,17 +142,17 @@ def _name_terms(name: str, language: str) -> frozenset[str]:
 
 
 def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
-    """Weigh the question's terms in each passage's best window. `passages` hold term ids in order.
+    """Return the weight of the question's terms in each passage's best window. `passages` hold term ids in order.
 
-    BM25 ignores whether a question's words are in the same sentence or far apart. Windows start every half window;
-    terms missing from the question count 0.
+    BM25 ignores whether the words are in a single sentence or far apart. Windows start every half window; terms missing
+    in the question count 0.
     """
     if not passages or not weights:
         return [0.0] * len(passages)
     ends = np.cumsum([len(terms) for terms in passages])
     terms = np.concatenate(passages)
-    # The question has few terms: searching for each is faster than looking up every term in the passages.
-    # Sorted: the order of a sum decides the rounding.
+    # Search for each question term, instead of looking up every passage term. Sorted, because the order decides how a
+    # sum is rounded.
     asked = sorted(weights)
     places = [np.flatnonzero(terms == term) for term in asked]
     numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
@@ -165,11 +166,11 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
 
 
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
-    """Return the share of each name mentioned in the question, 0 … 1.
+    """Return the share of each name which the question mentions, 0 … 1.
 
-    A name is the set of terms in a document's title or a section. Rare terms count more: "Plus" tells two health plans
-    apart, "plan" does not. If the question includes terms only a near twin has, it means the twin, and shared terms do
-    not count for the name.
+    A name is the set of terms in a title or section. Rare terms count more: "Plus" tells two health plans apart, "plan"
+    does not. If the question has terms which only a near twin has, the twin is meant, and shared terms do not count for
+    the name.
     """
     given, said = [frozenset(name) for name in names], frozenset(question)
     distinct = set(given)
@@ -186,21 +187,21 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
     """Return the names whose near twin is meant.
 
-    Twins share half their terms, and the question includes only the twin's distinct terms. It must include all of them:
+    Twins share at least half their terms. The twin is meant if the question has all terms which only the twin has:
     "Northwind Health" does not mean "Health Plus", although "Standard" lacks "health".
     """
     return {name for name, _twin in _apart_from_twins(names, question)}
 
 
 def own_terms_of_others(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """For each name whose near twin is meant, return the terms missing from the twin."""
+    """Return, for each name whose near twin is meant, the terms which the twin lacks."""
     return {name - twin for name, twin in _apart_from_twins(names, question)}
 
 
 def _apart_from_twins(
     names: Collection[frozenset[str]], question: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield the names whose near twin is meant, each with its twin."""
+    """Yield each name whose near twin is meant, with the twin."""
     said = [(other, other & question) for other in names if not other.isdisjoint(question)]
     for name in names:
         for other, terms in said:

@@ -32,29 +32,29 @@ NO_REPHRASING = N_("The question could not be put in other words, so it was sear
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedQuestion:
-    """The text to search for."""
+    """A question for the search: text, other wordings, translation and filters."""
 
     translation: Translation
-    #: The text for keywords: the wording in the documents' language, words added by a model, the original.
+    #: The text for keywords: the wording in the documents' language with words added by a model, and the original.
     text: str
     #: Other wordings and the question's parts, each searched separately.
     others: tuple[str, ...] = ()
-    #: The original question, if translated: searched separately too, because a translation may be wrong.
+    #: The question before its translation, searched too because the translation may be wrong; "" if not translated.
     original: str = ""
-    #: The limits named in the question.
+    #: The limits which the question names.
     filters: SearchFilters = field(default_factory=SearchFilters)
 
     def said_as(self, before: str, now: str) -> ParsedQuestion:
-        """Replace words in the question; a translation stays unchanged."""
+        """Replace words in the question; an existing translation stays unchanged."""
         if self.translation.translated_from:
             return replace(self, text=self.text.replace(before, now))
         return replace(self, text=self.text.replace(before, now), translation=Translation(query=now))
 
 
 def question_language(question: Question) -> str:
-    """Return the language of a question: as the asker tells, else by the text, else the likeliest language.
+    """Return a question's language: as given by the asker, else detected from its text, else the likeliest.
 
-    Likely are the conversation's language, then the asker's, then the collection's.
+    The likeliest are, in this order, the conversation's language, the asker's and the collection's.
     """
     if question.language is not None:
         return question.language
@@ -83,8 +83,8 @@ def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Co
         step.detail = describe(filters)
     trace.details.query.alternative_queries = [*alternatives, *parts]
     trace.details.query.expanded = [f"{query} {expansion}"] if expansion else []
-    # Keep the original beside its translation: names and identifiers are equal in every language, and a collection may
-    # hold documents in the question's language.
+    # Search for the original too: names and codes are equal in every language, and some documents may be in the
+    # question's language.
     wordings = [f"{query} {expansion}" if expansion else query, *([trace.text] if translation.translated_from else [])]
     return ParsedQuestion(
         translation=translation,
@@ -98,8 +98,8 @@ def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Co
 def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) -> Translation:
     """Translate the question into the collection's language, if necessary and possible.
 
-    The question stays unchanged if no document is in this language. An answer obviously in a different language is not
-    accepted as a translation.
+    The question stays unchanged if no document is in this language. A result which is clearly in a different language
+    is rejected.
     """
     target = trace.question.collection.language or "en"
     if (
@@ -131,7 +131,7 @@ def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) ->
 
 
 def rephrased(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Get added words, other wordings and parts from a single model call, if the profile wants any."""
+    """Get added words, other wordings and parts from one model call; all empty if the profile wants none."""
     profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
     if not (
@@ -160,7 +160,7 @@ def rephrased(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], 
 
 
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
-    """Return the categories, years and days named in a question, each if the profile reads it."""
+    """Return the categories, years and days named in a question, each if the profile reads them."""
     filters = SearchFilters()
     if profile.understanding.filter_by_category:
         filters = replace(filters, categories=categories_in("\n".join(dict.fromkeys((query, original))), profile))
@@ -184,7 +184,7 @@ def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
 
 
 def describe(filters: SearchFilters) -> str:
-    """Describe the conditions in words; "" without any."""
+    """Describe filters in words; "" if missing."""
     parts = [
         f"{name} {', '.join(map(str, value))}"
         for name, value in (("categories", filters.categories), ("years", filters.years))
@@ -201,12 +201,12 @@ def describe(filters: SearchFilters) -> str:
     return "; ".join(parts)
 
 
-#: A shorter part says too little to be asked alone: words, or characters in a language without spaces.
+#: A shorter part is no separate question: in words, or in characters for a language without spaces.
 LEAST_WORDS, LEAST_CHARACTERS = 3, 4
-#: The most questions in one text, and the most searched for separately.
+#: The most questions in a single text, and the most which are searched separately.
 MOST_QUESTIONS, MOST_PARTS = 6, 3
-#: Words which open a question after "and", also after a preposition: "bis wann". A verb opens a question only before
-#: a pronoun or a name, not in "people who are ill and do night shifts".
+#: Words which open a question after "and", or after a preposition as in "bis wann". A verb opens a question only before
+#: a pronoun or a name: "people who are ill and do night shifts" is no question.
 _ASKING = (
     "what|how|when|where|who|whom|which|why|whose"
     "|wat|hoe|hoeveel|hoelang|wanneer|waar|wie|welke?|waarom"
@@ -229,7 +229,7 @@ _VERBS = (
 )
 _ASKED = "(?:i|we|you|they|he|she|it|there|my|our|ik|wij|je|er|ich|wir|man|es|mein|meine|(?-i:[A-ZÀ-Þ])\\w+)\\b"
 _FIRST_PERSON = "puis-je|dois-je|ai-je|peut-on|puedo|debo|posso|devo"
-#: For text with single spaces between words: a run of spaces would be scanned again from each position.
+#: For text with single spaces: a run of spaces would be scanned again from each position.
 _JOIN = re.compile(
     rf"[?？؟] ?(?=[\w¿])(?:그리고 ?)?"
     rf"|[,;]? (?:and|en|und|et|y|e) (?=(?:(?:{_BEFORE_ASKING}) )?(?:{_ASKING})\b|(?:{_VERBS}) (?:{_ASKED})"
@@ -239,7 +239,7 @@ _JOIN = re.compile(
     r"|[,،]? و ?(?=(?:كم|متى|أين|من|ما|ماذا|كيف|هل|لماذا) )",
     re.IGNORECASE,
 )
-#: Capitalised words in a row, not at the beginning of a sentence.
+#: Capitalised words in a row within a sentence.
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w-]+(?: [A-Z][\w-]+)*")
 INSTRUCTION = (
     "You help a search engine for company documents. The text between <question> and </question> is what somebody "
@@ -253,9 +253,9 @@ LONGEST = 300
 
 
 def questions_in(text: str) -> list[str]:
-    """Return the questions asked in one text, in order, in the asker's words; empty for a single question.
+    """Return the questions in a single text, in order and in the asker's words; empty if it is a single question.
 
-    A part too short to be asked alone stays with the part before. A text with a statement after its question is a
+    A part too short to be a question is joined to the part before. If a statement follows the question, the text is a
     single question.
     """
     text = " ".join(text.split())
@@ -281,12 +281,12 @@ def _is_long_enough(part: str) -> bool:
 
 
 def split_question(text: str, language: str = "") -> list[str]:
-    """Split a text into its questions, in order; empty for a single question.
+    """Split a text into its questions, in order; empty if it is a single question.
 
-    A part gets the names found only in the other parts: they say which plan "the plan" is.
+    Each part also gets the names of the other parts, which say what "the plan" means.
     """
     text = " ".join(text.split())
-    # In German every noun looks like a name.
+    # In German every noun is capitalised like a name.
     names = [] if language == "de" else [name for name in _NAME.findall(text) if len(name) > 3]
     parts = questions_in(text)[:MOST_PARTS]
     return [" ".join([part, *(n for n in dict.fromkeys(names) if n not in part)]) for part in parts]
@@ -294,7 +294,7 @@ def split_question(text: str, language: str = "") -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rephrased:
-    """A model's rewording of a question."""
+    """A model's rewording of a question: added words, other wordings and parts."""
 
     expansion: str = ""
     alternatives: tuple[str, ...] = ()
@@ -302,7 +302,7 @@ class Rephrased:
 
 
 def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int, decompose: bool) -> Rephrased:
-    """Ask a model in a single call for all rewordings the profile wants before the search.
+    """Ask a model, in a single call, for all rewordings which the profile wants before the search.
 
     Raises `ProviderError` if the model fails or sends an unusable answer.
     """
@@ -351,12 +351,12 @@ def _text(value: Any) -> str:
     return " ".join(value.split())[:LONGEST] if isinstance(value, str) else ""
 
 
-# Patterns by which a profile finds categories in a question, read in linear time by RE2
+# Patterns with which a profile finds categories in a question. RE2 matches them in linear time.
 
 log = logging.getLogger(__name__)
 
-#: The maximum size of a collection's patterns, in RE2 instructions: a hundred words in Korean, more in English.
-#: Patterns within this size read 4,000 characters in less than 50 ms.
+#: Largest size of a collection's patterns, in RE2 instructions: a hundred words in Korean, more in English. Patterns up
+#: to this size scan 4,000 characters in less than 50 ms.
 MAXIMUM_PATTERN_SIZE = 1000
 NOT_LINEAR = (
     "The question pattern {pattern} cannot be used: {why}. Patterns are read by RE2, so that no question takes long: "
@@ -369,7 +369,7 @@ TOO_MUCH = (
 
 
 def require_linear_patterns(patterns: Iterable[tuple[str, Any]]) -> None:
-    """Raise `InvalidInput` unless all these regular expressions are read in time linear to the question's length."""
+    """Raise `InvalidInput` unless RE2 can match all these patterns in time linear in the question's length."""
     size = 0
     for pattern, _ in patterns:
         try:
@@ -381,10 +381,10 @@ def require_linear_patterns(patterns: Iterable[tuple[str, Any]]) -> None:
 
 
 def is_found(pattern: str, text: str) -> bool:
-    """Whether a profile's pattern is found anywhere in a text.
+    """Whether a profile's pattern matches anywhere in a text.
 
-    A pattern saved by an earlier version may not run in linear time. It then matches nothing, and the question is
-    searched without its categories.
+    A pattern saved by an earlier version of the product may not compile in RE2. Such a pattern matches nothing, and the
+    question is searched without its categories.
     """
     try:
         return _linear(pattern).search(text) is not None

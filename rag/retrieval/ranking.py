@@ -21,7 +21,7 @@ from rag.types import ATTACHMENT_HEADS, SearchResult, Who, tenant_of
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
-    """Signals in a document's metadata."""
+    """Metadata used in the order: day, categories, years, pinned, important."""
 
     written_on: date
     is_pinned: bool = False
@@ -30,12 +30,12 @@ class Signals:
     years: tuple[int, ...] = ()
 
 
-#: A typing error in a date must not make a career span centuries.
+#: A typing error in a date must not make a job last for centuries.
 LONGEST_JOB_YEARS = 80
 
 
 def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, ...]:
-    """Return the years in a passage's metadata: all years of a job, until `this_year` for a current job."""
+    """Return the years in a passage's metadata: all years of a job, until `this_year` if the job is current."""
     year = _value(result.metadata, "year")
     first, last = (str(_value(result.metadata, name) or "") for name in ("start_year", "end_year"))
     if first.isdigit() and (last.isdigit() or last == "present"):
@@ -45,7 +45,7 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return a passage's signals. Its years and category precede the document's."""
+    """Return a passage's signals: the document's, with the passage's category added and its years instead, if any."""
     category = result.metadata.get("category")
     return replace(
         document,
@@ -57,7 +57,7 @@ def of_passage(result: SearchResult, document: Signals, this_year: int | None = 
 def of_categories(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], categories: Sequence[str]
 ) -> tuple[SearchResult, ...]:
-    """Keep passages in any of the categories."""
+    """Keep passages with any of the categories, in their metadata or the document's."""
     wanted = set(categories)
     return tuple(r for r in results if wanted & set(of_passage(r, facts[r.document_id].signals).categories))
 
@@ -80,13 +80,13 @@ def of_years(
 
 
 def needs_signals(profile: Profile) -> bool:
-    """Whether the profile's order looks at metadata at all."""
+    """Whether the profile's order depends on metadata."""
     return profile.ranking.recency_boost or profile.ranking.pinned_first or profile.ranking.multi_signal
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The facts about a document beside its text."""
+    """The facts about a document besides its text."""
 
     document_id: UUID
     metadata: Mapping[str, Any]
@@ -98,12 +98,12 @@ class Facts:
 
     @property
     def shown(self) -> Mapping[str, Any]:
-        """Return the metadata; `createdAt` defaults to the arrival time."""
+        """Return the metadata, with `createdAt` set to the arrival time if missing."""
         return {"createdAt": self.created_at.isoformat(), **self.metadata}
 
 
 def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
-    """Read facts about the results' documents in one statement."""
+    """Read the facts about the results' documents in a single statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
@@ -139,7 +139,7 @@ def ordered(
     """Order passages by the profile's rules and return the best `top_k`.
 
     Multi-signal scores decide which passages are included (source 001). Recency and priority only reorder the `top_k`
-    chosen by the reranker (source 000, steps 4 to 6), so a pinned post never displaces a relevant passage.
+    which the reranker chose (source 000, steps 4 to 6), so a pinned post never displaces a relevant passage.
     """
     items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in scored]
     unknown = Signals(written_on=today)
@@ -186,7 +186,7 @@ def ordered(
 
 
 def _base_score(result: SearchResult, profile: Profile) -> float:
-    """Return the score before factors: the reranker's relevance, a vector search's cosine, else the fused score."""
+    """Return the score before factors: the reranker's relevance, else vector search's cosine, else the fused score."""
     if result.rerank_score is not None:
         return result.rerank_score
     if profile.search.search_type == "vector" and result.similarity is not None:
@@ -208,13 +208,13 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
 
 
-# Factors from the source documents; their figures are in the profiles. They multiply scores of at least 0.
+# Factors from the source documents, with figures in the profiles. They multiply scores of 0 or more.
 
 
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
     """Return the factor for a post's age (source 000, "Recency boost").
 
-    It is the factor in the first matching step (days, factor), else `older`.
+    `steps` are (days, factor) pairs; the first with enough days is used, else `older`.
     """
     age_days = (today - written_on).days
     return next((factor for days, factor in steps if age_days <= days), older)
@@ -226,7 +226,9 @@ def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> 
 
 
 def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
-    """Return the factor for this year, last year and so on; 1 for older and undated (source 001, "Recency Boost")."""
+    """Return the factor for the latest year: this year, last year and so on; 1 if older or without a year (source 001,
+    "Recency Boost").
+    """
     ages = (max(0, this_year - year) for year in years)
     return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
 
@@ -237,12 +239,12 @@ def quality_factor(content: str, *, least_words: int, most_words: int, factor: f
 
 
 def multi_signal_score(score: float, *, category: float, year: float, quality: float) -> float:
-    """Score × category × year × quality (source 001, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58)."""
+    """Return score × category × year × quality (source 001, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58)."""
     return score * category * year * quality
 
 
 def priority(*, is_pinned: bool, is_important: bool) -> int:
-    """0 for pinned, 1 for important, 2 for regular posts (source 000, "Priority sorting")."""
+    """Return the sort key: 0 for pinned, 1 for important, 2 for other posts (source 000, "Priority sorting")."""
     return 0 if is_pinned else 1 if is_important else 2
 
 
@@ -252,7 +254,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentLines:
-    """The parts in a profile's `attachment_format`: used for all, for each post, for each attachment."""
+    """The lines in a profile's `attachment_format`: head, a line per post, lines per attachment."""
 
     head: str
     post: str
@@ -260,13 +262,13 @@ class AttachmentLines:
 
     @classmethod
     def of(cls, template: str) -> AttachmentLines:
-        """Split a template: the line with the title repeats for each post, the lines after it for each attachment."""
+        """Split a template: the line with `{title}` repeats for each post, the lines after it for each attachment."""
         lines = template.split("\n")
         place = next((n for n, line in enumerate(lines) if "{title}" in line), len(lines) - 1)
         return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the post's line, then each attachment's lines, leaving out lines whose last field is empty."""
+        """Yield the post's line, then the text of each attachment without the lines which have an empty field."""
         found = attachments_of(metadata)
         if found:
             yield self.post.replace("{title}", title)
@@ -281,7 +283,7 @@ class AttachmentLines:
 
 
 def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
-    """Format posts' attachments as text within `fits`; "" without attachments."""
+    """Format posts' attachments as text, stopping when `fits` returns false; "" without attachments."""
     form = AttachmentLines.of(template)
     lines: list[str] = []
     for title, metadata in posts:
@@ -294,7 +296,7 @@ def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]
 
 
 def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a post's attachments in order, with an address only if it is safe to link."""
+    """Return a post's attachments in order; addresses which are unsafe to link are removed."""
     stored = metadata.get("attachments", metadata.get("attachmentsJson"))
     try:
         found = json.loads(stored) if isinstance(stored, str) else stored
@@ -305,7 +307,7 @@ def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def web_address(value: object) -> str:
-    """Return an address if it is safe to link; "" for non-web addresses and addresses with a password."""
+    """Return an address if it is safe to link; "" if it is no web address or contains a password."""
     try:
         parts = urlsplit(str(value or "").strip())
     except ValueError:
@@ -333,13 +335,13 @@ def marks_of(metadata: Mapping[str, Any]) -> str:
 
 
 def written_on(metadata: Mapping[str, Any]) -> date | None:
-    """Return a post's date: `backdatedAt`, else `createdAt`, or our names for them."""
+    """Return a post's date: `backdatedAt`, else `createdAt`, in either spelling."""
     names = ("backdatedAt", "backdated_at", "createdAt", "created_at")
     return next((day for name in names if (day := day_of(metadata.get(name))) is not None), None)
 
 
 def day_of(value: Any) -> date | None:
-    """Parse a day from ISO text, or from milliseconds since 1970 on notice boards.
+    """Parse a day from ISO 8601 text, or from milliseconds since 1970, as notice boards have them.
 
     Milliseconds give the day in Korea; 0 gives `None`.
     """

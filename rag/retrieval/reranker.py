@@ -1,6 +1,6 @@
-"""Rerank passages with a model reading question and passage together: Cohere, or a self-hosted cross-encoder.
+"""Rerank passages with a model which reads question and passage together: Cohere, or a self-hosted cross-encoder.
 
-If the reranker is down, refuses or takes too long, passages keep their order, and the answer says so.
+If the reranker is down, refuses or takes too long, passages keep their order, and a notice says so.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rag.retrieval.translation import Translation
 from rag.settings import Settings, load_settings
 from rag.types import RerankingDetails, SearchResult, Usage
 
-#: Shown beside the answer when the reranker is down.
+#: Shown beside the answer if the reranker fails.
 NO_RERANKING = N_("The reranker did not answer, so the passages are in the order they were found.")
 
 _PLACE = re.compile(r"\{(?:title|section|content)\}")
 
 
 def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]) -> list[ScoredHit]:
-    """Rerank the passages; keep their order without a reranker or if it does not answer."""
+    """Rerank the passages; without a reranker, or if it fails, they keep their order."""
     details = RerankingDetails()
     trace.details.reranking = details
     if not trace.profile.ranking.reranking or not scored:
@@ -72,7 +72,7 @@ def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredH
 
 
 def _wanted(trace: RetrievalTrace) -> int | None:
-    """Return the number of passages from the reranker (source 000: topN 5); `None` for all, to judge evidence."""
+    """Return how many passages the reranker should return (source 000: topN 5); `None` for all, to judge evidence."""
     ranking = trace.profile.ranking
     return trace.top_k if ranking.rerank_top_n and not ranking.only_evidence else None
 
@@ -80,10 +80,10 @@ def _wanted(trace: RetrievalTrace) -> int | None:
 def _by_wording(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """Pair passages with the wording for the reranker, in the passages' language.
+    """Group the passages by the wording with which the reranker compares them: the one in their language.
 
-    A translation would lose words and names shared with passages in the question's language. Mixed passages need two
-    calls.
+    A translation would lose words and names shared with passages in the question's language. Passages in both languages
+    need two calls.
     """
     if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]
@@ -94,7 +94,7 @@ def _by_wording(
 
 @dataclass(frozen=True, kw_only=True)
 class Reranked:
-    """Results in their new order with the call's usage; `usage` is `None` if there was nothing to order."""
+    """Results in their new order, with the call's usage; `usage` is `None` if there was nothing to order."""
 
     results: tuple[SearchResult, ...]
     usage: Usage | None = None
@@ -106,8 +106,8 @@ def rerank_results(
     """Return the `limit` most relevant results, best first; `score` becomes the reranker's relevance, 0 … 1.
 
     The reranker reads `template` filled with `{title}`, `{section}` and `{content}`. Without a template, title and
-    section precede each passage, which distinguishes near-twin documents. Raises `ProviderError`; the caller then keeps
-    the original order.
+    section precede each passage, which tells similar documents apart. Raises `ProviderError`; the caller then keeps the
+    original order.
     """
     wanted = len(results) if limit is None else min(limit, len(results))
     if wanted < 1:
@@ -123,10 +123,10 @@ def rerank_results(
 
 
 def text_to_rerank(result: SearchResult, template: str) -> str:
-    """Return a passage's text for the reranker."""
+    """Return the text which the reranker reads for a passage."""
     if not template:
         return contextual_text(known_by(result.title, result.folder), result.section, result.content)
-    # A single pass: braces in a passage stay unchanged.
+    # Replace in a single pass, so braces in a passage stay unchanged.
     values = {"{title}": result.title, "{section}": result.section, "{content}": result.content}
     return _PLACE.sub(lambda match: values[match.group()], template)
 

@@ -1,10 +1,10 @@
-"""Retrieve numbered passages for a question. Only `Retriever.retrieve` and `_find` know the order of the steps:
+"""Retrieve numbered passages for a question. `Retriever.retrieve` and `_find` set the steps' order:
 
 understand → embed → search → search again for what the question names (a day, owners, countries, the asker's place) →
 leave out repeats → score → rerank → order → weigh the evidence → build the context
 
-A provider that fails costs quality, not the answer: without a translation the original is searched, without an
-embedding keywords alone, without a reranker the found order stays; `notices` names each.
+If a provider fails, the result is less good but not lost: without a translation the original is searched, without an
+embedding only keywords, without a reranker the order stays. `notices` has a sentence for each failure.
 """
 
 from __future__ import annotations
@@ -88,17 +88,17 @@ class RetrievalResult:
     """A response with all intermediate steps, for explanations."""
 
     response: ContextResponse
-    #: As found, best first.
+    #: The hits of the search, best first.
     hits: tuple[SearchResult, ...]
-    #: After all steps, best first; they include `cited`.
+    #: The passages after all steps, best first; `cited` is among them.
     scored: tuple[ScoredHit, ...]
     cited: tuple[ScoredHit, ...]
 
 
 class Retriever:
-    """Find the passages to answer a question from. Thread-safe.
+    """Finds the passages to answer a question from. Thread-safe.
 
-    Paid calls are on the open bill. "Last March" counts from `today`.
+    Paid calls are recorded on the open bill. Dates such as "last March" are relative to `today`.
     """
 
     def __init__(
@@ -121,19 +121,19 @@ class Retriever:
         on_step: OnStep | None = None,
         options: Options | None = None,
     ) -> ContextResponse:
-        """Find, order and number the passages that answer a question.
+        """Find, order and number the passages for a question.
 
-        `options` switch single steps for this call. `on_step` is called with "translating", "searching", "found" and
-        their number, and "reranking" as they happen. If no passage speaks to the question, `citations` is empty and
-        `nearest` holds the closest. Raises `QuestionEmpty` and `DatabaseUnavailable`, and `ProviderError` only
-        if no search is possible without the provider.
+        `options` switch single steps on or off for this call. `on_step` is called with "translating", "searching",
+        "found" (with the number) and "reranking" when they start. If no passage is evidence for an answer, `citations`
+        is empty and `nearest` has the closest passages. Raises `QuestionEmpty` and `DatabaseUnavailable`; and
+        `ProviderError` only if no search is possible without the provider.
         """
         return self.retrieve(question, profile=profile, top_k=top_k, on_step=on_step, options=options).response
 
     def with_section(
         self, context: ContextResponse, who: Who, document_id: UUID, number: str
     ) -> tuple[ContextResponse, tuple[Citation, ...]]:
-        """Add a section's passages, if found, to a context; return both."""
+        """Add a section's passages to a context; return the context and the added citations."""
         try:
             found = read_section(self._database, who, document_id, number)
         except DatabaseUnavailable:
@@ -155,7 +155,7 @@ class Retriever:
         on_step: OnStep | None = None,
         options: Options | None = None,
     ) -> RetrievalResult:
-        """Retrieve like `retrieve_context`, with every candidate passage."""
+        """Retrieve like `retrieve_context`, and return every candidate passage too."""
         started = time.perf_counter()
         text = question.text.strip()
         if not text:
@@ -204,7 +204,7 @@ class Retriever:
 
 
 def _find(trace: RetrievalTrace) -> Found:
-    """Search collections with equal search settings, and order the passages."""
+    """Search one group of collections with equal settings, and order the passages."""
     trace.thresholds = thresholds_of(trace)
     asked = _understood(trace)
     hits = search(trace, asked)
@@ -252,10 +252,10 @@ def _ranked(
     names: Names,
     countries: Set[str],
 ) -> list[ScoredHit]:
-    """Score the passages, rerank them, and put them in order: first the passages about what the question names."""
+    """Score, rerank and order the passages, with those for the names, countries and place in the question first."""
     by_country = of_countries(countries, distinct)
     chunks = {result.chunk_id for result in distinct if result.document_id in by_country.own}
-    # Leave out other countries' passages beside the country's passages.
+    # Measure the usual similarity without passages from other countries.
     beside = replace(hits, meant=tuple(hit for hit in hits.meant if hit.chunk_id in chunks)) if chunks else hits
     scored = score(distinct, beside)
     if names.names:
@@ -265,7 +265,7 @@ def _ranked(
     scored = [of_no_country(item) if item.result.document_id in silent else item for item in scored]
     scored = [of_elsewhere(item) if item.result.document_id in by_country.others else item for item in scored]
     scored = rerank(trace, asked.translation, scored)
-    # The folder shows which documents are the country's, in any language.
+    # The folder shows which documents are the country's, so their language does not matter.
     named = frozenset() if by_country.own else named
     return named_first(in_order(scored, hits, places=trace.top_k, language=trace.language, named=named))
 
@@ -276,7 +276,7 @@ def _scored_of_place(
     hits_of_place: SearchHits,
     score: Callable[[list[SearchResult], SearchHits], list[ScoredHit]],
 ) -> list[ScoredHit]:
-    """Score the further passages for the asker's place apart, because the usual similarity must not change."""
+    """Score further passages for the asker's place apart, because the others' usual similarity must not change."""
     known = {result.chunk_id for result in distinct}
     further = [result for result in hits_of_place.results if result.document_id in trace.of_place]
     both = [*distinct, *(result for result in further if result.chunk_id not in known)]
@@ -284,7 +284,7 @@ def _scored_of_place(
 
 
 def _speaking(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
-    """Return the passages allowed as citations, and record whether they answer the question."""
+    """Return the passages which may be cited, and record whether they answer the question."""
     is_asked_for = trace.profile.ranking.only_evidence
     with trace.step("evidence") as step:
         speaking = worth_citing(scored) if is_asked_for else scored
@@ -309,7 +309,7 @@ def _ordered(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
 
 
 def _own_place_first(found: Together) -> Together:
-    """Put passages for the asker's place first, if they may answer; the passages as found are kept beside."""
+    """Put passages for the asker's place first if they may answer; the passages in found order are kept too."""
     trace = found.trace
     own_documents = documents_of_own_place(trace, [*found.scored, *found.of_place])
     if not own_documents:
@@ -319,14 +319,17 @@ def _own_place_first(found: Together) -> Together:
     return replace(found, cited=cited, as_found=found.cited, own_documents=own_documents)
 
 
-#: Nearest passages shown when there is no answer.
+#: How many nearest passages are shown without an answer.
 NEAREST = 3
 
 
 def respond(
     question: Question, found: Together, bill: Bill, billed_before: int
 ) -> tuple[ContextResponse, list[ScoredHit]]:
-    """Return the response, and the passages in it; the bill's entries from `billed_before` on are its costs."""
+    """Build the response, and return it with the passages in it.
+
+    The costs are the bill's entries from `billed_before` on.
+    """
     trace, scored, cited = found.trace, found.scored, found.cited
     profile = trace.profile
     evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
@@ -340,7 +343,7 @@ def respond(
     charges = tuple(entry.charge for entry in billed)
     trace.details.costs = costs_of(billed)
     if trace.details.reranking.results:
-        # The passages kept after reranking; `results` has all.
+        # How many passages were kept after reranking; `results` has all.
         trace.details.reranking.output_documents = len(cited)
     trace.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
     trace.details.search.final_top_k = trace.top_k
@@ -381,7 +384,7 @@ def respond(
 
 
 def _metadata(trace: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID, Mapping[str, Any]]:
-    """Return the documents' metadata for formatting passages, with the arrival day if there is a format."""
+    """Return the documents' metadata for formatting passages; with a `context_format`, it includes the arrival day."""
     if not trace.facts:
         trace.facts = read_facts(trace.database, trace.question.identity, [item.result for item in cited])
     has_form = bool(trace.profile.answer.context_format)
@@ -393,7 +396,7 @@ def _shown(
 ) -> dict[UUID, Mapping[str, Any]]:
     """Return the metadata shown to readers, by document.
 
-    Posts are shown as posts if their collection has a format for them; web pages always have their address.
+    If the collection has a format for posts, all metadata is shown; for web pages only the address.
     """
     forms = {other.id: profile_of(other).answer.context_format for other in question.others}
     forms[question.collection.id] = profile.answer.context_format

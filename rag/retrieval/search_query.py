@@ -37,25 +37,25 @@ from rag.text.analysers import (
 
 #: Weight of a synonym for a word in the question.
 SYNONYM_WEIGHT = 0.5
-#: Weight of a synonym in a different language: more, and every passage mentioning the subject would come first.
+#: Weight of a synonym in a different language; with more, every passage on the subject would come first.
 FOREIGN_WEIGHT = 0.15
-#: Languages with closed compounds, such as German.
+#: Languages which write compounds without spaces, like German.
 COMPOUNDING = frozenset({"nl", "de", "da", "sv", "no", "nb", "fi"})
-#: How many words of a question are searched for; a pasted page would make the scan slow.
+#: The most words of a question which are searched; a pasted page would make the scan slow.
 MAXIMUM_QUESTION_WORDS = 300
 
 
 @dataclass(frozen=True)
 class QuestionWord:
-    """A topic word in the question, with its index terms."""
+    """A word in the question which carries content, with its index terms."""
 
     text: str
     terms: tuple[str, ...]
-    #: Two characters in a script without spaces.
+    #: Whether the word is a character pair in a script without spaces.
     is_pair: bool = False
-    #: A word in a language with compounds.
+    #: Whether the word is in a language with compounds.
     is_compounding: bool = False
-    #: Other expressions in documents: the terms for each.
+    #: The index terms for each other expression for the word.
     synonyms: tuple[tuple[str, ...], ...] = ()
 
 
@@ -63,50 +63,51 @@ class QuestionWord:
 class SearchQuery:
     """A question with everything the search needs."""
 
-    #: The text for keywords, possibly several wordings, such as the original and a translation.
+    #: The text for keywords; several wordings, such as the original and a translation, are separate lines.
     text: str
-    #: The question's ISO 639-1 code, "" if unknown. Its stopwords are left out whatever the documents' language.
+    #: The question's ISO 639-1 code, "" if unknown. Stopwords of this language are left out for documents in any
+    #: language.
     language: str = ""
-    #: The question's embedding, of length 1; `None` searches by keywords alone.
+    #: The question's embedding, of length 1; without it, only keywords are searched.
     vector: NDArray[np.float32] | None = field(default=None, repr=False)
-    #: Id of the vector's embedder; only passages with the same embedder are compared.
+    #: Id of the embedder; only passages with the same embedder are compared.
     embedding_model: str = ""
     #: The question's meaning vector, if `vector` compares words; `None` without a meaning model.
     meaning: NDArray[np.float32] | None = field(default=None, repr=False)
-    #: Makes meaning vectors for the question in other languages' words, by language, after these languages are known.
+    #: Returns the question's meaning vectors in other languages' words, by language. Called when these are known.
     meaning_in_words_of: Callable[[Collection[str]], Mapping[str, NDArray[np.float32]]] | None = field(
         default=None, repr=False, compare=False
     )
     #: Least cosine similarity for results not found by keyword.
     threshold: float = -1.0
-    #: Least number of neighbours to compare with an approximate index.
+    #: Fewest neighbours which an approximate index compares.
     neighbours: int = 0
     fusion: Literal["weighted", "raw", "rrf"] = "weighted"
-    #: Of BM25.
+    #: BM25's parameters.
     k1: float = 1.5
     b: float = 0.75
     weights: FusionWeights = WEIGHTS
-    #: Passages in a document count as equal if this number of first characters is equal; 0: only identical passages do.
+    #: Two passages of a document are equal if this many first characters are; with 0, only if all are.
     same_beginning: int = 0
-    #: Whether word closeness and document names affect the order.
+    #: Whether the distance between words and document names affect the order.
     refine: bool = True
-    #: Whether folders are compared beside titles.
+    #: Whether folder names count like titles.
     with_folders: bool = True
-    #: Whether words found nowhere are corrected from the found passages.
+    #: Whether words which no document has are corrected from the found passages.
     correct_spelling: bool = True
 
     @property
     def is_dense(self) -> bool:
-        """Whether the signs of the vector's dimensions show its direction.
+        """Whether the signs of the vector's dimensions show its direction, so bits can be compared.
 
-        True for every model except the built-in embedder, whose vectors are hashed words, mostly zeros: recall@10 .06 …
-        .27.
+        True for all models except the built-in embedder, whose vectors are hashed words and mostly zeros (recall@10 .06
+        … .27).
         """
         return not self.embedding_model.startswith("builtin/")
 
     @cached_property
     def halfvec(self) -> HalfVector | None:
-        """The vector in Postgres's format; `None` if it is missing or zero.
+        """The vector in the format of Postgres; `None` if missing or zero.
 
         Raises `InvalidInput` if it has the wrong number of dimensions for its embedding model.
         """
@@ -122,19 +123,19 @@ class SearchQuery:
 
     @cached_property
     def meaning_halfvec(self) -> HalfVector | None:
-        """The meaning vector in Postgres's format, or `None`."""
+        """The meaning vector in Postgres's format; `None` if missing or zero."""
         return None if self.meaning is None else HalfVector(self.meaning)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
-    """The question's known terms with their passage counts, and the total number of passages."""
+    """For each question term, the passages with this term; and the total number."""
 
     chunks_by_term: Mapping[int, float] = field(default_factory=dict)
     chunks: float = 0.0
 
     def idf(self, term: int) -> float:
-        """Return Lucene's idf, the highest for a term found nowhere."""
+        """Return Lucene's idf for a term; highest without passages."""
         return inverse_document_frequency(self.chunks_by_term.get(term, 0.0), self.chunks)
 
 
@@ -157,7 +158,7 @@ def question_terms(text: str, language: str, analyser: str) -> Mapping[str, floa
 
 @lru_cache(maxsize=2_000)
 def asked_words(text: str, language: str, analyser: str) -> tuple[QuestionWord, ...]:
-    """Return `question_words` from a cache: several steps need them."""
+    """Return `question_words` with a cache, because several steps need them."""
     return tuple(question_words(text, language, analyser))
 
 
@@ -168,7 +169,7 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
     """
     stopwords = frozenset() if is_plain(analyser) else STOPWORDS.get(language, frozenset())
     found: dict[tuple[str, ...], QuestionWord] = {}
-    # A single character may expand to a sentence (U+FDFA stands for four words); limit the length after normalization.
+    # Limit the length after normalization, because a character may become a sentence (U+FDFA stands for four words).
     if not is_plain(analyser):
         text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
     synonyms = {} if is_plain(analyser) else synonyms_of(text, language, analyser)
@@ -181,21 +182,21 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
     return list(found.values())
 
 
-#: A single changed letter turns shorter words into too many other words.
+#: In shorter words, a changed letter gives too many other words.
 SHORTEST_CORRECTED = 4
-#: From this length on a letter may be replaced: "gold" is no slip for "good", nor "Mars" for "ears".
+#: In shorter words no letter is replaced: "gold" is no misspelt "good", and "Mars" no "ears".
 SHORTEST_REPLACED = 5
-#: The same in syllables: a Korean word with two syllables and a replaced letter is mostly a different word, like "사장"
-#: and "시장".
+#: The same limit in Korean syllables: two-syllable words with a replaced letter are mostly different, like "사장" and
+#: "시장".
 SHORTEST_REPLACED_KOREAN = 3
-#: Longer strings are not typing errors, and have as many variants with a letter left out as letters.
+#: Longer strings are no typing errors, and would give a variant for each letter.
 LONGEST_CORRECTED = 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HANGUL = re.compile("[가-힣]{2,}")
 
 
 class WrittenPassage(Protocol):
-    """A found passage, reduced to its words and their language."""
+    """A found passage for spelling correction: its text and language."""
 
     @property
     def content(self) -> str: ...
@@ -204,7 +205,7 @@ class WrittenPassage(Protocol):
 
 
 def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[WrittenPassage]) -> SearchQuery:
-    """Return the query with words found nowhere replaced by the passages' nearest words."""
+    """Return the query with unknown words replaced by the nearest words in the found passages."""
     if not query.correct_spelling:
         return query
     own, analysers = query.language or "en", {passage.language for passage in found}
@@ -261,7 +262,7 @@ def _nearest_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
 
 def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
     counts = Counter(word for text in texts for word in _HANGUL.findall(text)) if unknown else Counter()
-    # A slip is within a single syllable: without it both words are equal.
+    # A slip changes a single syllable, and the other syllables are equal.
     by_rest: dict[tuple[str, str], list[str]] = defaultdict(list)
     stems = {word: without_particle(word) for word in unknown}
     for word, stem in stems.items():
@@ -288,7 +289,7 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
 
 
 def _rests(word: str) -> list[tuple[str, str]]:
-    """Return the parts before and after each syllable in a word."""
+    """Return, for each syllable in a word, the text before and after."""
     return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 
@@ -299,7 +300,7 @@ def _is_korean_slip(word: str, other: str) -> bool:
 
 
 def _likeliest(word: str, close: Mapping[str, int]) -> str:
-    """Choose the word with the longest common beginning, which is seldom mistyped; among equals the most frequent."""
+    """Return the word with the longest common beginning, which is seldom mistyped; on a tie the most frequent."""
     return max(close, key=lambda other: (_shared_start(word, other), close[other], other))
 
 
@@ -313,7 +314,7 @@ def _shared_start(word: str, other: str) -> int:
 
 
 def _one_slip_away(unknown: Sequence[str], written: Sequence[str]) -> list[list[int]]:
-    """Return, for each unknown word, the positions of written words with a single slip."""
+    """Return, for each unknown word, the positions of the written words which differ by one slip."""
     if not unknown or not written:
         return [[] for _ in unknown]
     distances = cdist(unknown, written, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)

@@ -1,7 +1,7 @@
-"""Read a search scope: its passages by language, and the documents matching the filters.
+"""Read the contents for a search scope: its passages by language, and the documents which match the filters.
 
-A scope searched before is expected to have the same contents. The searches therefore leave together with the request
-for its current contents; if these differ, the searches are repeated.
+A scope is expected to have the same contents as in the last search. Searches therefore leave together with the request
+for its current contents, and are repeated if these differ.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ EXACT_SCAN_PASSAGES = 2_000
 #: Up to this many passages, every meaning vector is compared. Measured: each takes 1.9 µs, its bits 0.4 µs, and
 #: comparing the nearest and the sample 5 … 8 ms.
 EXACT_MEANINGS = 5_000
-#: A vector index is used until the collection has this many times the passages present when its recall was measured.
+#: A vector index is used until the collection has this many times the passages it had when recall was measured.
 MOST_GROWTH = 2
-#: How many scopes are remembered.
+#: The most scopes with remembered contents.
 REMEMBERED_SCOPES = 10_000
 
 
 class Expected(NamedTuple):
-    """The properties that decide how a scope is searched."""
+    """What decides how a scope is searched."""
 
     analysers: frozenset[str]
-    #: Whether dense vectors are compared by their bits first.
+    #: Whether vectors are compared by bits first.
     is_large: bool
-    #: Whether vectors of meaning are.
+    #: Whether meaning vectors are compared by bits first.
     has_many_meanings: bool
     #: The search breadth in the collection's vector index (`rag.retrieval.vector_index`); 0 means a scan.
     breadth: int = 0
@@ -48,12 +48,12 @@ class Expected(NamedTuple):
 class ScopeContents:
     """The searchable documents, in this transaction."""
 
-    #: Passages and terms in the keyword index by the language they were analysed in.
+    #: Passages and terms in the keyword index, by analyser language.
     languages: dict[str, tuple[float, float]]
     #: Documents matching the filters, and their passages' places; `None` if all indexed documents match.
     wanted: tuple[UUID, ...] | None
     wanted_places: Ranges | None
-    #: Passages among which the search takes place.
+    #: Passages to search.
     passages: float
     #: As in `Expected`.
     breadth: int = 0
@@ -77,19 +77,19 @@ class ScopeContents:
         return self.passages > EXACT_SCAN_PASSAGES
 
 
-#: The last known contents of scopes searched without filters, by collections.
+#: The last known contents of scopes without filters, by collections.
 _expected: dict[tuple[UUID, ...], Expected] = {}
 
 
 class ScopeReading:
-    """A request for a scope's contents, not yet awaited."""
+    """A request for a scope's contents which has been sent but not awaited."""
 
     def __init__(self, pipeline: Pipeline, scope: Scope, filters: SearchFilters) -> None:
         self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
         self._pipeline, self._filters = pipeline, filters
         self._totals = pipeline.execute(queries["search_scope"], self.where)
         self._key = scope.collection_ids if filters.is_empty else None
-        # An index belongs to a single collection, and filtered passages are found by their documents.
+        # Only a single collection has an index, and filtered passages are found by their documents.
         self._may_have_index = filters.is_empty and len(scope.collection_ids) == 1
         self._index = self._ask_index() if self.guess is None or self.guess.is_large else None
 
@@ -98,12 +98,12 @@ class ScopeReading:
 
     @property
     def guess(self) -> Expected | None:
-        """Guess the scope's properties from the last search."""
+        """Return the scope's properties in the last search, or `None`."""
         return _expected.get(self._key) if self._key is not None else None
 
     @cached_property
     def contents(self) -> ScopeContents:
-        """The counts in the scope; waits for the database."""
+        """Return the scope's contents; waits for the database."""
         languages: dict[str, tuple[float, float]] = {}
         for language, chunks, tokens in self._totals.fetchall():
             others = languages.get(language, (0.0, 0.0))
@@ -131,24 +131,26 @@ class ScopeReading:
         return contents
 
     def _breadth(self, contents: ScopeContents) -> int:
-        """Return the index's search breadth; 0 without an index, or if the collection has outgrown its measurement."""
+        """Return the index's search breadth; 0 if missing, or if the collection has grown too much since the
+        measurement.
+        """
         asked = (self._index or self._ask_index()) if contents.is_large else None
         breadth, measured = (asked.fetchone() if asked else None) or (0, 0)
         return int(breadth) if contents.passages <= MOST_GROWTH * measured else 0
 
 
 def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) -> ScopeReading:
-    """Request the scope's contents and, with filters, the matching documents."""
+    """Send the request for the scope's contents and, with filters, for the matching documents."""
     return ScopeReading(pipeline, scope, filters or SearchFilters())
 
 
 def ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
-    """Places from a collection's position, the first passage's number and how many there are."""
+    """Convert rows (the collection's position, first passage, passage count) to ranges."""
     return Ranges.of(((position << 32) + first, passages) for position, first, passages in rows)
 
 
 def filter_conditions(filters: SearchFilters) -> dict[str, Any]:
-    """Return search conditions by their parameter names in the statements; `None` for unset conditions."""
+    """Return filters by the statements' parameter names; `None` for unset filters."""
     return {
         "document_ids": list(filters.document_ids) or None,
         "categories": list(filters.categories) or None,

@@ -1,6 +1,6 @@
-"""Search the collections for a question, within its limits; wider if nothing is found.
+"""Search the collections for a question within its limits, and without them if nothing is found.
 
-Several collections are searched in groups with equal settings, and their passages are put together.
+Several collections are searched in groups with equal settings, and their passages are merged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag.types import Collection, SearchDetails, SearchFilters, SearchResult, St
 
 
 def search(trace: RetrievalTrace, asked: ParsedQuestion) -> SearchHits:
-    """Search for the question and its other wordings; at most `trace.candidates` results, best first.
+    """Search for the question and its other wordings; return at most `trace.candidates` results, best first.
 
     Limits read from the question are guesses: if they leave no results, all documents are searched.
     """
@@ -50,7 +50,7 @@ def search(trace: RetrievalTrace, asked: ParsedQuestion) -> SearchHits:
             limits=describe(_combined(trace, within)),
             has_vectors=has_vectors,
         )
-    # A threshold set too high for the collection's model kept every neighbour out.
+    # If the threshold keeps every neighbour out, use the second: the first is too high for the collection's model.
     if has_vectors and len(trace.thresholds) > 1 and not any(r.vector_rank for r in hits.results):
         with trace.step("search farther") as step:
             wanted, trace.thresholds = trace.thresholds[0], trace.thresholds[1:]
@@ -83,17 +83,17 @@ def _search_within(
     hits = search_wordings(trace, asked, embedded, within, trace.database, candidates=trace.candidates)
     if not trace.filters.years:
         return hits
-    # The search chose documents with this year; some passages in them may be from other years.
+    # The search chose documents of this year; some of their passages may be from other years.
     facts = read_facts(trace.database, trace.question.identity, hits.results)
     return replace(hits, results=of_years(hits.results, facts, trace.filters.years))
 
 
 def _filtered(trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
-    """Keep hits matching the question's categories and years (source 001, step 4).
+    """Keep hits which match the categories and years in the question (source 001, step 4).
 
-    A condition which would leave nothing is dropped; the other stays.
+    A condition which would leave no hits is ignored.
     """
-    # The caller's conditions were part of the search and precede limits read from the question.
+    # The caller's conditions were part of the search and replace those read from the question.
     filters = replace(
         filters,
         categories=() if trace.filters.categories else filters.categories,
@@ -120,7 +120,7 @@ def _left_said(left: Sequence[SearchResult], of: Sequence[SearchResult], conditi
 
 
 def _combined(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
-    """Combine the caller's conditions with the question's; the caller's win."""
+    """Combine the filters given by the caller with filters read from the question; the caller's take precedence."""
     given = trace.filters
     return replace(
         given,
@@ -158,10 +158,10 @@ def search_too(
 
 
 def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
-    """Return similarities sufficient as evidence; empty for the built-in embedder, which compares only words.
+    """Return the similarities which are enough as evidence; empty for the built-in embedder, which compares only words.
 
-    The second applies if no passage reaches the first: a collection's configured value, such as 0.7, may be out of
-    the model's reach. A caller's threshold is used alone.
+    The second applies if no passage reaches the first, because a configured value such as 0.7 may be out of the model's
+    reach. A threshold given by the caller is the only one.
     """
     collection, profile = trace.question.collection, trace.profile
     try:
@@ -180,7 +180,7 @@ def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
 
 
 def has_new_model(trace: RetrievalTrace) -> bool:
-    """Tell whether the collection's embedding model has changed meanwhile, and use the new model."""
+    """Whether the collection's embedding model was changed after the request began; if changed, use the new model."""
     collection = trace.question.collection
 
     def read(pipeline: Pipeline) -> tuple[str] | None:
@@ -192,7 +192,7 @@ def has_new_model(trace: RetrievalTrace) -> bool:
     model = found[0] if found else None
     if model is None or model == collection.embedding_model:
         return False
-    # The threshold was measured with the other model.
+    # The threshold was measured with the former model.
     changed = replace(collection, embedding_model=model, calibrated_threshold=None, calibrated_at=None)
     trace.question = replace(trace.question, collection=changed)
     return True
@@ -212,7 +212,7 @@ def languages_of(trace: RetrievalTrace) -> set[str]:
 
 
 def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
-    """Keep hits above a strict threshold (source 004: similarity > match_threshold)."""
+    """Keep hits above the profile's strict threshold, if it has one (source 004: similarity > match_threshold)."""
     collection, profile = trace.question.collection, trace.profile
     if not profile.search.strict_threshold:
         return hits
@@ -229,12 +229,12 @@ def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
 
 
 def without_repeats(trace: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Rank results without near repeats, spread over the wanted number of documents."""
+    """Drop near repeats, and results beyond the profile's limit per document."""
     profile = trace.profile
     with trace.step("collapse") as step:
         said = list(results)
         if profile.ranking.collapse_near_repeats:
-            # Two places may have rules in the same words but for a name.
+            # Two places' rules may differ only in a name.
             own = without_near_repeats([result for result in said if result.document_id in trace.of_place])
             others = without_near_repeats([result for result in said if result.document_id not in trace.of_place])
             distinct = {result.chunk_id for result in (*own, *others)}
@@ -251,7 +251,7 @@ IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 
 @dataclass(frozen=True)
 class Found:
-    """The passages from a group of collections, best first; an answer may cite `cited`."""
+    """The passages from a group of collections, best first; only `cited` may be cited."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...] = ()
@@ -271,15 +271,15 @@ class Together:
     scored: list[ScoredHit]
     cited: list[ScoredHit]
     of_place: list[ScoredHit]
-    #: Documents for the asker's place, and the passages cited without their precedence.
+    #: Documents for the asker's place, and the cited passages before these documents were put first.
     own_documents: frozenset[UUID] = frozenset()
     as_found: list[ScoredHit] = field(default_factory=list)
 
 
 def groups_of(first: Collection, others: Sequence[Collection]) -> list[list[Collection]]:
-    """Group collections with equal settings, each group for a single search; the group of `first` comes first.
+    """Group collections with equal settings, because one search serves a group; the group of `first` comes first.
 
-    A measured threshold belongs to a collection; the built-in embedder has none.
+    Collections with different measured thresholds are in different groups; the built-in embedder has no threshold.
     """
     groups: dict[object, list[Collection]] = {}
     for collection in (first, *(other for other in others if other.id != first.id)):
@@ -292,14 +292,15 @@ def groups_of(first: Collection, others: Sequence[Collection]) -> list[list[Coll
 
 
 def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
-    """Return the collection names in each group."""
+    """Return each group's collection names, joined."""
     return [", ".join(collection.name for collection in group) for group in groups]
 
 
 def together(searched: Sequence[Found], names: Sequence[str]) -> Together:
-    """Merge the passages from several groups into the first group's trace.
+    """Merge the passages from several groups, and their details into the first's trace.
 
-    Scores from different embedders and profiles are not comparable; the probability of an answer is.
+    Passages are ordered by probability, because scores from different embedders and profiles are not comparable. Raises
+    `ProviderUnavailable` if no group could be searched.
     """
     first, trace = searched[0], searched[0].trace
     if len(searched) == 1:

@@ -15,13 +15,13 @@ from rag.text.relative_days import whole_words
 
 @dataclass(frozen=True)
 class _Words:
-    """A language's words for asking when something began."""
+    """A language's words for asking since when a rule holds."""
 
-    #: Always asks for a day in the past: "since when".
+    #: Always asks for a past day: "since when".
     since: str
     #: Asks for a day in the past only beside a figure or a word like "valid"; "From when may I take leave?" does not.
     from_when: str
-    #: Words for "is valid", and for "this rule": they are left out of the search.
+    #: Words for "is valid" and "this rule", which are removed from the search.
     holds: str
     rule: str
 
@@ -112,7 +112,7 @@ _BY_LANGUAGE = {
 
 
 def since_meant(text: str, language: str) -> str | None:
-    """Return a question without "since when"; None if the question has no "since when".
+    """Return a question without "since when"; `None` if it does not ask since when.
 
     Returns "" if the question names no rule: "Since when does this rule apply?".
     """
@@ -149,5 +149,5 @@ _IN_FORCE = re.compile(
 
 
 def says_in_force(text: str) -> bool:
-    """Return whether a text contains a word for "in force"."""
+    """Whether a text contains a word for "in force"."""
     return _IN_FORCE.search(text) is not None

@@ -1,4 +1,4 @@
-"""Trace a question through retrieval: steps, costs, timing, and descriptions for each."""
+"""Trace a question through retrieval: its state, and the time, cost and description per step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OnStep = Callable[[str, str], None]
 
 
 class SearchModels(Protocol):
-    """The models for a search, as in `Providers`."""
+    """The models a search needs, as `Providers` returns them."""
 
     def embedder_for(self, embedding_model_id: str) -> Embedder: ...
 
@@ -55,25 +55,25 @@ class SearchModels(Protocol):
 
 @dataclass
 class RetrievalTrace:
-    """The state of a question's retrieval."""
+    """A question's state during retrieval."""
 
     question: Question
     profile: Profile
     top_k: int
     text: str
     language: str
-    #: Conditions of the caller.
+    #: Filters given by the caller.
     filters: SearchFilters
     on_step: OnStep
     models: SearchModels
     database: Database
     today: date
-    #: How many passages to find, and whether a caller's or profile's threshold is used alone.
+    #: How many passages to find, and whether only the caller's or profile's threshold is used.
     candidates: int
     is_strict: bool
-    #: Similarities sufficient as evidence: the second applies if no passage reaches the first.
+    #: Similarities which are enough as evidence; the second applies if no passage reaches the first.
     thresholds: tuple[float, ...] = ()
-    #: Facts about the found documents, after a step has read them.
+    #: Facts about the found documents; empty before a step reads them.
     facts: dict[UUID, Facts] = field(default_factory=dict)
     details: RAGDetails = field(default_factory=RAGDetails)
     notices: list[str] = field(default_factory=list)
@@ -81,13 +81,13 @@ class RetrievalTrace:
     collection_ids: tuple[UUID, ...] = ()
     #: The question's vectors by model and texts, `None` if the model did not answer; shared with other collections.
     vectors: dict[tuple[str, ...], FloatMatrix | None] = field(default_factory=dict)
-    #: Published versions that are still valid on a coming day, because no later version begins by then.
+    #: Published versions which are still valid on a future day, because no later version begins by then.
     staying: tuple[VersionOnDay, ...] = ()
-    #: Earlier versions searched because they were valid on the day in question.
+    #: Earlier versions searched because they were valid on the day in the question.
     versions: tuple[VersionOnDay, ...] = ()
     #: The companies and countries in the question.
     names: tuple[str, ...] = ()
-    #: Documents found for the asker's place.
+    #: Documents for the asker's place.
     of_place: frozenset[UUID] = frozenset()
     #: The documents' folders, if their places were read.
     folders: Mapping[UUID, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class RetrievalTrace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepDetails]:
-        """Time a step and keep it with its `detail`; a step with an empty `detail` is dropped."""
+        """Time a step and add it to the details, unless its `detail` stays empty."""
         done = StepDetails(name=name)
         started = time.perf_counter()
         try:
@@ -110,7 +110,10 @@ class RetrievalTrace:
                 self.details.steps = [*(self.details.steps or []), done]
 
     def skip(self, notice: str, reason: RagError) -> None:
-        """Continue without a provider. A settings error keeps its message: the reader can fix it."""
+        """Note that a step is skipped because a provider failed.
+
+        A settings error keeps its message, for the reader to fix.
+        """
         is_settings = isinstance(reason, SettingsError)
         logger.log(logging.INFO if is_settings else logging.WARNING, "%s (%s)", notice, reason)
         self.notices.append(f"{notice} {reason}" if is_settings else notice)
@@ -120,7 +123,7 @@ PREVIEW_CHARACTERS = 200
 
 
 def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
-    """Return each found passage with its cosine similarity (0 if unknown) and a preview."""
+    """Describe each found passage with its cosine similarity (0 if unknown) and a preview."""
     return [
         RawResultDetails(
             chunk_id=str(r.chunk_id),
@@ -133,7 +136,7 @@ def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
 
 
 def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails]:
-    """Return the passages in the reranker's order with their rank before; ranks count from 1."""
+    """Describe the passages in the reranker's order, with their rank before; ranks count from 1."""
     return [
         RerankedResultDetails(
             chunk_id=str(r.chunk_id), original_rank=r.original_rank, new_rank=rank, score=r.rerank_score or 0.0
@@ -143,7 +146,7 @@ def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails
 
 
 def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str, has_vectors: bool) -> str:
-    """Describe the search, with limits and results."""
+    """Return the search's description: result count, method, limits and corrections."""
     if not has_vectors:
         how = "keywords"
     elif profile.search.search_type == "vector":
@@ -162,7 +165,7 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
 
 
 def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
-    """Describe the results left out before scoring; "" if there are none."""
+    """Return a description of the results dropped before scoring; "" if missing."""
     said = []
     if near_repeats:
         said.append(f"{near_repeats} near repeats left out")
@@ -174,7 +177,7 @@ def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
 def evidence_said(
     scored: Sequence[ScoredHit], speaking: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_asked_for: bool
 ) -> str:
-    """Describe how many passages may be cited, and why no others."""
+    """Return a description of how many passages may be cited, and the outcome."""
     if not scored:
         return ""
     if not is_asked_for:

@@ -25,16 +25,16 @@ CACHED_TRANSLATIONS = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """The question to search with. `translated_from` is `None` for an untranslated question."""
+    """The question to search for. `translated_from` is `None` if not translated."""
 
     query: str
     translated_from: str | None = None
-    #: The call's usage; `None` without a call, whether unnecessary or cached.
+    #: The call's usage; `None` without a call, because unnecessary or cached.
     usage: Usage | None = None
 
 
 class Remembered:
-    """The translations used last, by text and model: only texts that the caller already has are found in them."""
+    """A cache for the latest translations by text and model, so only a caller with the text can read an entry."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -62,7 +62,7 @@ TRANSLATIONS = Remembered(CACHED_TRANSLATIONS)
 
 
 def needs_translation(query: str, language: str, target_language: str) -> bool:
-    """Whether a question is in a different language than wanted; False for an unknown language ("")."""
+    """Whether a question must be translated: not empty, and in a different, known language."""
     source, target = _code(language), _code(target_language)
     return bool(source) and source != target and bool(query.strip())
 
@@ -76,9 +76,9 @@ def translate_query_if_needed(
 ) -> Translation:
     """Translate a question unless it is in the documents' language already.
 
-    Languages are ISO 639-1 codes. Nothing is translated from an unknown language ("") or without a model. Each process
-    translates a question once. Raises `ProviderError` if the model fails, reaches its length limit or sends an
-    unusable answer.
+    Languages are ISO 639-1 codes. A question in an unknown language ("") or without a model stays unchanged. Results
+    are cached in the process. Raises `ProviderError` if the model fails, reaches its length limit or sends an unusable
+    answer.
     """
     source, target = _code(language), _code(target_language)
     if model is None or not needs_translation(query, language, target_language):
@@ -97,7 +97,7 @@ def translate_query_if_needed(
     )
     text = completion.text.strip().removeprefix("<question>").removesuffix("</question>").strip().strip('"“”')
     text = " ".join(text.split())  # The original follows on the next line of the search text.
-    # Ten times the question's length is an answer, not a translation.
+    # A text with ten times the question's length is an answer, not a translation.
     if not text or len(text) > 200 + 10 * len(query):
         raise ProviderAnswerInvalid("The model sent no usable translation.")
     translation = Translation(query=text, translated_from=source, usage=completion.usage)

@@ -31,17 +31,17 @@ from rag.types import Collection, FloatMatrix, Identity
 
 Kind = Literal["hnsw", "ivfflat"]
 KINDS: tuple[Kind, ...] = ("hnsw", "ivfflat")
-#: Recall among the ten nearest passages needed to use the index.
+#: Least recall among the ten nearest passages for an index to be used.
 LEAST_RECALL = 0.99
 NEAREST = 10
-#: How far an index may look, least first: hnsw.ef_search and ivfflat.probes.
+#: Search breadths to measure, least first: hnsw.ef_search and ivfflat.probes.
 BREADTHS: Mapping[Kind, tuple[int, ...]] = {"hnsw": (40, 100, 200, 400, 800), "ivfflat": (1, 3, 10, 30, 100, 300)}
 QUESTIONS, PASSAGES = 50, 100
-#: How many searches to measure with. After this many seconds of exact scans no more begin, but at least a few run.
+#: Fewest searches to measure with, and the seconds of exact scans after which no more begin.
 LEAST_SEARCHES, MOST_SECONDS = 20, 60.0
 #: The graph is built in memory if it fits: with 100,000 passages, 50 s instead of 565 s.
 MOST_MEMORY_MB = 2048
-#: Introduced iterative scans, which continue past unpublished passages.
+#: The version with iterative scans, which continue past unpublished passages.
 OLDEST_PGVECTOR = (0, 8)
 
 
@@ -54,10 +54,10 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A measured breadth: the share of the exact scan's passages found, and the time."""
+    """A measured breadth: recall compared with the exact scan, and time."""
 
     breadth: int
-    #: Recall among the ten nearest, and among as many as a search takes.
+    #: Recall among the ten nearest passages, and among as many as a search takes.
     recall: float
     recall_of_all: float
     ms: Timed
@@ -65,19 +65,19 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The measurements of an index."""
+    """The results of measuring an index."""
 
     #: Number of searches by asked questions, and by passages in the collection.
     questions: int
     passages: int
     exact_ms: Timed
-    #: Search time without the index: the exact scan, or by bits.
+    #: Search time without the index: by exact scan, or by bits.
     scan_ms: Timed
     tried: tuple[Tried, ...]
 
     @property
     def chosen(self) -> Tried:
-        """The first breadth with enough recall, else the breadth with the most."""
+        """The first breadth with enough recall, else the breadth with the highest."""
         enough = (each for each in self.tried if each.recall >= LEAST_RECALL)
         return next(enough, max(self.tried, key=lambda each: each.recall))
 
@@ -105,18 +105,18 @@ class VectorIndex:
     measured: dict[str, Any] = field(repr=False)
     built_at: datetime
     measured_at: datetime | None
-    #: Whether the index is there and was finished.
+    #: Whether the index exists and its build was finished.
     is_whole: bool
     bytes: int
 
     @property
     def seconds(self) -> float:
-        """Return the build time."""
+        """Return the build time in seconds."""
         return float(self.measured.get("build_seconds", 0.0))
 
     @property
     def measurement(self) -> Measured | None:
-        """The measurements; None before measuring."""
+        """The measurement, or `None` if the index was not measured."""
         if "tried" not in self.measured:
             return None
         tried = tuple(Tried(**{**each, "ms": Timed(*each["ms"])}) for each in self.measured["tried"])
@@ -130,7 +130,7 @@ class VectorIndex:
 
 
 class VectorIndexes:
-    """Build, measure and drop vector indexes. Needs the table owner's connection string."""
+    """Builds, measures and drops vector indexes. Needs the table owner's connection string."""
 
     def __init__(self, database: Database, calibrations: Calibrations, owner_conninfo: str) -> None:
         self._database = database
@@ -151,10 +151,10 @@ class VectorIndexes:
         breadths: Sequence[int] = (),
         must_be_faster: bool = True,
     ) -> VectorIndex:
-        """Rebuild and measure a collection's index; the search uses it if the measurement allows.
+        """Build and measure a collection's index again; the search uses it if the measurement is good enough.
 
         Searching and adding documents continue meanwhile. Raises `InvalidInput` if the collection has no vectors, the
-        server's pgvector is too old, or another program is building this index.
+        server's pgvector is too old, or a different process is building this index.
         """
         require_admin(identity)
         _, _, given = collection.embedding_model.rpartition("@")
@@ -193,7 +193,7 @@ class VectorIndexes:
         must_be_faster: bool = True,
         build_seconds: float | None = None,
     ) -> VectorIndex:
-        """Measure a collection's index and store the result, which the search follows from now on.
+        """Measure a collection's index and store the result, which decides whether the search uses the index.
 
         Raises `InvalidInput` without an index.
         """
@@ -235,7 +235,7 @@ class VectorIndexes:
 
     @contextmanager
     def _owner(self, name: str) -> Iterator[psycopg.Connection]:
-        """Connect as the tables' owner, who alone may build an index; a lock lets a single program build each."""
+        """Connect as the tables' owner, who alone may build an index. A lock prevents parallel builds."""
         with psycopg.connect(self._owner_conninfo, autocommit=True, prepare_threshold=None) as owner:
             owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', false)")
             version = str((owner.execute(queries["pgvector_version"]).fetchone() or ("0",))[0])
@@ -250,7 +250,7 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **asked))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Embed asked questions; `None` without questions, or if the embedder does not answer."""
+        """Embed questions asked in the collection; `None` if missing, or the embedder fails."""
         asked = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], asked).fetchall()]
@@ -271,15 +271,18 @@ class VectorIndexes:
         passages: Sequence[tuple[UUID, HalfVector]],
         breadths: Sequence[int],
     ) -> Measured:
-        """Search with each question and passage in each way; a passage's search excludes the passage itself."""
+        """Search with each question and passage by scan and by index, and return recall and time per breadth.
+
+        A search with a passage does not count the passage itself.
+        """
         asked: list[tuple[UUID | None, HalfVector]] = []
         asked += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
-        # Alternate: even a few searches are then a fair sample.
+        # Alternate questions and passages, so even a few searches are a fair sample.
         searches = [each for pair in zip(asked, passages, strict=False) for each in pair]
         both = len(searches) // 2
         searches += [*asked[both:], *passages[both:]]
         exact = _Way(self._search(collection))
-        # A small collection is scanned exactly, and the same statement is not timed twice.
+        # A small collection's normal search is the exact scan: do not time both.
         by_bits = self._passages(collection) > EXACT_SCAN_PASSAGES and _is_dense(collection)
         scan = _Way(self._search(collection, is_large=True)) if by_bits else exact
         indexed = {breadth: _Way(self._search(collection, breadth=breadth)) for breadth in breadths}
@@ -310,7 +313,7 @@ class VectorIndexes:
     def _search(
         self, collection: Collection, *, is_large: bool = False, breadth: int = 0
     ) -> Callable[[HalfVector], tuple[list[UUID], float]]:
-        """Build a search with the product's statements, returning ids and milliseconds."""
+        """Return a function which searches with the product's statements and returns ids and milliseconds."""
         where = {
             "tenant_id": collection.tenant_id, "collection_ids": [collection.id], "wanted": None, "threshold": -1.0,
             "embedding_model": collection.embedding_model, "limit": FUSED_CANDIDATES + 1,
@@ -351,14 +354,14 @@ class _Way:
         return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
 
     def recall(self, exact: _Way, places: int) -> float:
-        """Return the share of the exact scan's first passages found this way."""
+        """Return the share of the exact scan's first `places` passages which this way found, 0 … 1."""
         pairs = [(set(own[:places]), truth[:places]) for own, truth in zip(self.found, exact.found, strict=True)]
         wanted = sum(len(truth) for _, truth in pairs)
         return round(sum(len(own & set(truth)) for own, truth in pairs) / wanted, 4) if wanted else 1.0
 
 
 def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: int) -> None:
-    """Build the index in memory if it fits, with two processes if the machine has enough shared memory."""
+    """Build the index in memory if it fits, and in parallel if the machine has enough shared memory."""
     memory = f"{min(MOST_MEMORY_MB, 64 + 2 * graph_bytes // 2**20)}MB"
     owner.execute(queries["vector_index_memory"], {"memory": memory, "processes": "2"})
     try:
@@ -371,6 +374,6 @@ def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: in
 
 
 def _run(owner: psycopg.Connection, statement: str, /, **values: Any) -> None:
-    """Run the statement another statement generates: creating and dropping indexes take no parameters."""
+    """Run a statement generated by another statement, because creating and dropping an index takes no parameters."""
     row = owner.execute(queries[statement], values).fetchone()
     owner.execute(str(row[0]).encode() if row else b"")

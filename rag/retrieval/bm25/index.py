@@ -1,4 +1,4 @@
-"""Index passages by keyword. Terms are stored in segments, which are merged when they grow."""
+"""Index passages' terms for keyword search, in segments which are merged when they grow."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def tokenize(text: str, language: str) -> list[str]:
 
 
 def contextual_text(title: str, section: str, content: str) -> str:
-    """Return the text to embed and index for a passage: document title, section path, passage.
+    """Return the text which is embedded and indexed for a passage: document title, section path, passage.
 
-    Titles are often the only difference between near-twin documents. People still see the passage unchanged.
+    Titles are often the only difference between similar documents. Readers see the passage alone.
     """
     return "\n".join(part for part in (title.strip(), section.strip(), content) if part)
 
@@ -98,7 +98,7 @@ def index_documents(
 
 
 def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Remove a document from the search within the caller's transaction; its chunks stay."""
+    """Remove a document from the keyword search, in the caller's transaction; its chunks stay."""
     remove_documents(connection, tenant_id=tenant_id, document_ids=[document_id])
 
 
@@ -110,7 +110,7 @@ def remove_documents(connection: Connection, *, tenant_id: str, document_ids: Se
 
 
 def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Rewrite the signs for a document's vectors within the caller's transaction, for dense vectors only."""
+    """Rewrite the signs for a document's dense vectors, in the caller's transaction."""
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_ids": [document_id]}
     connection.execute(queries["delete_bits"], where)
     connection.execute(queries["insert_bits"], where)
@@ -127,14 +127,14 @@ def packed_terms(terms: Iterable[str]) -> bytes:
 
 
 def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
-    """Return the ids that `packed_terms` made."""
+    """Return the term ids from the bytes of `packed_terms`."""
     return np.frombuffer(packed, dtype="<i4")
 
 
 #: Merge this many segments into the next size. A question reads at most seven segments per size.
 FAN_OUT = 8
-#: Postings at which a segment moves up a size; a document with 20 chunks, 1000 characters each, has 2,000 postings.
-#: Segments in the last size, some 2,500 passages and more, are no longer merged because merging takes seconds.
+#: Posting counts at which a segment has the next size; a document with 20 chunks, 1000 characters each, has 2,000.
+#: Segments in the last size (2,500 passages and more) are not merged, because merging takes seconds.
 SIZES = (4_096, 32_768, 262_144)
 #: A segment is rewritten without removed passages when these exceed this share of the remaining passages …
 REMOVED_SHARE = 0.2
@@ -150,12 +150,12 @@ class Segment(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return 0 for a single document's segment, 1 for a merged segment, and higher after further merges."""
+        """Return the size class: 0 for a single document's segment, 1 after a merge, higher after further merges."""
         return bisect_right(SIZES, self.postings)
 
 
 def add_segment(connection: Connection, *, tenant_id: str, collection_id: UUID, postings: Postings) -> None:
-    """Write a segment within the caller's transaction, unless `postings` is empty."""
+    """Write a segment in the caller's transaction; no segment for empty `postings`."""
     blocks = list(blocks_of(postings))
     if not blocks:
         return
@@ -174,7 +174,7 @@ def add_segment(connection: Connection, *, tenant_id: str, collection_id: UUID, 
 
 
 def compact(connection: Connection, *, tenant_id: str, collection_id: UUID) -> None:
-    """Merge segments when enough have the same size, and drop removed passages when there are many.
+    """Merge segments if enough have the same size, and rewrite segments with many removed passages.
 
     The caller's transaction must hold the collection's lock (`lock_keywords`).
     """
@@ -211,7 +211,7 @@ def _write_together(connection: Connection, where: dict[str, Any], segments: Seq
         **where,
         postings=Postings(postings.terms[alive], postings.passages[alive], postings.counts[alive]),
     )
-    # All postings for a document are in a single segment, so the dropped postings were the last.
+    # A document's postings are all in a single segment, so their tombstones are no longer needed.
     gone = removed.starts[np.unique(holding[~alive])]
     if len(gone):
         connection.execute(queries["delete_tombstones"], {**where, "first_passages": gone.tolist()})

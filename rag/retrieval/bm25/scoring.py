@@ -1,7 +1,7 @@
 """Store and score postings: which passages contain a term, how often, and how long they are.
 
-Pure: bytes and numbers in, numbers out. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003; equal to bm25s' method
-"lucene" up to the constant factor k1 + 1).
+Pure functions on bytes and numbers. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003; equal to the method "lucene"
+in bm25s up to the constant factor k1 + 1).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: A collection's k1 and b by default.
+#: A collection's default k1 and b.
 K1, B = 1.5, 0.75
-#: A block with terms ends at this size, a quarter page: Postgres then keeps the block inside the row.
+#: Term block size: a quarter page, which Postgres keeps inside the row.
 BLOCK_BYTES = 1_800
-#: The longest passage and the highest frequency a posting can hold; larger values are capped.
+#: The largest length and frequency which a posting can store; higher values are capped.
 MAXIMUM_COUNT = 32_767
-#: Up to this range of passage numbers, scores are added in an array with a place for each number.
+#: The largest range of passage numbers for which scores are summed in an array with an element per number.
 DENSE_SPAN = 1_000_000
 
 INTEGER = np.dtype(">i4")
@@ -51,7 +51,7 @@ def postings_of(passages: Sequence[NDArray[np.int32]], first_passage: int) -> Po
 
 
 def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
-    """Yield each block in a segment with its first term. The comment on `keyword_blocks` describes the format."""
+    """Yield a segment's blocks, each with its first term. The comment on `keyword_blocks` describes the format."""
     if not len(postings):
         return
     terms, starts, sizes = np.unique(postings.terms, return_index=True, return_counts=True)
@@ -93,7 +93,7 @@ class Ranges:
         return cls(rows[:, 0], rows[:, 0] + rows[:, 1])
 
     def holding(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the index of the range around each number, or -1."""
+        """Return for each number the range's index which contains it, or -1."""
         if not len(self.starts):
             return np.full(len(numbers), -1)
         found = np.searchsorted(self.starts, numbers, side="right") - 1
@@ -102,12 +102,12 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Matches:
-    """Every posting for a question's terms, without removed documents.
+    """All postings for a question's terms, without removed documents.
 
-    A place is the passage's number. With several collections, it is 2^32 · the collection's position + the number.
+    A place is the passage's number. With several collections, it is 2^32 · the collection's position + this number.
     """
 
-    #: How many passages contain each term, for terms with any.
+    #: Passage count per term; terms without a passage are missing.
     passages_by_term: Mapping[int, int]
     terms: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -115,9 +115,9 @@ class Matches:
 
 
 def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
-    """Collect matches from candidate blocks, given as (collection's position, term, block)."""
+    """Collect the matches from blocks, given as (the collection's position, term, block), without `removed` places."""
     records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
-    # Sorted: the order of a sum decides the rounding.
+    # Sorted, because the order decides how a sum is rounded.
     for position, asked, data in sorted(found, key=lambda block: block[:2]):
         start, end = _records_of(asked, data)
         if start < end:
@@ -172,9 +172,9 @@ def best_of(
     limit: int,
     weights: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
-    """Return the places with the highest BM25 scores, best first; ties keep the order of writing.
+    """Return the places with the highest BM25 scores, best first; ties are in the order of writing.
 
-    `wanted` restricts the places; idf still comes from the whole scope. `weights` are per term, 1 by default.
+    `wanted` restricts the places, while idf still comes from the whole scope. `weights` are per term, 1 by default.
     """
     terms, places, counts = matches.terms, matches.places, matches.counts
     if wanted is not None:
@@ -199,7 +199,7 @@ def best_of(
         named, position = np.unique(places, return_inverse=True)
         scores = np.bincount(position, shares)
     if limit < len(scores):
-        # Keep every place tied with the last; sorting below decides between them.
+        # Keep all places which tie with the last; the sort below decides between them.
         least_score = np.partition(scores, -limit)[-limit]
         candidates = np.flatnonzero(scores >= max(least_score, np.finfo(float).tiny))
     else:
@@ -210,5 +210,5 @@ def best_of(
 
 
 def inverse_document_frequency(chunks_with_term: float, chunks: float) -> float:
-    """Lucene's idf: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
+    """Return Lucene's idf: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
     return math.log(1 + (chunks - chunks_with_term + 0.5) / (chunks_with_term + 0.5))

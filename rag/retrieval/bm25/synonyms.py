@@ -1,6 +1,6 @@
-"""Find synonyms across languages: people ask about vacation, documents say annual leave.
+"""Find synonyms, also across languages: people ask about vacation, documents say annual leave.
 
-`synonyms.txt` covers the usual subjects in personnel documents; it is general and does not depend on a collection.
+`synonyms.txt` has the usual subjects of personnel documents, for all collections.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import NamedTuple
 from rag.text.analysers import analyse, analyser_code, words_with_terms
 
 FILE = Path(__file__).with_name("synonyms.txt")
-#: The most expressions per language to search for a word; the first are the commonest.
+#: The most expressions searched per word and language; the first in the file are the most common.
 MOST_EXPRESSIONS = 6
 #: Languages in which an expression may begin a longer word: "vakantie" in "vakantiedagen".
 COMPOUNDING = frozenset({"nl", "de"})
 LEAST_BEGINNING = 5
-#: Written without spaces, so an expression may occur anywhere; Korean expressions begin a word and take particles.
+#: Languages without spaces, in which an expression may occur anywhere. In Korean it begins a word, and particles
+#: follow.
 UNSPACED = frozenset({"ja", "zh"})
-#: Questions are short. Long text pasted after a question is not searched for expressions.
+#: Longest question, in characters, which is searched for expressions; longer text is pasted.
 LONGEST_QUESTION = 600
-#: This line starts the part for other languages only.
+#: This line in the file starts the ideas which are only translated to other languages.
 KNOWN = "# The words below are put into other languages only"
 _LINE = re.compile(r"([a-z]{2}): (.+)")
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
@@ -36,20 +37,20 @@ Keys = tuple[tuple[str, ...], ...]
 class Expressions(NamedTuple):
     """The expressions for an idea in a language."""
 
-    #: In a question, these expressions mean the idea.
+    #: Expressions which mean the idea in a question.
     asked: tuple[str, ...] = ()
-    #: The search also looks for these in documents, although they can be ambiguous.
+    #: Expressions which are also searched in documents; in a question they would be ambiguous.
     written: tuple[str, ...] = ()
 
 
-#: The expressions for an idea by language.
+#: The expressions for an idea, by language.
 Idea = Mapping[str, Expressions]
 NOTHING = Expressions()
 
 
 @dataclass(frozen=True)
 class Mention:
-    """An idea mentioned in a text."""
+    """An idea's mention in a text: position and expression."""
 
     start: int
     end: int
@@ -59,9 +60,9 @@ class Mention:
 
 
 def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return the question's words with the index terms of their synonyms in the documents' language.
+    """Return, for each question word with synonyms, the synonyms' index terms in the documents' language.
 
-    Words have the form given by `words_with_terms`. A synonym counts as found if a passage has all its terms.
+    Words are written as `words_with_terms` returns them. A synonym is found if a passage has all its terms.
     """
     found: dict[str, tuple[tuple[str, ...], ...]] = {}
     text = _normal(text)
@@ -76,7 +77,7 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
 
 
 def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
-    """Return the end of a mention's last word including its Korean particle: yes for "연차는", no for "연차수당"."""
+    """Return the end of a mention's last word, with a Korean particle ("연차는") but no further noun ("연차수당")."""
     end = mention.end
     if not "\uac00" <= text[end - 1] <= "\ud7a3":
         return end
@@ -88,7 +89,7 @@ def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
 
 
 def reworded(text: str, language: str) -> str:
-    """Return the question with the commonest synonym for the subject; "" without a synonym."""
+    """Return the question with the most common synonym for its subjects; "" if missing."""
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
@@ -108,7 +109,7 @@ def named_in(text: str, language: str) -> tuple[str, ...]:
 
 
 def ideas_in(text: str, language: str) -> frozenset[int]:
-    """Return the numbers of the ideas in a text; the numbers are equal in all languages."""
+    """Return the numbers of the ideas in a text, which are equal in all languages."""
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
 
 
@@ -131,9 +132,9 @@ def _is_within(expression: str, text: str, found: Sequence[Mention]) -> bool:
 
 
 def in_words_of(text: str, language: str, other: str) -> str:
-    """Put the ideas in a question into another language: "Wie lange ist der 출산휴가?".
+    """Return a question with its ideas put into a different language: "Wie lange ist der 출산휴가?".
 
-    Returns "" if the other language has no expressions for them.
+    Returns "" if the other language has no expression for any of them.
     """
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
@@ -146,7 +147,7 @@ def in_words_of(text: str, language: str, other: str) -> str:
 
 
 def said_in(text: str, language: str, other: str) -> str:
-    """Translate a text that names a single idea: "Annual leave" becomes "Urlaub".
+    """Translate a text which is exactly one expression: "Annual leave" becomes "Urlaub".
 
     Returns "" for any other text, or if the other language has no expression for the idea.
     """
@@ -163,7 +164,7 @@ def _normal(text: str) -> str:
 
 @lru_cache(maxsize=2_000)
 def _mentions(text: str, language: str) -> tuple[Mention, ...]:
-    """Find the ideas in a text, in order. The longest wins among overlapping expressions."""
+    """Find the ideas in a text, in order. Among overlapping expressions, the longest is taken."""
     language = language.removesuffix("+kiwi")
     if language not in _languages():
         return ()
@@ -177,7 +178,7 @@ def _mentions(text: str, language: str) -> tuple[Mention, ...]:
 
 
 def _standing_in(text: str, language: str) -> Iterator[Mention]:
-    """Find mentions in languages without word boundaries, or with particles after a word."""
+    """Yield mentions in languages without spaces between words, or with particles after a word."""
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).asked):
             start = text.find(expression)
@@ -189,7 +190,7 @@ def _standing_in(text: str, language: str) -> Iterator[Mention]:
 
 
 def _said_in(text: str, language: str) -> Iterator[Mention]:
-    """Find mentions, in any word form, in a language with spaces between words."""
+    """Yield mentions, in any inflected form, in a language with spaces between words."""
     words = list(_WORD.finditer(text))
     keys = [_key(word.group(), language) for word in words]
     by_first = _by_first_word(language)
@@ -202,7 +203,7 @@ def _said_in(text: str, language: str) -> Iterator[Mention]:
 
 
 def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
-    """Yield the longest expression at the beginning of a compound."""
+    """Yield the longest expression which a compound begins with."""
     stem = key[0] if key else ""
     for length in range(len(stem) - 1, LEAST_BEGINNING - 1, -1):
         for wanted, number, place in _by_first_word(language).get((stem[:length],), ()):
@@ -212,7 +213,7 @@ def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iter
 
 
 def _key(word: str, language: str) -> tuple[str, ...]:
-    """Return a word's index terms. A word too common for the index is its only key."""
+    """Return a word's index terms; a stopword, without index terms, is the only key."""
     return tuple(analyse(word, language)) or (word.lower(),)
 
 
@@ -232,7 +233,7 @@ def ideas() -> tuple[Idea, ...]:
 
 @lru_cache(maxsize=1)
 def _first_known() -> int:
-    """Return the number of the first idea for other languages only."""
+    """Return the number of the first idea which is only translated."""
     before, _, _ = FILE.read_text("utf-8").partition(KNOWN)
     return before.count("\nen: ")
 
@@ -248,7 +249,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
-    """Map first words to expressions in a language, with the numbers of the idea and the expression."""
+    """Map first words to whole expressions, with the numbers for idea and expression."""
     found: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).asked):
@@ -259,9 +260,9 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """Return the index terms for all synonyms in the documents' language.
+    """Return the index terms for all expressions for an idea in the documents' language.
 
-    Skips expressions containing a word too common for the index: the remaining words would mean something different.
+    Expressions with a stopword are skipped, because the remaining words would have a different meaning.
     """
     found = dict[tuple[str, ...], None]()
     asked, written = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
