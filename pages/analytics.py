@@ -71,7 +71,7 @@ ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
 ORDERS = {"Newest": N_("Newest"), "Slowest": N_("Slowest")}
 KINDS: dict[Literal["question", "search"], str] = {"question": N_("Questions"), "search": N_("Searches")}
-#: Words a link to a view may choose, by the key of the bound widget.
+#: The English words which an address may set, by the key of the bound widget.
 IN_ADDRESS: Mapping[str, Iterable[str]] = {
     "analytics_period": PERIODS,
     "analytics_view": VIEWS,
@@ -162,7 +162,7 @@ def choose_document() -> UUID | None:
 
 
 def put_in_address(name: str, chosen: object) -> None:
-    """Name the choice in the address by an id or code: names change, and two can be the same."""
+    """Put a choice into the address as an id or code, because names change and may be equal."""
     if chosen:
         st.query_params[name] = str(chosen)
     else:
@@ -407,7 +407,7 @@ def draw_details(chat_log_id: UUID) -> None:
 
 
 def draw_golden_button(entry: ChatLogEntry) -> None:
-    """Let an administrator keep a question as a golden question for every later run."""
+    """Draw a button with which an administrator adds the question to the golden questions."""
     if not identity.may(Role.ADMIN) or not entry.question.question:
         return
     of_it = (c for c in services().documents.collections(identity) if c.id == entry.question.collection_id)

@@ -34,7 +34,7 @@ is_admin = identity.may(Role.ADMIN)
 state = st.session_state
 state.setdefault("board_problem", "")
 MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important"), "attachmentCount": N_("With attachments")}
-#: The figure showing whether a board has posts with a mark.
+#: By mark in a post's metadata: the figure which counts the board's posts with this mark.
 MARKED_BY = {"isPinned": "pinned", "isImportant": "important", "attachmentCount": "with_attachments"}
 MOST_RUNS = 10
 GROUP_WORDS = {"": N_("Posts"), "categories": N_("Categories"), "attachments": N_("Attachments")}

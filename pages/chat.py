@@ -187,7 +187,7 @@ def opened_conversation() -> Conversation | None:
 def wanted_conversation() -> UUID | None:
     """Return the conversation id in the address, whoever owns it."""
     if state.chat_moved is not None and st.query_params.get("c") == state.chat_moved[0]:
-        # Sent right after a click on another conversation, before the browser had its address.
+        # A question was sent right after a click on another conversation, before the browser had the new address.
         st.query_params.from_dict({"c": state.chat_moved[1]} if state.chat_moved[1] else {})
     try:
         return UUID(st.query_params["c"])
@@ -334,7 +334,7 @@ with st.bottom.container(horizontal=True, horizontal_alignment="distribute", ver
     filter_slot, stop_slot = st.empty(), st.empty()
 with st.bottom.container():
     draw_question_to_go_on(identity)
-    # Here it is visible however far the page and the conversations are scrolled.
+    # Drawn here, the undo is visible however far the page and the conversations are scrolled.
     actions.draw_undo("chat", problem="chat_problem")
 asked_in = now.collection_name
 hint = _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents")
@@ -358,7 +358,7 @@ reading = Viewer(
     searched_as=searched_as,
     with_figures=identity.may(Role.MANAGER),
 )
-#: What the latest answer answers.
+#: The latest answer's question.
 question = next((message.content for message in reversed(messages) if message.role == "user"), "")
 if conversation is not None and any(message.help_status not in ("", "open") for message in messages):
     running.help_requests.mark_seen(identity, conversation.id)

@@ -506,13 +506,13 @@ def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
     """Return the library's totals, and the documents in processing."""
-    # In this order: a document whose reading ends in between is among the totals then, and is drawn.
+    # Read in this order: a document finished in between is then counted in the totals and drawn.
     at_work = library.at_work(identity, limit=2 * MOST_CARDS)
     return library.figures(identity), at_work
 
 
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
-    """Remember the documents that were being worked on, or were given to the queue here, and are ready now."""
+    """Remember the documents which are ready now and were processed, or queued here, before."""
     worked_on = {i for i, was in before.items() if was in ACTIVE}
     left = tuple((worked_on | state.documents_followed) - at_work.keys())
     if left:
@@ -539,7 +539,7 @@ def draw_just_finished() -> None:
 def shown_of(
     figures: Sequence[DocumentFigures], wanted: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
-    """Return the documents with a card in some states. Without any in the totals, nothing is read."""
+    """Return the documents in some states which get a card; without any in the totals, skip the query."""
     if not any(f.status in wanted.statuses for f in figures):
         return []
     return library.find(identity, wanted, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)
@@ -960,8 +960,8 @@ with st.container(key="documents_above"):
         draw_locked(locked, on_dismiss=forget, on_unlock=unlock)
     draw_refused_files(library.refused(identity), on_dismiss=lambda i: library.dismiss_refused(identity, i))
 state.documents_drawn_whole = (figures, at_work)
-# Also while a searchable document is being tagged, because its message changes at the end. And while a job runs: a free
-# document waits for a moment between reading and processing.
+# Also follow while a searchable document is tagged, because its message changes at the end; and while a job runs,
+# because a free document waits for a moment between reading and processing.
 is_followed = at_work[1] or any(f.status in ACTIVE for f in figures) or library.queue_state(identity.tenant_id).running
 state.documents_interval = "1s" if is_followed else None
 st.fragment(draw_queue, run_every=state.documents_interval)()

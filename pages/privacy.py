@@ -17,7 +17,7 @@ from rag.ui.widgets import dialog, name_labels, red, words_of
 
 PROBLEM = "privacy_problem"
 DONE = "privacy_done"
-#: Days to choose from; 0: never.
+#: Days after which personal data is deleted; 0 keeps it.
 KEPT = {0: N_("Kept until they are deleted"), 30: N_("30 days"), 90: N_("90 days"), 180: N_("Half a year"),
         365: N_("A year"), 730: N_("Two years")}  # fmt: skip
 NAMES = {"admin": N_("Administrators"), "manager": N_("Managers and administrators"), "nobody": N_("Nobody")}

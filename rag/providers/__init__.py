@@ -77,20 +77,20 @@ class Completed:
 
     usage: Usage | None
     finish_reason: str
-    #: The server read only a part of the prompt.
+    #: Whether the server read only a part of the prompt.
     is_prompt_cut: bool = False
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A request without a result which was, or may have been, billed; it is sent again."""
+    """A failed request which was, or may have been, billed; the request is sent again."""
 
     usage: Usage
 
 
 @dataclass(frozen=True)
 class Discarded:
-    """All pieces before this were the model's reasoning; the answer begins with the next."""
+    """Marks all earlier pieces as the model's reasoning; the answer begins with the next piece."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Connection:
         """Close the connections to the provider."""
 
 
-# Text of others in prompts
+# Foreign text in prompts
 
 #: Invisible characters which may hide within a mark.
 _UNSEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -243,5 +243,5 @@ def as_data(name: str, text: str, *, title: str | None = None) -> str:
 
 
 def defused(text: str) -> str:
-    """Return the text without marks which would end its part of a prompt, or look like another speaker."""
+    """Replace characters which would end the text's part in the prompt, or look like another speaker."""
     return _INSTRUCTION_MARK.sub("［", _MARK.sub("‹", text))

@@ -51,7 +51,7 @@ def require_safe_origin(name: str, address: str) -> str:
 
 
 def is_never_allowed(address: Address) -> bool:
-    """Whether an address can only lead to a machine's secrets, to everyone or to nobody."""
+    """Whether an address is link-local, multicast, unspecified, or a cloud's metadata service."""
     if str(address) in ("::1", "127.0.0.1"):
         return False
     return any(

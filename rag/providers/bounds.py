@@ -94,7 +94,7 @@ def bounded(send: Callable[[Any], Any], request: Any, bounds: Bounds) -> Any:
 
 
 class _Parts:
-    """The body of an answer."""
+    """A response body which is unpacked, counted and timed while it is read."""
 
     def __init__(self, stream: Any, encoding: str, most_bytes: int, deadline: float) -> None:
         self._stream = stream
@@ -172,7 +172,7 @@ def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
 
 @contextmanager
 def _until(deadline: float) -> Iterator[None]:
-    """Have this thread's reads from the network end at a time."""
+    """Inside the block, end this thread's network reads at a deadline, in seconds of `time.monotonic`."""
     before = getattr(_at_work, "deadline", None)
     _at_work.deadline = deadline
     try:

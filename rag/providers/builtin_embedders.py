@@ -290,7 +290,7 @@ class Engine:
         return process
 
     def _ask(self, process: subprocess.Popen[bytes], blob: bytes) -> tuple[FloatMatrix | None, int]:
-        """Return a text's vector, or `None`, with the process's exit status."""
+        """Ask a process for a text's vector; return the vector, or `None` and the exit status of an ended process."""
         seconds = {"seconds": PROCESSOR_SECONDS}
         timer = _ended_after(process, self._seconds)
         try:
@@ -315,7 +315,7 @@ class Engine:
 
 
 class _ended_after:
-    """End a process after this many seconds."""
+    """Ends a process if the block takes more than this many seconds."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self.is_late = False

@@ -48,7 +48,7 @@ class ContextWindow:
         return self._told if self._told is not None else self._seen
 
     def cuts(self, *, sent: int, counted: int) -> bool:
-        """Whether the server cut a prompt of about `sent` tokens, counting only the rest; remembers its window."""
+        """Whether the server cut a prompt: far fewer tokens were `counted` than `sent`. Remembers the window if so."""
         if self._told is None:
             # The first prompt loads the model, and the server then names its window.
             self._asked_at = -KNOWN_SECONDS

@@ -78,9 +78,9 @@ _sets_aside: ContextVar[bool] = ContextVar("sets_aside", default=False)
 
 @contextmanager
 def setting_aside() -> Iterator[None]:
-    """Give texts without a usable vector a row of NaN inside the block, if other texts have one.
+    """Inside the block, give a text without a usable vector a row of NaN, if other texts have vectors.
 
-    Outside the block, such a text fails its request.
+    Outside the block, this text fails its request.
     """
     token = _sets_aside.set(True)
     try:

@@ -276,7 +276,7 @@ class _Received:
 
     def __init__(self) -> None:
         self.has_events = False
-        #: Whether a part of the answer came, without reasoning.
+        #: Whether any text has arrived besides reasoning.
         self.has_text = False
         self.is_refusal = False
         self.finish_reason: str | None = None
@@ -298,7 +298,7 @@ class _Received:
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Tell whether the model takes `max_completion_tokens` and no temperature; OpenRouter puts a vendor in front."""
+    """Whether the model takes `max_completion_tokens` and no temperature, by name and without a vendor's prefix."""
     return REASONING_MODEL.match(model.rsplit("/", 1)[-1]) is not None
 
 
@@ -363,7 +363,7 @@ def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: 
 
 
 def is_perhaps_billed(exc: Exception) -> bool:
-    """Tell whether a request that failed like this may be billed: refusals are free, lost answers are not."""
+    """Whether a failed request may be billed: refusals are free, lost answers are not."""
     if isinstance(exc, openai.APIStatusError):
         return exc.status_code in UNSURE_STATUSES
     if isinstance(exc, openai.APIConnectionError):

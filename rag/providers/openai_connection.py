@@ -70,7 +70,7 @@ class OpenAIConnection(Connection):
     ) -> None:
         super().__init__(spec, settings)
         self._key, self._address = key or settings.key_of(spec.name), address or settings.address_of(spec.name)
-        #: By name: facts learned about a model are remembered.
+        #: Chat models by name, kept because each remembers facts learned about the model.
         self._models: dict[str, OpenAIChatModel] = {}
         try:
             self._client = openai.OpenAI(

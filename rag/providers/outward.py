@@ -54,7 +54,7 @@ class OutwardTransport(httpx.BaseTransport):
 
 
 def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
-    """Return the same request for an address behind its host's name."""
+    """Return the request with the address for its host; the Host header and the certificate check keep the name."""
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),

@@ -42,7 +42,7 @@ Wait = Callable[[float], None]
 
 
 class CallGate:
-    """Limit the calls to a provider; shared by everything paying it. Thread-safe.
+    """Limits the calls to a provider, shared by all paying callers. Thread-safe.
 
     Additive increase, multiplicative decrease: a refused call halves the limit, a full round of answers adds 1.
     """
@@ -136,9 +136,9 @@ IMAGE_TOKENS = 765
 
 @dataclass(frozen=True)
 class Sending:
-    #: The same for every attempt at a call: providers with support for keys answer and bill once.
+    #: The idempotency key, the same for every attempt at a call: a provider which supports keys bills once.
     key: str = ""
-    #: Attempts made here after the first; `None` leaves it to the operation.
+    #: Retries after the first attempt; `None` for the operation's default.
     retries: int | None = None
 
     def headers(self, part: int | str) -> dict[str, str]:
@@ -164,7 +164,7 @@ def current_sending() -> Sending:
     return _sending.get()
 
 
-# Calls that brought nothing
+# Calls without a result
 
 Report = Callable[[Usage], None]
 _report: ContextVar[Report | None] = ContextVar("report", default=None)
@@ -172,11 +172,11 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 @dataclass(frozen=True)
 class Notes:
-    """Records a request beforehand: a kill in the middle leaves a trace."""
+    """Records a request before it is sent, so a kill in the middle leaves a record."""
 
     #: Called with the request's expected bill.
     send: Report
-    #: Told about a failure without a bill.
+    #: Called if the request fails without a bill.
     drop: Callable[[], None]
 
 
@@ -187,7 +187,7 @@ _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
 def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
     """Report each request inside the block which has no result but was, or may have been, billed.
 
-    `notes` records each request before it is made; the caller knows the bill for an answer which arrived.
+    `notes` records each request before it is sent. Answers which arrive are billed by the caller.
     """
     token, noted = _report.set(report), _notes.set(notes)
     try:
@@ -246,7 +246,7 @@ def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usa
 
 @contextmanager
 def billed_as(usage: Usage) -> Iterator[None]:
-    """Note in an error raised inside the block that the answer had arrived, and its bill."""
+    """Add the usage to a `ProviderError` raised inside the block, because the answer has arrived and is billed."""
     try:
         yield
     except ProviderError as exc:
@@ -256,7 +256,7 @@ def billed_as(usage: Usage) -> Iterator[None]:
 
 @contextmanager
 def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
-    """Report these answers too when the block fails, because they are useless without the rest."""
+    """If the block fails, report these billed answers as lost, because they are useless without the rest."""
     try:
         yield
     except BaseException:
@@ -278,12 +278,12 @@ def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], t
     )
 
 
-#: Longer waits are not meant: a wrong clock, or a quota renewed next month.
+#: Longer waits are capped: the cause is a wrong clock, or a quota renewed next month.
 LONGEST_SECONDS = 24 * 3600.0
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Read the seconds in `retry-after-ms` or `Retry-After`, a number or a date (RFC 9110); `None` without either."""
+    """Return the seconds from `retry-after-ms` or `Retry-After` (number or date, RFC 9110); `None` without either."""
     found = {name.lower(): value for name, value in headers.items()}
     seconds = _number(found.get("retry-after-ms"), 0.001)
     if seconds is None:

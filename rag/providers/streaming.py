@@ -84,7 +84,7 @@ class _Opening(Generic[Opened]):
         Thread(target=self._run, name="provider-open", daemon=True).start()
 
     def wait(self, cancel: Event) -> ClosableStream[Opened] | None:
-        """Return the open source, or `None` if `cancel` was set before; then it is closed whenever it opens."""
+        """Return the open source, or `None` if `cancel` is set first; the source is then closed as soon as it opens."""
         # A single thread watches all streams and wakes this thread: a hundred watchers would wake each other.
         watched = WATCHER.watch(cancel, self._ready.set)
         self._ready.wait()

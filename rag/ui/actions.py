@@ -52,7 +52,7 @@ def draw_done(key: str) -> None:
 
 
 def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]]:
-    """Make a function a change that is run by `attempt`."""
+    """Return a decorator which runs a function through `attempt`."""
 
     def decorate(action: Callable[P, object]) -> Callable[P, None]:
         @wraps(action)
@@ -65,7 +65,7 @@ def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]
 
 
 def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
-    """Keep the undo for a page's last action until it is used or replaced by the next action."""
+    """Remember how to undo a page's last action, until the undo is used or the next action replaces it."""
     st.session_state[f"{page}_way_back"] = (sentence, undo)
 
 
@@ -232,11 +232,11 @@ def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Ca
 
 
 def ask_where_refused() -> None:
-    """Open the dialog after a click refused for lack of a recent sign-in."""
+    """Open the sign-in dialog if the last click was refused because the sign-in is too old."""
     if st.session_state.pop("frame_sign_in_again", False):
         ask()
 
 
 def note_refused() -> None:
-    """Open the dialog on the page's next full run."""
+    """Have `ask_where_refused` open the sign-in dialog on the page's next full run."""
     st.session_state.frame_sign_in_again = True

@@ -55,7 +55,7 @@ Choose = Callable[[str, str | UUID], None]
 #: Draws one question in full.
 DrawDetails = Callable[[UUID], None]
 SLOWEST = 8
-#: Days with questions from which a line says something.
+#: Fewest days with questions for drawing a trend.
 LEAST_POINTS = 3
 COSTS_BY: Mapping[CostsBy, str] = {
     "operation": N_("Operation"),
@@ -121,7 +121,7 @@ class Trend(NamedTuple):
 def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool = False) -> None:
     """Draw the period's figures, each compared with the previous period."""
     now, before, days = summary.current, summary.previous, summary.by_day
-    # Three in a row on a narrow screen would leave two alone; four, two or one leave none.
+    # Four, two or one per row leave complete rows on a narrow screen; three would.
     with st.grid(4, min_column_width=150):
         draw_metric(
             _("Questions"), number(now.questions), grown(now.questions, before.questions),
@@ -289,7 +289,7 @@ def draw_overview(
 
 
 def _draw_ways_on(now: Totals) -> None:
-    """Draw buttons from poor results to the questions and to remedies."""
+    """Draw buttons which lead from poor results to the questions, and to remedies."""
     not_helpful = now.rated - now.helpful
     ways: list[tuple[int, str, str, Callable[..., None]]] = [
         (now.no_context, ngettext("{count} was not in the documents", "{count} were not in the documents",
@@ -330,7 +330,7 @@ def draw_times(
     drawn: set[UUID] = set()
 
     def draw_once(question: UUID) -> None:
-        """Draw a question chosen in two tables only in the first: its widget keys contain its id."""
+        """Draw a question chosen in two tables only once, because its widget keys contain its id."""
         if question in drawn:
             st.caption(_("This question is open above."))
             return
@@ -430,7 +430,7 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
         percentile = choose_word(_("Percentile"), PERCENTILES, key="analytics_percentile", default="p50")
     times = analytics.stage_percentiles(who, period, filters)
     if times:
-        # All are read in the same way.
+        # All rows have the same value.
         is_about = times[0].is_about
         draw_chart(
             stage_figure(times, period, percentile=percentile),

@@ -88,7 +88,7 @@ class ChatScope:
 
     @property
     def others(self) -> tuple[Collection, ...]:
-        """Return the further collections to ask; the first one's profile answers."""
+        """Return the further collections to ask; the profile of `collection` writes the answer."""
         return self.library.others_to_ask(self.identity, self.collection) if self.asks_all else ()
 
     @property
@@ -219,7 +219,10 @@ class ChatScope:
             choose_collection(named, key="chat_collection", label=_("Ask in"), on_change=_choose)
 
     def draw_filter(self) -> None:
-        """Ask in some documents only. The list is read only while the popover is open."""
+        """Draw the filters by document, category, year and field.
+
+        The documents are read only while the popover is open.
+        """
         chooser = st.popover(
             self._summary(),
             type="tertiary",
@@ -232,7 +235,7 @@ class ChatScope:
         # A conversation has the switch for all collections; before it, they are among the collections to choose from.
         has_switch = len(self.collections) > 1 and self.conversation is not None
         fields = 1 + self._is_board + len(self.profile.search.metadata_filters)
-        # Years and "only important" are read after it opens.
+        # Years and "only important" are read after the popover opens.
         fields += chooser.open is True and self._is_board
         fields += chooser.open is True and bool(self._known_years)
         fields += chooser.open is True and len(self._named(limit=MOST_OFFERED + 1)) > MOST_OFFERED

@@ -151,7 +151,7 @@ def is_previewed(names: Sequence[str]) -> bool:
 def draw_preview(
     previews: Previews, identity: Identity, collection: Collection, before: Profile, changes: Mapping[str, Any]
 ) -> None:
-    """Draw the questions to try, the cost, and the passages each finds with either settings.
+    """Draw the choice of questions, the cost, and the passages each question finds before and after the changes.
 
     `before` has the collection's values.
     """

@@ -298,7 +298,7 @@ def is_left_out(value: Any) -> bool:
 
 def _lines(field: Setting, value: Any) -> list[str]:
     if field.kind == "words":
-        # Blanks at an end would be lost from sight, and a blank item with them.
+        # Quote an item with spaces at an end, and an empty item: both would be invisible.
         return [_escaped(item) if item and item == item.strip(" ") else f'"{_escaped(item)}"' for item in value]
     if field.kind == "factors":
         return [f"{item:g}" for item in value]
@@ -316,7 +316,7 @@ def _item(field: Setting, line: str) -> Any:
     try:
         if field.kind == "factors":
             return float(line)
-        # The text may contain the separator, and so may a pattern.
+        # A pattern may contain "=", so split at the last; a name may not, so split at the first.
         name, sign, item = line.rpartition("=") if field.kind == "patterns" else line.partition("=")
         if not sign:
             raise ValueError

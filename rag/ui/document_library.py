@@ -109,7 +109,7 @@ WITHIN_FILTERS = (
 
 
 class Looking(NamedTuple):
-    """What the toolbar asks for."""
+    """The filters and the sort order chosen in the toolbar, and whether the bin is open."""
 
     filters: DocumentFilters
     sort: DocumentSort
@@ -134,7 +134,7 @@ def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
 
 
 class LibraryContents(NamedTuple):
-    """What the toolbar offers to filter by."""
+    """The choices and counts for the toolbar."""
 
     figures: Sequence[DocumentFigures]
     #: Names by id; empty if there is only one collection.

@@ -399,7 +399,7 @@ def _frame(mark: PageMark, look: MarkLook) -> str:
     width, height = mark.right - mark.left, mark.bottom - mark.top
     # At the page's edge there is no room outside the frame.
     offset, sign = ("-5px", "right:5px;top:5px") if mark.right > 0.95 else ("1px", "left:100%;top:-.75rem")
-    # A page has many lines.
+    # A page has many lines, too many for signs.
     shown = f'<span style="position:absolute;{sign};{SIGN};color:{look.colour}">{look.sign}</span>'
     shown = "" if mark.kind == "line" else shown
     return (

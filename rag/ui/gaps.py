@@ -23,7 +23,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import choose_word, dialog, document_labels, name_labels
 
 PROBLEM = "analytics_gap_problem"
-#: Number of people notified about the answer to their question.
+#: Session state key for counting the people notified about the answer to their question.
 TOLD = "analytics_gap_told"
 STATES: dict[State, str] = {
     "open": N_("Unsolved"),

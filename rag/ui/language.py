@@ -20,7 +20,7 @@ from rag.ui.scripts import script
 KEY = "frame_language"
 
 
-#: The language found in this thread's run: a page asks for it some fifty times.
+#: Caches the language for this thread's run, because a page reads it some fifty times.
 _run = threading.local()
 
 

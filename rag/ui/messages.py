@@ -239,7 +239,7 @@ def _removed_words(numbers: list[int]) -> str:
 
 
 def _is_nearest_only(message: Message) -> bool:
-    """Tell whether the passages only came closest: the answer is not in them."""
+    """Whether the passages are only the closest, without an answer in them."""
     return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
 
 

@@ -276,7 +276,7 @@ LEAD_CHARACTERS = 300
 LINE_END = re.compile(r"\n+")
 
 
-#: Colours for a passage and for the used sentence, over light and dark.
+#: Colours for a passage and for its cited sentence, over light and dark.
 MARK = "background:rgba(255,208,0,.18);color:inherit;border-radius:3px"
 STRONG_MARK = "background:rgba(255,208,0,.55);color:inherit;border-radius:3px"
 

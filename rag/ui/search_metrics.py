@@ -217,11 +217,11 @@ class RerankingEffect(NamedTuple):
     """The effects of reranking: each value is the share of questions with reranking in which the effect was seen."""
 
     questions: int
-    #: The first passage differs from before.
+    #: The first passage changed.
     moved: float
-    #: The first passage's median place before reranking, if it moved; `None` if it never did.
+    #: The first passage's median place before reranking, if it changed; `None` if it never did.
     place: float | None
-    #: From below the fifth place.
+    #: The first passage came from below the fifth place.
     far: float
 
 

@@ -47,7 +47,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class SignIn:
-    """Signing in at a service."""
+    """How a person signs in to a service instead of entering keys."""
 
     #: Draws who signed in, or the way there.
     draw: Callable[[], None]

@@ -109,7 +109,7 @@ def _once_each(citations: Sequence[Citation]) -> Places:
 
 
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
-    """Return the key of the button opening the page for each place of a number; equal marks share a key."""
+    """Return, for each place with a number, the key of the button which opens its page; equal marks share a key."""
     marks = [citation.matched_terms for citation in places]
     firsts = [marks.index(mark) + 1 for mark in marks]
     number = places[0].number
@@ -157,8 +157,8 @@ def draw_source_cards(
 ) -> None:
     """Draw a card per citation; the `[n]` in an answer links to the anchor `{anchor}-n`.
 
-    A card shows the answer's statement at the first of its number's `places`. The other places open the page through
-    buttons pressed only by the script.
+    A card shows the sentence cited at the first of the number's `places`. For the other places, hidden buttons open the
+    page; only the script presses them.
 
     `on_open` is called with the citation whose page to open. Scores are not shown: they measure how many of the
     question's words a passage holds, and people would read "100%" as a correct answer.

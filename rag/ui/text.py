@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-#: Everything Markdown or Streamlit's extensions give a meaning to.
+#: Characters with a meaning in Markdown or in Streamlit's extensions.
 SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:^=&@/])")
 #: Streamlit makes links and icons from these after resolving escapes, but not in code. Brackets, bars and backticks are
 #: excluded, because they would end a badge, a table cell, or the code.
@@ -107,8 +107,9 @@ def _joined(pieces: Iterable[str]) -> str:
 def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") -> str:
     """Return an answer, safe to draw. `[n]` links to `#{anchor}-n` for the given numbers, and is plain text for others.
 
-    The answer is parsed and rewritten from its bold, lists, tables, quotes, headings and code. Everything else becomes
-    text, whatever a different parser would find in it. A number's second place links to `#{anchor}-n-2`, and so on.
+    The answer is parsed and written again with only its bold, lists, tables, quotes, headings and code. Everything else
+    becomes text, even if a different parser would find markup in it. A number's second place links to `#{anchor}-n-2`,
+    and so on.
     """
     return _Answer(set(numbers), anchor).blocks(SyntaxTreeNode(PARSER.parse(text)))
 

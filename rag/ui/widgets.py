@@ -148,7 +148,7 @@ def forget_gone_widgets() -> None:
 
 
 def dialog(title: str, **options: Any) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Make a function a dialog with a title in the opener's language."""
+    """Return a decorator which makes a function a dialog, with its title in the opener's language."""
 
     def decorate(draw: Callable[P, None]) -> Callable[P, None]:
         @wraps(draw)
@@ -203,7 +203,7 @@ def choose_collection(
         label_visibility="collapsed" if everything else "visible",
         **options,
     )
-    # A label sent before a change comes back unchanged.
+    # After a change of labels, the browser returns an unknown label as text.
     return found if isinstance(found, UUID) else None
 
 
@@ -270,7 +270,7 @@ def red(label: str) -> str:
 
 
 def draw_question_buttons(questions: Sequence[str], *, key: str, on_ask: Callable[[str], None]) -> None:
-    """Draw a button per question: unlike pills in a row, buttons are complete on a phone too."""
+    """Draw a button per question, because a row of pills is cut off on a phone."""
     with st.container(key=key, gap="xsmall"):
         for number, question in enumerate(questions):
             st.button(plain(question), key=f"{key}_{number}", on_click=on_ask, args=(question,), wrap=True)

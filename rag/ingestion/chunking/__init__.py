@@ -164,7 +164,7 @@ def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:
 
 
 def chunk_full_text(full_text: str) -> list[Chunk]:
-    """Split a text in the same way without known pages. Source 002's `chunkFullText`."""
+    """Split a text without page numbers like `chunk_by_page_texts`. Source 002's `chunkFullText`."""
     return chunk_by_page_texts({"1": full_text})
 
 
@@ -184,7 +184,7 @@ def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
 
 
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
-    """Return the profile's sizes for its method and for methods with equal sizes, else the method's sizes."""
+    """Return the profile's sizes for its method and for methods with the same default sizes, else the defaults."""
     usual, chunking = SIZES.get(method), profile.chunking
     if method == "generic" and chunking.generic_chunk_size:
         return _sizes(chunking.generic_chunk_size, 0, chunking.minimum_chunk_size)

@@ -65,7 +65,7 @@ def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
     body = front.end() if front else 0
     headings = [heading for heading in headings_of(text) if heading.start >= body]
     boundaries = Boundaries(text)
-    # The facts count as words while they leave room for the text.
+    # The facts count as words, up to half the target, so the text always has room.
     target, maximum = limits.markdown_target_words, limits.markdown_maximum_words
     said = min(len(WORDS.findall(before)), target // 2)
     left = WordLimits(target - said, maximum - said, min(limits.markdown_overlap_words, maximum // 4))
@@ -118,7 +118,7 @@ def _spans(boundaries: Boundaries, start: int, stop: int, limits: WordLimits) ->
     text, target, maximum = boundaries.text, limits.target, limits.maximum
     covered = start
     while covered < stop:
-        # Count no more text than needed: words have a maximum length, blank space has none.
+        # Stop after the maximum number of words: no chunk needs more.
         ends = []
         for word in WORDS.finditer(text, start, stop):
             ends.append(word.end())

@@ -26,9 +26,9 @@ from rag.text.boundaries import (
 from rag.text.spans import Span, page_starts, parts_between
 from rag.types import Page
 
-#: Only a section or paragraph boundary may end a chunk below this share.
+#: Below this share of `chunk_size`, only the end of a section or paragraph may end a chunk.
 FILLED = 0.6
-#: A section or paragraph may end a chunk from this share on.
+#: From this share on, the end of a section or paragraph may end a chunk.
 HALF = 0.4
 
 
@@ -102,7 +102,7 @@ def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -
 
 
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
-    """Find the start of a last chunk which is too short: it takes text from the chunk before."""
+    """Return the start for a last chunk which would be too short: the chunk takes text from the chunk before."""
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
     nearest = max(earliest, stop - max(chunk_size // 2, minimum * 2, overlap * 2) - 1)
@@ -136,7 +136,7 @@ ENDS = re.compile(r"[.?!](?=\s)\s*+|[。！？｡．؟۔।॥]\s*+|\n\s*+")
 def sentence_spans(text: str, chunk_size: int, overlap: int, minimum: int) -> list[tuple[int, int]]:
     """Return spans with at most `chunk_size` characters, starting at least `chunk_size - overlap` apart.
 
-    A chunk ends at a boundary in its last `overlap` characters, or without a boundary. The last chunk has at least
+    A chunk ends at a sentence end in its last `overlap` characters, else at a word end. The last chunk has at least
     `minimum` characters.
     """
     boundaries = Boundaries(text)
@@ -188,7 +188,7 @@ def _recursive_spans(
 
 
 def _merged(cuts: Sequence[int], chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Merge neighbouring pieces into spans up to `chunk_size`, sharing whole pieces within `overlap`."""
+    """Merge neighbouring pieces into spans up to `chunk_size` characters; spans share whole pieces up to `overlap`."""
     first = 0
     for index, (begin, end) in enumerate(pairwise(cuts)):
         if end - cuts[first] > chunk_size:
@@ -238,7 +238,7 @@ def generic_spans(text: str, chunk_size: int) -> list[Span]:
 
 #: Sentences compared on either side of a gap.
 WINDOW = 3
-#: Percentage of gaps which are no boundary.
+#: Distance percentile above which a gap is a boundary.
 PERCENTILE = 85
 #: Longer sentences are cut for embedding: models take some thousand tokens.
 LONGEST_SENTENCE = 2000
