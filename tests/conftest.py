@@ -1,4 +1,4 @@
-"""Fixtures: a real embedded Postgres with a fresh database for each test, and a stand-in of the providers."""
+"""Fixtures for all tests: a real embedded Postgres with a fresh database per test, and a stand-in for providers."""
 
 from __future__ import annotations
 
@@ -47,46 +47,47 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.flaky"]
 
-# Going through what modules, tests and pages have made, again and again, is a tenth of a run at Python's own pace.
+# With Python's defaults, garbage collection of the many objects of modules, tests and pages takes a tenth of a run.
 gc.set_threshold(50_000, 20, 50)
 
-# No key of the machine's owner may be used by a test.
+# Tests must not use a key of the machine's owner.
 for variable in environment_names():
     os.environ.pop(variable, None)
 
-# Tests compare passages by their words unless they say otherwise: the model of meaning takes a process and its time.
+# By default tests compare passages by words, because the model of meaning needs a process and time.
 os.environ["RAG_BUILTIN_EMBEDDER"] = "lexical"
 
-# Reading the certificates of all authorities takes 20 ms of processor time, and every client of a provider reads them
-# though what stands in for it speaks plain HTTP: clients of a run share what was read.
+# Loading the certificates of all authorities takes 20 ms of processor time per client of a provider, although the
+# stand-in uses plain HTTP. All clients of a run share the loaded certificates.
 ssl.create_default_context = functools.cache(ssl.create_default_context)  # type: ignore[assignment]
 
-#: Where servers and files of tests are kept. Copying a database there takes a seventh of the processor time that it
-#: takes on an ext4 disk, and every test with a database copies one.
+#: Folder for the servers and files of tests. Every test with a database copies one, and a copy in memory takes a
+#: seventh of the processor time of a copy on an ext4 disk.
 MEMORY = Path("/dev/shm")
-#: A run uses about a third of this; containers often give 64 MB.
+#: Space which the folder in memory must have. A run uses about a third of it; containers often have only 64 MB.
 LEAST_MEMORY_BYTES = 4_000_000_000
 
 
 def fast_folder() -> str | None:
-    """Return the folder in memory, or None for the default folder where it is missing or small."""
+    """Return the folder in memory, or `None` for the default folder if it is missing or too small."""
     has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= LEAST_MEMORY_BYTES
     return str(MEMORY) if has_room and os.access(MEMORY, os.W_OK) else None
 
 
-# Started in the background of a shell, a run ignores Ctrl-C, and so would the commands that it sends Ctrl-C to.
+# Started in the background of a shell, pytest ignores Ctrl-C, and so would the commands to which tests send Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Before the workers of the run start, which take it from the environment.
+# Before the workers start, because they read it from the environment.
 factor()
 
-# Every pytest that starts closes the folder it shares with the others (see `server`); tests start servers in there too.
+# Each new pytest process makes the folder it shares with others unreadable for them (see `server`), and tests start
+# servers in it too.
 if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="hr-tests-", dir=fast_folder())
     atexit.register(shutil.rmtree, os.environ["PYTEST_DEBUG_TEMPROOT"], ignore_errors=True)
 
-#: What takes longest. Where it comes last, the other workers of a run have nothing left to do beside it.
+#: The longest tests, which come first. If they came last, the other workers would have nothing to do meanwhile.
 LONGEST = (
     "tests/browser/",
     "tests/ingestion/test_kills.py",
@@ -99,7 +100,7 @@ LONGEST = (
     "tests/commands/test_commands.py",
 )
 
-#: What `make test-fast` leaves out beside browser tests: kills, soak, commands and servers in processes of their own.
+#: Tests left out by `make test-fast`, besides browser tests: kills, soak, commands and servers in their own processes.
 SLOW = (
     "tests/access/test_audit_of_access.py",
     "tests/access/test_known_browsers.py",
@@ -151,7 +152,7 @@ SLOW = (
 )
 
 names = itertools.count(1)
-#: Of a superuser; where it is set, tests work on that server instead of the embedded one.
+#: Connection string of a superuser; if set, tests use this server instead of the embedded one.
 ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
 
 
@@ -161,7 +162,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest: xdist gives each worker a stretch of the list, and each stretch begins so."""
+    """Mark the slow tests, leave them out with `--fast`, and put the longest at the start of each worker's part of the
+    list.
+    """
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
@@ -183,29 +186,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Leave what collecting made out of garbage collection."""
+    """Exclude the objects made by collecting tests from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _nothing_translated() -> None:
-    """Forget the translations of other tests, which had other replies."""
+    """Clear the cache of translations, because other tests used other replies."""
     if (translation := sys.modules.get("rag.retrieval.translation")) is not None:
         translation.TRANSLATIONS.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_readers() -> Iterator[None]:
-    """Keep the processes that read files from one test to the next: each takes 0.4 s of processor time to start.
+    """Keep the processes which read files from one test to the next: starting one takes 0.4 s of processor time.
 
-    They are those of the sandbox that an application shares; a test that makes its own sandbox has its own.
+    These are the processes of the application's shared sandbox; a test with its own sandbox has its own processes.
     """
     from rag.ingestion.loaders import sandbox  # here, for the same reason as in `app_services`
 
     class Kept(sandbox.Sandbox):
         def interrupt(self) -> None:
-            """End what is under way, and keep what waits for work."""
+            """End the busy processes and keep the idle ones."""
             with self._lock:
                 busy = self._all.difference(self._idle)
             for process in busy:
@@ -234,7 +237,9 @@ def kept_readers() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_loop_of_the_browser(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Leave the event loop that Playwright keeps in this thread out of other tests: `asyncio.run` refuses beside it."""
+    """Hide the event loop which Playwright leaves in this thread from other tests, because `asyncio.run` refuses to run
+    beside it.
+    """
     is_browser = request.node.get_closest_marker("browser") is not None
     kept = None if is_browser else asyncio._get_running_loop()
     if kept is not None:
@@ -246,10 +251,10 @@ def no_loop_of_the_browser(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PlainServer]:
-    """The embedded server, or the one of RAG_TEST_DATABASE_URL, with one migrated database to copy from.
+    """The embedded server, or the server of RAG_TEST_DATABASE_URL, with a migrated database to copy.
 
-    Not in pytest's folder: another pytest that starts takes everybody else's right to pass through it away, and with it
-    the server's own, which is another account where tests are run by root.
+    Its folder is not pytest's: each new pytest process takes access to that folder from other accounts, and so from the
+    server, which has its own account if root runs the tests.
     """
     if ELSEWHERE:
         with plain_server(ELSEWHERE) as given:
@@ -275,9 +280,9 @@ def server() -> Iterator[PlainServer]:
 
 
 def pack(server: PlainServer) -> None:
-    """Write the catalogue anew: migrations leave it twice as large, and every test copies it.
+    """Rewrite the system catalogue, which migrations leave twice as large, because every test copies it.
 
-    The tables themselves are left alone: what Postgres knows of their sizes decides how it searches them.
+    Other tables stay as they are: the statistics on their sizes decide how Postgres searches them.
     """
     with psycopg.connect(server.superuser, dbname=server.template, autocommit=True) as connection:
         tables = connection.execute(
@@ -294,7 +299,7 @@ def add_tenants(server: PlainServer) -> None:
 
 
 class Copies:
-    """Copies of the migrated database. While a test runs, the next one is made and the one before is dropped."""
+    """Makes copies of the migrated database. While a test runs, the next is made and the previous one dropped."""
 
     def __init__(self, server: PlainServer) -> None:
         self._template = server.template
@@ -304,20 +309,20 @@ class Copies:
         self._dropping: list[Future[None]] = []
 
     def take(self) -> str:
-        """Return the name of a fresh one."""
+        """Return the name of a fresh copy."""
         name = self._next.result()
         self._next = self._maker.submit(self._make, self._template)
         return name
 
     def take_of(self, database: str) -> str:
-        """Return the name of a copy of another database, which nobody is connected to."""
+        """Return the name of a copy of another database, to which nobody may be connected."""
         return self._maker.submit(self._make, database).result()
 
     def drop(self, name: str) -> None:
         self._dropping.append(self._dropper.submit(self._drop, name))
 
     def close(self) -> None:
-        """Drop the last ones. Raises what dropping any of them raised."""
+        """Drop the remaining copies. Raises the errors from dropping any copy."""
         self.drop(self._next.result())
         self._maker.shutdown()
         self._dropper.shutdown()
@@ -334,7 +339,7 @@ class Copies:
                 identifier, sql.Identifier(template)
             )
         )
-        # Rights on a database are not copied with it.
+        # A copy does not include the rights on the database.
         connection.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(identifier))
         return name
 
@@ -351,7 +356,7 @@ def copies(server: PlainServer) -> Iterator[Copies]:
 
 @pytest.fixture
 def database_name(copies: Copies) -> Iterator[str]:
-    """A fresh copy of the migrated database with the tenants `demo` and `other`."""
+    """The name of a fresh copy of the migrated database with the tenants `demo` and `other`."""
     name = copies.take()
     yield name
     copies.drop(name)
@@ -359,19 +364,19 @@ def database_name(copies: Copies) -> Iterator[str]:
 
 @pytest.fixture
 def owner_conninfo(server: PlainServer, database_name: str) -> str:
-    """Connects to the test's database as the owner of the tables."""
+    """The connection string of the test's database for the owner of the tables."""
     return make_conninfo(server.owner, dbname=database_name)
 
 
 @pytest.fixture
 def superuser_conninfo(server: PlainServer, database_name: str) -> str:
-    """Connects to the test's database past row-level security."""
+    """The connection string of the test's database for a superuser, who bypasses row-level security."""
     return make_conninfo(server.superuser, dbname=database_name)
 
 
 @pytest.fixture
 def database(server: PlainServer, database_name: str) -> Iterator[Database]:
-    """The application's own door to the test's database, as role rag_app."""
+    """The test's database as the application uses it, in the role rag_app."""
     opened = Database(make_conninfo(server.application, dbname=database_name), server.key)
     opened.open()
     yield opened
@@ -385,7 +390,7 @@ def tenant() -> str:
 
 @pytest.fixture
 def collection(database: Database) -> Collection:
-    """An `hr` collection of tenant `demo` on the built-in embedder."""
+    """A collection of tenant `demo` with the profile `hr` and the built-in embedder."""
     with database.transaction("demo") as connection, connection.cursor(row_factory=class_row(Collection)) as cursor:
         found = cursor.execute(
             "INSERT INTO collections (tenant_id, name, profile, embedding_model) "
@@ -398,13 +403,13 @@ def collection(database: Database) -> Collection:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings without any key, working in the test's own folder."""
+    """Settings without any key, in the test's own folder."""
     return Settings(data_dir=tmp_path / "data", tesseract="none", recognition="none", builtin_embedder="lexical")
 
 
 @pytest.fixture
 def provider_standin() -> Iterator[ProviderStandin]:
-    """OpenAI and Cohere on this machine, counting calls."""
+    """A stand-in for OpenAI and Cohere on this machine, which counts calls."""
     with ProviderStandin() as running:
         yield running
 
@@ -417,7 +422,7 @@ def app_services(
     owner_conninfo: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Services]:
-    """The whole product on the test's database, as pages and routes see it: `services()` returns it."""
+    """All services on the test's database; pages and routes get them from `services()`."""
     import rag.services as services_module  # here, so that tests of single stages do not wait for Streamlit
 
     assembled = services_module.assemble(settings, database, owner_conninfo=owner_conninfo)
@@ -429,7 +434,7 @@ def app_services(
 
 
 class Served(uvicorn.Server):
-    """A server that ends when it is told to: uvicorn looks every tenth of a second."""
+    """A uvicorn server which ends at once on request, instead of checking every tenth of a second."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
@@ -445,8 +450,8 @@ class Served(uvicorn.Server):
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[], str]]:
-    """Starts the application in a thread of this process; returns its address."""
-    # Here, so that tests of single stages do not wait for Streamlit.
+    """A function which starts the application in a thread of this process and returns its address."""
+    # Imported here, so that tests of single stages do not wait for Streamlit.
     from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 
     running: list[tuple[Served, threading.Thread]] = []
@@ -470,7 +475,7 @@ def serve() -> Iterator[Callable[[], str]]:
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
-    """The address of a provider from PyPI that we did not write."""
+    """The address of an independent OpenID Connect provider, from the package oidc-provider-mock."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""People to sign in: accounts with a cheap hasher, sessions, and a client of the guarded sign-in pages."""
+"""Fixtures for signing in: accounts with a cheap password hasher, sessions, and clients of the sign-in pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def admin(access: Access) -> Identity:
 
 @pytest.fixture
 def add_person(access: Access, admin: Identity) -> AddPerson:
-    """Adds a person who has set `PASSWORD` already."""
+    """A function which adds a person whose password is `PASSWORD`."""
 
     def add(email: str, role: Role = Role.EMPLOYEE, name: str = "Somebody") -> Account:
         _, link = access.accounts.invite(admin, email, name, role)
@@ -53,7 +53,7 @@ def add_person(access: Access, admin: Identity) -> AddPerson:
 
 @pytest.fixture
 def client_of(access: Access) -> Iterator[Callable[..., TestClient]]:
-    """Makes browsers: each with its own cookies, all before one guarded application."""
+    """A function which makes a browser: a client with its own cookies. All share one application behind the guard."""
     guard = Middleware(AuthGuard, services=lambda: access, recheck_seconds=0.05)
     app = Starlette(routes=inner_routes(access), middleware=[guard])
     opened: list[TestClient] = []

@@ -1,4 +1,4 @@
-"""An answering side with scripted models on a real database."""
+"""Fixtures for answering with scripted models on a real database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.answering.scripted import (
 
 @dataclass
 class Desk:
-    """All parts of answering, and what a test needs to look at."""
+    """All parts needed to answer a question, with helpers to ask and to read tables."""
 
     database: Database
     collection: Collection

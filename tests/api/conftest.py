@@ -1,4 +1,4 @@
-"""The API as callers meet it: the product's own routes and guards behind a real server."""
+"""Fixtures for the API as callers use it: the product's routes and guards behind a real server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.standins.providers import ProviderStandin
 
 @pytest.fixture
 def settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
-    """With a language model, which is the stand-in."""
+    """Settings with the stand-in as the provider of language models."""
     return Settings(
         data_dir=settings.data_dir,
         openai_api_key="key",

@@ -1,4 +1,4 @@
-"""The running product and a real browser. Skipped, and said so, where there is no Chromium."""
+"""Fixtures for the running product in a real browser. Without Chromium, the tests are skipped with a message."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # A page lives for seconds: optimizing its scripts on other threads takes more than running them saves.
+    # A page lives for seconds, so optimizing its scripts on other threads costs more time than it saves.
     "--js-flags=--efficiency-mode --invocation-count-for-maglev=4000 --invocation-count-for-turbofan=20000",
 ]
-#: A product that many tests share is signed in to once, and may run longer than a sign-in is recent.
+#: A shared product is signed in to once, and may run longer than a sign-in normally counts as recent.
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
-#: The first one found is used. The headless shell takes a fifth less processor time.
+#: The first browser found is used. The headless shell takes a fifth less processor time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
 expect.set_options(timeout=patient(20_000))
 
-#: Keeps `window.isAsked`: true from the moment the page asks the server for a run until that run is drawn. By its own
-#: state the page rests until it hears of the run. Runs that a timer asks for are left out: they come without an end.
+#: Sets `window.isAsked` to true while the page has asked the server for a run which is not drawn yet. The page's own
+#: state shows a run only after the server has announced it. Runs started by a timer are left out, because they never
+#: stop coming.
 WATCH = """
 (rerun, byTimer, newSession, finished, early) => {
   let hasBegun = false;
@@ -96,7 +97,7 @@ NUMBERS = (
     ForwardMsg.SCRIPT_FINISHED_FIELD_NUMBER,
     ForwardMsg.FINISHED_EARLY_FOR_RERUN,
 )
-#: How often in a row, a moment apart, the page has to be found at rest with nothing changed.
+#: How many times in a row, a moment apart, the page must be at rest and unchanged.
 RESTED = 10
 REST = """async (rested) => {
   const moment = () => new Promise((done) => setTimeout(done, 16));
@@ -117,14 +118,14 @@ REST = """async (rested) => {
 
 @dataclass
 class Product:
-    """A running copy of the product in a folder of its own."""
+    """A running copy of the product with its own folder."""
 
     process: subprocess.Popen[str]
     address: str
     folder: Path
-    #: What it has said so far.
+    #: The lines of its output so far.
     lines: list[str] = field(default_factory=list)
-    #: Reads the rest: a pipe that nobody reads stops whoever writes into it once it is full.
+    #: Reads the output, because a process stops when it writes to a full pipe.
     reader: Thread | None = None
 
     @property
@@ -136,7 +137,7 @@ class Product:
         self.has_ended()
 
     def has_ended(self) -> None:
-        """Wait until it has ended with everything it started."""
+        """Wait until the product has ended with every process it started."""
         self.process.wait(timeout=patient(20))
         assert self.reader is not None
         assert self.process.stdout is not None
@@ -144,7 +145,7 @@ class Product:
         self.process.stdout.close()
 
     def end(self) -> None:
-        """End it whatever it does: with a signal that it may answer by stopping what it started, then without."""
+        """End the product: with SIGTERM, on which it stops its processes, and if it does not end, with SIGKILL."""
         self.process.terminate()
         try:
             self.process.wait(timeout=patient(20))
@@ -156,10 +157,10 @@ class Product:
 def start_product(
     folder: Path, *, seconds: float = 120, python: tuple[str, ...] | None = None, **environment: str
 ) -> Product:
-    """Start `python -m rag serve` on a free port, or on `PORT`, and wait until it says that it is ready.
+    """Start `python -m rag serve` on a free port, or on `PORT`, and wait until it reports that it is ready.
 
-    One that is not ready after so many seconds is ended, with what it started. `python` is by default forked from a
-    process that has imported the product.
+    If it is not ready after `seconds`, it is ended with the processes it started. `python` is by default forked from a
+    process which has imported the product.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -175,7 +176,7 @@ def start_product(
     )
     product = Product(process, f"http://localhost:{port}", folder)
     assert process.stdout is not None
-    # Its output ends with it, also where it says nothing at all.
+    # Ending the product also ends its output, so the loop below ends even if it prints nothing.
     watch = Timer(patient(seconds), product.end)
     watch.start()
     try:
@@ -213,13 +214,13 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-#: What tests share for longer than one test, and leave nothing behind in.
+#: Fixtures shared by several tests in which tests leave nothing behind.
 UNCHANGED = ("browser", "standin")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give the second try of a test a product of its own, without the documents and answers of the first try."""
+    """Give a test which runs again after a failure a new product, without the documents of the first run."""
     if getattr(item, "execution_count", 1) > 1 and isinstance(item, pytest.Function):
         for name, definitions in item._fixtureinfo.name2fixturedefs.items():
             for definition in definitions:
@@ -229,7 +230,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failure what was on the pages, and what the products said last."""
+    """Add to the report of a failure the text of the pages and the last output of the products."""
     report = yield
     if report.failed and report.when == "call" and isinstance(item, pytest.Function):
         opened = item.funcargs.get("browser")
@@ -251,7 +252,7 @@ def standin() -> Iterator[ProviderStandin]:
 
 @pytest.fixture
 def shared_standin(standin: ProviderStandin) -> Iterator[ProviderStandin]:
-    """The providers of `product`, for one test: afterwards they answer as ever."""
+    """The providers of `product` for one test; afterwards their replies and speed are reset."""
     yield standin
     standin.write(None)
     standin.token_interval_seconds = 0.0
@@ -260,7 +261,7 @@ def shared_standin(standin: ProviderStandin) -> Iterator[ProviderStandin]:
 
 @pytest.fixture(scope="session")
 def offline_product(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Without any key, in a folder with a space and Hangul in its name."""
+    """A product without any key, in a folder with a space and Hangul in its name."""
     product = start_product(tmp_path_factory.mktemp("offline") / "인사 data")
     yield product
     product.stop()
@@ -268,7 +269,7 @@ def offline_product(browser: Browser, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def product(browser: Browser, standin: ProviderStandin, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """With keys, its providers played by the stand-in."""
+    """A product with keys, whose providers are the stand-in."""
     running = start_product(
         tmp_path_factory.mktemp("keyed") / "data",
         OPENAI_API_KEY="sk-test",
@@ -281,7 +282,7 @@ def product(browser: Browser, standin: ProviderStandin, tmp_path_factory: pytest
 
 
 def settle(page: Page) -> None:
-    """Wait until every run that the page asked for has ended and all of it is drawn, also what is loaded late."""
+    """Wait until every run which the page asked for has ended and is drawn, including parts loaded late."""
     page.wait_for_function("() => !window.isAsked")
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", state="attached")
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
@@ -289,7 +290,7 @@ def settle(page: Page) -> None:
 
 
 def sign_up(browser: Browser, product: Product) -> BrowserContext:
-    """Create the first administrator by the link from the console; a context that is signed in."""
+    """Create the first administrator through the link on the console; return a signed-in browser context."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
     page = context.new_page()
     page.goto(product.link)

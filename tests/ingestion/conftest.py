@@ -1,4 +1,4 @@
-"""The parts that take documents in, on the test's database and folder."""
+"""Fixtures for ingestion, on the test's database and folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rag.types import Identity, Role
 
 @pytest.fixture(autouse=True)
 def quick_polling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have queues look for jobs that wait for another try ten times as often."""
+    """Make queues look ten times as often for jobs which wait for another try."""
     monkeypatch.setattr("rag.ingestion.queue.POLLING_SECONDS", 0.2)
 
 
@@ -49,7 +49,7 @@ def stranger() -> Identity:
 
 @pytest.fixture(scope="session")
 def sandbox(kept_readers: None) -> Sandbox:
-    """One whose processes outlive the queue of a test, which ends what is under way as it stops."""
+    """A sandbox whose processes survive the end of a test's queue, which only ends busy processes."""
     return loaders_sandbox.sandbox_of(ExtractionLimits())
 
 
@@ -65,7 +65,7 @@ def pipeline(database: Database, files: FileStore, settings: Settings, sandbox: 
 
 @pytest.fixture
 def queue(database: Database, pipeline: IngestionPipeline) -> Iterator[Queue]:
-    """The queue without a worker; a test that starts one need not stop it."""
+    """A queue without a worker; a test which starts workers need not stop them."""
     made = Queue(database, pipeline, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
     yield made
     made.stop_worker()
@@ -80,7 +80,7 @@ def library(
 
 @pytest.fixture
 def connected() -> Iterator[Callable[[Settings], Providers]]:
-    """Makes providers of settings, whose connections are closed after the test."""
+    """A function which makes providers from settings; their connections are closed after the test."""
     made: list[Providers] = []
 
     def connect(settings: Settings) -> Providers:
@@ -93,7 +93,7 @@ def connected() -> Iterator[Callable[[Settings], Providers]]:
 
 
 class Worker:
-    """Does a document's waiting work in the test's own thread."""
+    """Runs a document's waiting steps in the test's thread."""
 
     def __init__(self, pipeline: IngestionPipeline) -> None:
         self.pipeline = pipeline

@@ -1,4 +1,4 @@
-"""Integrations are met through the product's own routes, as the API is."""
+"""Fixtures for integrations, which tests reach through the product's routes as in `tests/api`."""
 
 from __future__ import annotations
 

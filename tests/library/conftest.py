@@ -1,4 +1,4 @@
-"""The parts that keep documents are those that take them in."""
+"""Fixtures for the library, which are those of ingestion."""
 
 from __future__ import annotations
 

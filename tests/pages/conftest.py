@@ -1,4 +1,4 @@
-"""The pages on real services: a fresh database, no keys, people who are signed in."""
+"""Fixtures for pages on real services: a fresh database, no keys, and signed-in people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from rag.types import Account, Collection, Identity, Role, UploadOptions
 from tests.pages.small_pdf import pdf
 from tests.patience import patient
 
-# Each run of a page in a test would read the metadata of every installed package, which takes longer than the page.
+# Cached, because each run of a page would read the metadata of every installed package, which takes longer than the
+# page.
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 MAIN = Path(__file__).resolve().parents[2] / "pages" / "main.py"
@@ -41,7 +42,7 @@ HANDBOOK = (
 
 @pytest.fixture
 def running(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    """The services that the pages of this test use."""
+    """The services used by this test's pages."""
     parts = assemble(settings, database)
     monkeypatch.setattr(rag.services, "connect_services", lambda _settings: parts)
     rag.services.services.clear()
@@ -54,7 +55,7 @@ def running(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def new_tab() -> Callable[[str], AppTest]:
-    """Opens a tab whose requests the guard has marked with a session."""
+    """A function which opens a tab for a session id, as if the guard had checked its requests."""
 
     def open_tab(session_id: str) -> AppTest:
         tab = AppTest.from_file(str(MAIN), default_timeout=patient(30))
@@ -66,7 +67,9 @@ def new_tab() -> Callable[[str], AppTest]:
 
 @pytest.fixture
 def signed_in(running: Services, new_tab: Callable[[str], AppTest]) -> Callable[[Role], tuple[AppTest, Identity]]:
-    """Signs a new person of tenant `demo` in; their browser, not yet opened, and who they are."""
+    """A function which signs in a new person of tenant `demo` and returns a tab, not yet run, and the person's
+    identity.
+    """
 
     def sign_in(role: Role) -> tuple[AppTest, Identity]:
         with (

@@ -1,4 +1,4 @@
-"""The whole product on stand-ins of every provider, with a client of its API."""
+"""Fixtures for the whole product with stand-ins for all providers, and a client of its API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
-    """Every provider that the profiles name, at its stand-in."""
+    """Settings which direct every provider of the profiles to its stand-in."""
     return replace(
         settings,
         openai_api_key="key",
@@ -57,7 +57,7 @@ def stranger() -> Identity:
 
 
 class SignedIn:
-    """Stands where the guard stands: every request is this person's."""
+    """Replaces the guard: every request is made by the given identity."""
 
     def __init__(self, app: ASGIApp, identity: Identity) -> None:
         self.app, self.identity = app, identity
@@ -87,7 +87,7 @@ def client(client_of: Callable[[Identity], TestClient], admin: Identity) -> Test
 
 @pytest.fixture
 def ask(app_services: Services, admin: Identity) -> Ask:
-    """Asks as the chat does; the stored answer, its citations and the next questions."""
+    """A function which asks like the chat and returns the finished answer and its stored message."""
 
     def answer(collection: Collection, text: str, *, document_ids: tuple[UUID, ...] = (), **options: Any) -> Any:
         question = Question(text=text, identity=admin, collection=collection, document_ids=document_ids)

@@ -1,4 +1,4 @@
-"""Shelves to put documents on, and someone who asks."""
+"""Fixtures for retrieval: collections to put documents in, and a person who asks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shelf(database: Database, collection: Collection) -> Shelf:
 
 @pytest.fixture
 def other_shelf(database: Database, new_collection: Callable[..., Collection]) -> Shelf:
-    """A shelf of another tenant."""
+    """A collection of another tenant."""
     return Shelf(database, new_collection("other", "Their documents"), LexicalEmbedder())
 
 

@@ -1,4 +1,4 @@
-"""Confined processes are tried with the readers of files."""
+"""Fixtures for confined processes, tried with the processes which read files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in of S3-compatible storage over real HTTP: one bucket, listed in pages of two, one pair of keys."""
+"""A stand-in for S3-compatible storage over real HTTP: one bucket, listed in pages of two, and one pair of keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PER_PAGE = 2
 
 
 class BucketStandin(LocalServer):
-    """Answers as S3 answers; `read` has the names of the files that were fetched."""
+    """Answers like S3; `read` has the names of the downloaded files in order."""
 
     def __init__(self) -> None:
         super().__init__(Handler)

@@ -1,4 +1,4 @@
-"""A stand-in of GitHub's REST API over real HTTP."""
+"""A stand-in for GitHub's REST API over real HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def repository(name: str, **values: Any) -> dict[str, Any]:
 
 
 class GitHubStandin(LocalServer):
-    """Answers what GitHub answers; `faults` are given first, each as (status, headers, body)."""
+    """Answers like GitHub. Each of the `faults` (status, headers, body) replaces one answer, in order."""
 
     def __init__(self) -> None:
         super().__init__(Handler)

@@ -1,4 +1,4 @@
-"""Servers of a test on this machine: each listens on a free port, in a thread, until the block ends."""
+"""Servers for tests: each listens on a free port of this machine, in a thread, until its block ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from socketserver import TCPServer
 from typing import Any, Self, TypeVar
 
 AnyServer = TypeVar("AnyServer", bound=TCPServer)
-#: How often a server looks whether it shall end.
+#: Seconds between a server's checks whether it must end.
 POLL_SECONDS = 0.02
 
 
@@ -28,7 +28,7 @@ def serving(server: AnyServer) -> Iterator[AnyServer]:
 
 
 class LocalServer(ThreadingHTTPServer):
-    """An HTTP server that serves from the beginning of a `with` block to its end."""
+    """An HTTP server which runs from the start to the end of a `with` block."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -54,9 +54,9 @@ class LocalServer(ThreadingHTTPServer):
 
 
 class QuietHandler(BaseHTTPRequestHandler):
-    """Answers without a line in the output of the tests."""
+    """A request handler which logs nothing."""
 
-    # Else the body of an answer waits 40 ms until its headers are acknowledged.
+    # Without this, the body of an answer waits 40 ms until its headers are acknowledged.
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -1,4 +1,4 @@
-"""A package index on this machine: each installed package as an empty wheel, at the locked version and a newer one."""
+"""A package index on this machine: each installed package as an empty wheel, in the locked version and a newer one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-#: Follows any release number and still fits every range that the release fits.
+#: This suffix makes a version newer than the release, and still within every range which the release is in.
 NEWER = ".post1"
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
 
@@ -24,7 +24,7 @@ def normal(name: str) -> str:
 
 
 def write_index(folder: Path, lock: Path) -> str:
-    """Write a simple index of all locked packages that this machine has. Return the lock of its wheels."""
+    """Write a simple index of all locked packages installed here. Return a lock file for its wheels."""
     lines = []
     for name, extras, version in PINNED.findall(lock.read_text("utf-8")):
         try:
@@ -42,7 +42,7 @@ def write_index(folder: Path, lock: Path) -> str:
 
 
 def write_wheel(folder: Path, name: str, version: str, more: list[str]) -> Path:
-    """Write a wheel that holds its own description and no code."""
+    """Write a wheel with its metadata and without code."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{normal(name).replace('-', '_')}-{version}"
     path = folder / f"{stem}-py3-none-any.whl"
@@ -53,13 +53,13 @@ def write_wheel(folder: Path, name: str, version: str, more: list[str]) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         parts["RECORD"] = "".join(f"{stem}.dist-info/{part},,\n" for part in (*parts, "RECORD"))
         for part, text in parts.items():
-            # Without a time, so that the same package has the same hash.
+            # Without a timestamp, so that the same package has the same hash.
             archive.writestr(zipfile.ZipInfo(f"{stem}.dist-info/{part}"), text)
     return path
 
 
 def repack_uv(folder: Path) -> str:
-    """Add the uv that made this environment to the index. Return its line of a lock; without uv, an empty string."""
+    """Add the uv which made this environment to the index. Return its line for the lock; "" without uv."""
     try:
         installed = importlib.metadata.distribution("uv")
     except importlib.metadata.PackageNotFoundError:
@@ -95,7 +95,7 @@ class Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet."""
+        """Log nothing."""
 
 
 @contextmanager

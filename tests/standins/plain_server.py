@@ -1,4 +1,4 @@
-"""A Postgres that is there already, in place of the embedded server: RAG_TEST_DATABASE_URL names its superuser."""
+"""An existing Postgres in place of the embedded server, named by its superuser in RAG_TEST_DATABASE_URL."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-#: Of roles that exist for tests only. A server with other people's data is no place for them.
+#: Password of roles which exist for tests only; the server must have no data of value.
 PASSWORD = "of-the-tests"
 
 
 @dataclass(frozen=True)
 class PlainServer:
-    """What tests know of a server: how its three roles connect, and the migrated database that others are copies of."""
+    """How tests connect to a server in its three roles, and the name of the migrated database which they copy."""
 
     application: str
     owner: str
@@ -29,7 +29,7 @@ class PlainServer:
 
 @contextmanager
 def plain_server(superuser: str) -> Iterator[PlainServer]:
-    """Roles and an empty database with pgvector, as docs/operations.md has them made; removed at the end."""
+    """Create the roles and an empty database with pgvector, as in docs/operations.md; drop them at the end."""
     template = f"rag_tests_{os.getpid()}"
     name = sql.Identifier(template)
     with psycopg.connect(superuser, autocommit=True) as connection:

@@ -1,6 +1,6 @@
-"""A stand-in of OpenAI, Gemini, OpenRouter, Ollama and Cohere over real HTTP: the real SDKs run without a network.
+"""A stand-in for OpenAI, Gemini, OpenRouter, Ollama and Cohere over real HTTP, for the real SDKs without a network.
 
-Answers are deterministic, everything is counted as the provider would bill it, and faults can be asked for. By hand:
+Answers are deterministic, everything is counted as the provider would bill it, and faults can be requested. By hand:
 `python tests/standins/providers.py --port 9999 --token-interval-ms 20`, then OPENAI_BASE_URL=http://127.0.0.1:9999/v1.
 """
 
@@ -43,11 +43,11 @@ PATHS = {
     "/api/embeddings": "embeddings",
 }
 GEMINI, OPENROUTER, OLLAMA = "/v1beta/openai/", "/api/v1/", ("/api/embed", "/api/embeddings")
-#: Gemini's limits of one request, and the only vector format it writes.
+#: Gemini's limits per request: texts, and tokens.
 GEMINI_INPUTS, GEMINI_INPUT_TOKENS = 100, 2048
-#: What `ollama pull` has brought.
+#: Models which `ollama pull` has downloaded.
 OLLAMA_MODELS = frozenset({"bge-m3", "nomic-embed-text"})
-#: "hr-answers" is a deployment of such a model, whose name does not say so.
+#: Names of reasoning models. "hr-answers" is the name of a deployment of one, which does not show it.
 REASONING = re.compile(r"^(gpt-[56]|o[134]|hr-answers)")
 NATIVE_DIMENSIONS = {
     "text-embedding-3-large": 3072, "bge-m3": 1024, "gemini-embedding-001": 3072, "nomic-embed-text": 768,
@@ -58,13 +58,13 @@ MAXIMUM_REQUEST_TOKENS = 300_000
 
 
 def many_words(count: int) -> str:
-    """Words for a long answer, none of them twice: an answer that repeats itself is stopped by the product."""
+    """Return different words for a long answer, because the product stops an answer which repeats itself."""
     return "".join(f"word{number} " for number in range(count))
 
 
 @dataclass
 class Fault:
-    """An answer to give instead of the right one, `times` times, to one endpoint or to any."""
+    """A wrong answer to give `times` times, from one endpoint or from all."""
 
     kind: str  # "status", "garbage", "close", "cut", "end", "hang", "error_event"
     times: int = 1
@@ -78,31 +78,32 @@ class Fault:
 
 
 class ProviderStandin:
-    """Serves `openai_url`, `gemini_url`, `openrouter_url`, `ollama_url` and `cohere_url` from a thread until `stop()`;
-    also a context manager.
+    """A server in a thread with `openai_url`, `gemini_url`, `openrouter_url`, `ollama_url` and `cohere_url`.
 
-    calls[endpoint]    answered or failed requests by endpoint: "embeddings", "chat", "rerank", "models"
+    Runs until `stop()`, or until the end of a `with` block.
+
+    calls[endpoint]    answered and failed requests by endpoint: "embeddings", "chat", "rerank", "models"
     tokens[endpoint]   tokens billed, input and output together
-    usages             one dict per billed request: endpoint, model, input_tokens, cached_input_tokens, output_tokens,
+    usages             a dict per billed request: endpoint, model, input_tokens, cached_input_tokens, output_tokens,
                        search_units
-    untold             those of `usages` whose answer never said so
-    silent             requests that ended without a count though they were not refused: a caller has to estimate them
-    requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order; `times` are
-                       when they came, in seconds of `time.monotonic`, `ports` the callers' ends of their connections
-    missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
-    delay_seconds      waited before every answer
-    delays             seconds waited before every answer of one endpoint, by its name
-    token_interval_seconds  waited between the pieces of a stream
-    cached_tokens      of every chat request's input, how many count as cached
-    sends_usage        False: streams carry no usage even when asked for
-    accepted_key       when set, any other key is answered 401
+    untold             the `usages` which no answer reported
+    silent             how many requests ended without a reported usage and were not refused: callers must estimate
+    requests           (endpoint, body) of every request, in order; in the same order `headers`, `paths`, `times` (of
+                       arrival, in seconds of `time.monotonic`) and `ports` (of the caller)
+    missing_paths      routes which this server lacks, such as "/api/embed" of an old Ollama
+    delay_seconds      wait before every answer
+    delays             seconds to wait before every answer of an endpoint, by its name
+    token_interval_seconds  wait between the pieces of a stream
+    cached_tokens      input tokens of every chat request which count as cached
+    sends_usage        False: streams report no usage even if the request asks for it
+    accepted_key       if set, requests with any other key are answered 401
     hang               True: no request is answered until `release()`
     meetings           by endpoint, a barrier at which requests wait for each other (`meet`)
-    without_vector     which texts have no vector: their request is answered 500 as Ollama does, or, where
-                       `vector_instead` holds a value, have that in the vector's place
-    window             tokens that are read of a prompt, as Ollama does it: the rest is not counted; None: all
-    tells_window       True: `/api/ps` names it, once a prompt has loaded the model
-    knows_idempotency_keys  True: a request with a key that was answered before gets that answer again, unbilled
+    without_vector     tells which texts have no vector: a request with one is answered 500 like Ollama's, or, if
+                       `vector_instead` is set, gets this value in place of the vector
+    window             number of prompt tokens which are read and counted, like Ollama's; None: all
+    tells_window       True: `/api/ps` reports the window, once a prompt has loaded the model
+    knows_idempotency_keys  True: a request with the key of an answered request gets the same answer, unbilled
     """
 
     def __init__(self, *, port: int = 0, token_interval_seconds: float = 0.0) -> None:
@@ -119,7 +120,7 @@ class ProviderStandin:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="standin", daemon=True)
 
     def reset(self) -> None:
-        """Forget counts, faults and replies; as new."""
+        """Forget counts, faults and replies, as if newly started."""
         self.calls: Counter[Endpoint] = Counter()
         self.tokens: Counter[Endpoint] = Counter()
         self.usages: list[dict[str, Any]] = []
@@ -156,11 +157,11 @@ class ProviderStandin:
     # What to answer
 
     def reply(self, text: str | Reply, *, finish_reason: str | None = "stop") -> None:
-        """Answer chats with this text, or with what the function makes of the messages, until told otherwise."""
+        """Answer chats with this text, or with the result of this function on the messages, until the next call."""
         self._reply, self._finish_reason = text, finish_reason
 
     def refuse(self, text: str = "") -> None:
-        """End chats by the content filter."""
+        """End chats by the content filter, with `text` before."""
         self.reply(text, finish_reason="content_filter")
 
     def fail_next(
@@ -173,66 +174,73 @@ class ProviderStandin:
         endpoint: Endpoint | None = None,
         skip: int = 0,
     ) -> None:
-        """Answer the next requests with this HTTP status; `code` such as "insufficient_quota" goes into the body.
+        """Answer the next `times` requests with this HTTP status; `code`, such as "insufficient_quota", goes into the
+        body.
 
-        So many requests before them are answered as ever.
+        The first `skip` requests are still answered normally.
         """
         self._add(Fault("status", times, endpoint, status, headers or {}, code, skip=skip))
 
     def garbage_next(
         self, times: int = 1, *, endpoint: Endpoint | None = None, after: int = 0, is_billed: bool = False
     ) -> None:
-        """Answer 200 with something that is not JSON; in a stream after `after` pieces. Of a bill nobody is told."""
+        """Answer 200 with text which is not JSON; in a stream, after `after` pieces.
+
+        A bill is not reported to the caller.
+        """
         self._add(Fault("garbage", times, endpoint, after=after, is_billed=is_billed))
 
     def close_next(self, times: int = 1, *, endpoint: Endpoint | None = None, is_billed: bool = False) -> None:
-        """Close the connection without an answer. Of a bill nobody is told."""
+        """Close the connection without an answer. A bill is not reported to the caller."""
         self._add(Fault("close", times, endpoint, is_billed=is_billed))
 
     def spoil_next(self, how: str, times: int = 1, *, endpoint: Endpoint | None = None) -> None:
-        """Bill, say so, and send what cannot be used: see `spoiled`. "uncounted" says nothing, and can be used."""
+        """Bill the next requests, report the bill, and send an unusable answer (see `spoiled`).
+
+        "uncounted" is the exception: a usable answer without a reported bill.
+        """
         self._add(Fault(how, times, endpoint))
 
     def cut_stream_after(self, pieces: int, times: int = 1, *, is_billed: bool = False) -> None:
-        """Reset the connection in the middle of a stream, after so many pieces of text."""
+        """Reset the connection in the middle of a stream, after this many pieces of text."""
         self._add(Fault("cut", times, "chat", after=pieces, is_billed=is_billed))
 
     def end_stream_after(self, pieces: int, times: int = 1) -> None:
-        """End the stream properly, but early: no finish reason, no usage."""
+        """End the stream properly but early, after this many pieces: no finish reason and no usage."""
         self._add(Fault("end", times, "chat", after=pieces))
 
     def hang_stream_after(self, pieces: int, times: int = 1) -> None:
-        """Send nothing more after so many pieces, until `release()`."""
+        """Stop sending after this many pieces, until `release()`."""
         self._add(Fault("hang", times, "chat", after=pieces))
 
     def error_event_after(self, pieces: int, times: int = 1, *, code: str = "server_error") -> None:
-        """Send an error as an event of the stream."""
+        """Send an error event in the stream, after this many pieces."""
         self._add(Fault("error_event", times, "chat", after=pieces, code=code))
 
     def meet(self, endpoint: Endpoint, count: int, *, timeout_seconds: float = 18.0) -> threading.Barrier:
-        """Answer requests to an endpoint only when `count` of them are here at once.
+        """Answer requests to an endpoint only when `count` of them wait at the same time.
 
-        The barrier is broken, and requests are answered 500, where so many did not come in time.
+        If they do not arrive in time, the barrier breaks and the requests are answered 500.
         """
         barrier = self.meetings[endpoint] = threading.Barrier(count, timeout=patient(timeout_seconds))
         return barrier
 
     def write(self, pieces: int | None) -> None:
-        """Let each stream come as far as so many pieces of text, until the next call; None: to its end.
+        """Let each stream send this many pieces of text and then wait for the next call; `None` lets it end.
 
-        For tests that look at an answer that is being written: by the clock alone it may end before they look.
+        For tests which look at an unfinished answer, which could end too early if only time delayed it.
         """
         with self.written_on:
             self.write_limit = pieces
             self.written_on.notify_all()
 
     def wait_to_write(self, sent: int) -> None:
-        """Wait until a stream that has sent so many pieces may send another."""
+        """Wait until a stream which has sent this many pieces may send another."""
         with self.written_on:
             self.written_on.wait_for(lambda: self.write_limit is None or sent < self.write_limit)
 
     def release(self) -> None:
-        """Let everything go on that hangs."""
+        """Let everything continue which hangs."""
         self.hang = False
         self.released.set()
 
@@ -310,7 +318,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up in the middle is what some tests are about."""
+        """Ignore the error, because some tests hang up in the middle of an answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -445,7 +453,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(200, answer)
 
     def _ollama(self, path: str, body: dict[str, Any]) -> None:
-        """Ollama's own routes: many texts by `input`, or one by `prompt` and without a count."""
+        """Answer Ollama's own routes: many texts in `input`, or one in `prompt` without a count."""
         model = body["model"]
         if model not in OLLAMA_MODELS:
             self._json(404, {"error": f'model "{model}" not found, try pulling it first'})
@@ -479,7 +487,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(200, {"id": "standin", "results": results, "meta": meta})
 
     def _ocr(self, form: bytes) -> None:
-        """Upstage Document Parse: an element for each page of the PDF in the form, and one for its running head."""
+        """Answer as Upstage Document Parse: an element per page of the PDF, and one for the running head."""
         start, end = form.find(b"%PDF-"), form.rfind(b"%%EOF")
         pages = len(PdfReader(io.BytesIO(form[start : end + 5])).pages)
         self.standin.bill("ocr", "document-parse", pages=pages)
@@ -568,7 +576,7 @@ class _Handler(BaseHTTPRequestHandler):
             if sent < len(text_pieces):
                 self.standin.wait_to_write(sent)
                 self._chunk(event({"content": text_pieces[sent]}))
-                # By the clock, so that what writing takes does not add up.
+                # By the clock, so that the time for writing does not add up.
                 due += self.standin.token_interval_seconds
                 if (wait := due - time.monotonic()) > 0:
                     time.sleep(wait)
@@ -584,7 +592,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._chunk(b"")
 
     def _go_on_after(self, fault: Fault) -> bool:
-        """Do what the fault says in the middle of a stream; False when the stream is over with it."""
+        """Carry out a fault in the middle of a stream; return `False` if the stream ends with it."""
         if fault.kind == "hang":
             self.standin.released.wait()
             return True
@@ -600,7 +608,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._chunk(_event({"error": {"message": "The stand-in failed.", "type": fault.code, "code": fault.code}}))
             self._chunk(b"")
         else:
-            # What spoils a whole answer has no meaning in a stream: its reader must not wait for the rest.
+            # Faults which spoil a whole answer reset a stream, so that its reader does not wait for the rest.
             self._reset()
         return False
 
@@ -638,7 +646,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _reset(self) -> None:
-        """Close with a TCP reset, as a proxy that dies does."""
+        """Close with a TCP reset, like a proxy which dies."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.shutdown(socket.SHUT_RD)
@@ -649,8 +657,11 @@ SPOILED = frozenset({"empty", "dimension", "nan", "missing", "filter", "half", "
 
 
 def spoiled(answer: dict[str, Any], how: str) -> dict[str, Any]:
-    """An answer with its count, but of no use: nothing in it; vectors of 3 dimensions, of NaN, or one too few; text
-    that a filter held back, or half of it. "uncounted" is of use and without its count."""
+    """Return an unusable answer with its count.
+
+    It is empty; has vectors of 3 dimensions, of NaN, or one too few; or has text removed by a filter, or half of it.
+    With "uncounted", return a usable answer without its count.
+    """
     if how == "uncounted":
         return {name: part for name, part in answer.items() if name not in ("usage", "meta")}
     for name in ("data", "choices", "results"):
@@ -677,17 +688,17 @@ def words(text: str) -> list[str]:
 
 
 def count_tokens(text: str) -> int:
-    """What the stand-in bills: words and punctuation marks, at least 1."""
+    """Return the number of tokens to bill: words and punctuation marks, at least 1."""
     return max(1, len(re.findall(r"\w+|[^\w\s]", text)))
 
 
 def pieces(text: str) -> list[str]:
-    """The text as it is streamed: a word with the space before it; one is one output token."""
+    """Split a text into the pieces of a stream: words with the space before, each one output token."""
     return re.findall(r"\s*\S+\s*$|\s*\S+|\s+", text)
 
 
 def embed(text: str, dimensions: int) -> np.ndarray:
-    """A deterministic vector: texts that share words, or the beginnings of words, are near."""
+    """Return a deterministic vector; texts which share words, or beginnings of words, have similar vectors."""
     vector = np.zeros(dimensions, dtype="<f4")
     for word in words(text) or [text]:
         vector[zlib.crc32(word.encode()) % dimensions] += 1.0
@@ -696,7 +707,7 @@ def embed(text: str, dimensions: int) -> np.ndarray:
 
 
 def default_reply(messages: list[dict[str, Any]]) -> str:
-    """Quotes the beginning of passage 1 with its number when the messages hold numbered passages."""
+    """Quote the beginning of passage 1 with its number, if the messages have numbered passages."""
     text = "\n".join(str(message["content"]) for message in messages)
     passage = re.search(r"^\[1\][^\n]*\n(.+)", text, flags=re.MULTILINE)
     if passage is None:
@@ -706,7 +717,7 @@ def default_reply(messages: list[dict[str, Any]]) -> str:
 
 
 def example_of(schema: Mapping[str, Any]) -> Any:
-    """The smallest sensible value that is valid by a JSON schema."""
+    """Return the smallest sensible value which is valid for a JSON schema."""
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
@@ -735,7 +746,7 @@ def _event(value: dict[str, Any]) -> bytes:
 
 
 def running(**options: Any) -> Iterator[ProviderStandin]:
-    """For a fixture: `yield from running()`."""
+    """Run a stand-in. In a fixture: `yield from running()`."""
     with ProviderStandin(**options) as standin:
         yield standin
 

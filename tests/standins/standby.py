@@ -1,4 +1,4 @@
-"""Standbys of a server, made of the built-in server's own programs: they replay its log in folders of their own."""
+"""Standbys of a server, which replay its log in their own folders, made with the built-in server's programs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ACCOUNT = service_account() if os.geteuid() == 0 else None
 
 @dataclass
 class StandbyServer:
-    """A server that replays the log of another."""
+    """A server which replays the log of another."""
 
     folder: Path
-    #: As its superuser, and as the application.
+    #: Connection strings for its superuser and for the application.
     superuser: str
     application: str
 
@@ -55,7 +55,7 @@ def run(program: str, *arguments: object) -> None:
 
 
 def make_standby(folder: Path, superuser: str, application: str) -> StandbyServer:
-    """Copy a running server into a folder and start the copy, which follows it."""
+    """Copy a running server into a folder and start the copy, which follows the server."""
     folder.mkdir(mode=0o700)
     hand_over(folder, ACCOUNT)
     if ACCOUNT:

@@ -1,8 +1,8 @@
-"""A stand-in of a Supabase project over real HTTP, so that the real `supabase` client runs without a network.
+"""A stand-in for a Supabase project over real HTTP, for the real `supabase` client without a network.
 
-Auth signs its tokens with a key of its own (ES256, shown as JWKS; HS256 for projects with the legacy secret), Storage
-answers 400 with the meant status in the body, as theirs does, and an RPC runs on a real Postgres as PostgREST runs it.
-Faults can be asked for: `fail(path, …)`.
+Auth signs its tokens with its own key (ES256, published as JWKS; HS256 for projects with the legacy secret). Storage
+answers 400 with the real status in the body, as Supabase does. An RPC runs on a real Postgres as in PostgREST. Faults
+can be requested: `fail(path, …)`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tests.standins.local_server import LocalServer, QuietHandler
 
 ANON, SERVICE = "anon-key-of-the-project", "service-key-of-the-project"
 API_VERSION = "2024-01-01"
-#: What Storage takes in a key: none of Hangul, umlauts or emoji.
+#: Characters allowed in a Storage key: no Hangul, umlauts or emoji.
 KEY = re.compile(r"[\w/!.\-*'() &$@=;:+,?]+", re.ASCII)
 
 
 @dataclass
 class Fault:
-    """`kind`: a status with a body, "timeout", "reset" or "garbage"."""
+    """A fault in answers to a path. `kind` is a status (with a body), "timeout", "reset" or "garbage"."""
 
     path: str
     kind: int | str
@@ -51,26 +51,26 @@ class Fault:
 
 @dataclass
 class SupabaseStandin:
-    """The project. `seconds` is how long its access tokens last; `is_legacy` signs with the shared secret."""
+    """A Supabase project. Its access tokens last `seconds`; with `is_legacy` it signs with the shared secret."""
 
     seconds: int = 3600
     is_legacy: bool = False
-    #: Of the database that RPC calls run on, as the role `authenticator`.
+    #: Connection string for RPC calls, with the role `authenticator`.
     database: str = ""
-    #: Most rows of one answer.
+    #: The most rows in an answer.
     most_rows: int = 1000
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Person and session of each.
+    #: Person and session by refresh token.
     refresh_tokens: dict[str, tuple[str, str]] = field(default_factory=dict)
     buckets: dict[str, dict[str, Any]] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
-    #: By the beginning of a path, where requests wait until so many of them are here at once.
+    #: By the start of a path: a barrier at which requests wait for each other.
     meetings: dict[str, threading.Barrier] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
-    #: Links in the e-mails it sent, by address: what stands behind their #.
+    #: By address: the target of the link in the last e-mail, and the link's part after "#".
     mails: dict[str, tuple[str, str]] = field(default_factory=dict)
-    #: The `authorization` of every request, by path.
+    #: Path and `authorization` header of every request.
     bearers: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -93,11 +93,16 @@ class SupabaseStandin:
         self._server.__exit__()
 
     def fail(self, path: str, kind: int | str, body: dict[str, Any] | None = None, *, times: int = 1) -> None:
-        """The next requests whose path (or method and path) begins so go wrong. Auth's 4xx are {"code", "message"}."""
+        """Make the next requests fail whose path, or method and path, starts with `path`.
+
+        Auth's 4xx are {"code", "message"}.
+        """
         self.faults.append(Fault(path, kind, body or {}, times))
 
     def meet(self, path: str, count: int, *, timeout_seconds: float = 20.0) -> threading.Barrier:
-        """Answer requests whose path begins so only when `count` are here; broken where they do not come in time."""
+        """Answer requests whose path starts with `path` only when `count` wait together; the barrier breaks if they are
+        late.
+        """
         barrier = self.meetings[path] = threading.Barrier(count, timeout=patient(timeout_seconds))
         return barrier
 
@@ -112,7 +117,7 @@ class SupabaseStandin:
         return user
 
     def token(self, user: dict[str, Any], **changes: Any) -> str:
-        """An access token as Auth makes it."""
+        """Return an access token as Auth issues it."""
         now = int(time.time())
         claims = {
             "iss": f"{self.url}/auth/v1", "sub": user["id"], "aud": "authenticated", "exp": now + self.seconds,
@@ -124,7 +129,7 @@ class SupabaseStandin:
         return jwt.encode(claims, self.key, algorithm="ES256", headers={"kid": "one"})
 
     def verified(self, token: str) -> dict[str, Any]:
-        """The claims of a token of ours. Raises `jwt.PyJWTError`."""
+        """Return the claims of a token issued here. Raises `jwt.PyJWTError`."""
         key = self.secret if self.is_legacy else self.key.public_key()
         return dict(
             jwt.decode(token, key, algorithms=["HS256" if self.is_legacy else "ES256"], audience="authenticated")
@@ -293,7 +298,7 @@ class _Handler(QuietHandler):
         if len(password) < 6:
             raise AuthTrouble(422, "weak_password", weak_password={"reasons": ["length"]})
         user["password"] = password
-        # Auth keeps the session that changes its own password, and ends the person's others.
+        # A change of password keeps the session which makes it, and ends the person's other sessions.
         self._forget(user["id"], keep_session_id)
 
     def _forget(self, user_id: str, keep_session_id: str = "") -> None:
@@ -395,7 +400,7 @@ class _Handler(QuietHandler):
         arguments = sql.SQL(", ").join(
             sql.SQL("{} => {}").format(sql.Identifier(key), sql.Placeholder(key)) for key in parameters
         )
-        # As PostgREST does: JSON arrays for vectors are text to Postgres.
+        # Like PostgREST: JSON arrays for vectors become text for Postgres.
         parameters = {k: json.dumps(v) if isinstance(v, list) else v for k, v in parameters.items()}
         statement = sql.SQL("SELECT coalesce(json_agg(r), '[]') FROM {}({}) r").format(sql.Identifier(name), arguments)
         try:
@@ -414,7 +419,7 @@ class _Handler(QuietHandler):
         return 200, row[0]
 
     def _table(self, name: str) -> tuple[int, Any]:
-        """Rows of a table, as PostgREST answers `select`, `order`, `limit`, `offset`, `gt` and `in`."""
+        """Return the rows of a table for `select`, `order`, `limit`, `offset`, `gt` and `in`, as PostgREST does."""
         schema = self.headers.get("accept-profile", "public")
         if self.bearer != SERVICE:
             return 401, {"message": "Invalid API key", "hint": "Double check your API key."}

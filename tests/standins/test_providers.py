@@ -1,4 +1,4 @@
-"""What other tests rely on when they use the stand-in."""
+"""Check the behaviour of the stand-in on which other tests rely."""
 
 from __future__ import annotations
 

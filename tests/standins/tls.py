@@ -1,4 +1,4 @@
-"""A server over TLS on this machine with a certificate of its own, for stand-ins of services that ask for https."""
+"""A TLS server with its own certificate on this machine, for stand-ins of services which require https."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.standins.local_server import LocalServer, QuietHandler
 
 
 class TlsServer(LocalServer):
-    """Answers at 127.0.0.1 and localhost; `certificate` is the file that a client has to trust (SSL_CERT_FILE)."""
+    """Serves at 127.0.0.1 and localhost; clients must trust the file `certificate` (SSL_CERT_FILE)."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler], folder: Path) -> None:
         super().__init__(handler)
@@ -32,15 +32,15 @@ class TlsServer(LocalServer):
 
     @property
     def other_host(self) -> str:
-        """The same server under another name, which counts as another host."""
+        """Return the same server's address under another name, which counts as another host."""
         return f"localhost:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no error of the server."""
+        """Ignore the error, because a client may hang up."""
 
 
 class JsonHandler(QuietHandler):
-    """Sends JSON, bytes and redirects."""
+    """A request handler which sends JSON, bytes and redirects."""
 
     def body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -57,7 +57,7 @@ class JsonHandler(QuietHandler):
 
 def _write_certificate(path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    # A client that trusts several finds the right one by its name.
+    # A distinct name lets a client which trusts several certificates find the right one.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"stand-in {uuid4()}")])
     now = dt.datetime.now(dt.UTC)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]

@@ -1,4 +1,4 @@
-"""A website on this machine over real HTTP: pages with ETags, robots.txt, a sitemap and redirects."""
+"""A stand-in for a website over real HTTP: pages with ETags, robots.txt, a sitemap and redirects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.standins.local_server import LocalServer, QuietHandler
 
 @dataclass
 class Page:
-    """What an address answers."""
+    """The answer at an address."""
 
     body: bytes = b""
     status: int = 200
@@ -19,7 +19,7 @@ class Page:
 
 
 class WebsiteStandin(LocalServer):
-    """Serves `pages` by their paths. `asked` has the paths in order, `answered` also the statuses."""
+    """Serves `pages` by path. `asked` has the requested paths in order, `answered` each path with its status."""
 
     def __init__(self) -> None:
         super().__init__(Handler)
@@ -36,7 +36,7 @@ class WebsiteStandin(LocalServer):
 
     @property
     def fetched(self) -> list[str]:
-        """The pages whose text was sent."""
+        """Return the paths of the pages whose text was sent."""
         return [path for path, status in self.answered if status == 200 and path.count("robots.txt") == 0]
 
 

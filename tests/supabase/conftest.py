@@ -1,4 +1,4 @@
-"""A Postgres as a Supabase project has it, and PgBouncer in transaction mode where it is installed."""
+"""Fixtures for Supabase: a Postgres like that of a Supabase project, and PgBouncer in transaction mode if installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.patience import patient
 from tests.standins.plain_server import PlainServer
 from tests.standins.supabase import ANON, SERVICE, SupabaseStandin
 
-#: What every Supabase project has before anybody adds a table.
+#: What every new Supabase project contains.
 PROJECT = """
 CREATE ROLE anon NOLOGIN NOINHERIT;
 CREATE ROLE authenticated NOLOGIN NOINHERIT;
@@ -48,7 +48,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE project IN SCHEMA public GRANT ALL ON SEQUENCE
 
 @pytest.fixture(scope="module")
 def project_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """A server whose `rag_app` is not there yet, as on Supabase: the migrations have to make it."""
+    """A server without the role `rag_app`, as on Supabase, so that the migrations must create it."""
     running = start_server(tmp_path_factory.mktemp("project"))
     with psycopg.connect(running.superuser, autocommit=True) as connection:
         connection.execute("DROP DATABASE rag")
@@ -63,7 +63,7 @@ def project_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedde
 
 @pytest.fixture
 def project(project_server: EmbeddedServer) -> Iterator[str]:
-    """Connects to an empty Supabase project as the role its DATABASE_URL names: no superuser, but CREATEROLE."""
+    """The connection string of an empty project for the role in its DATABASE_URL: no superuser, but with CREATEROLE."""
     with psycopg.connect(project_server.superuser, autocommit=True) as connection:
         connection.execute("CREATE DATABASE project OWNER project")
     with psycopg.connect(project_server.superuser, dbname="project", autocommit=True) as connection:
@@ -76,7 +76,7 @@ def project(project_server: EmbeddedServer) -> Iterator[str]:
 
 @pytest.fixture
 def pooler(server: PlainServer, database_name: str) -> Iterator[str]:
-    """The address of the test's database behind PgBouncer in transaction mode."""
+    """The connection string of the test's database through PgBouncer in transaction mode."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
         pytest.skip("PgBouncer is not installed (Debian: apt install pgbouncer)")
@@ -127,14 +127,14 @@ def _wait_for(address: str, log: Path) -> None:
 
 @pytest.fixture
 def standin() -> Iterator[SupabaseStandin]:
-    """A Supabase project over HTTP on this machine."""
+    """A stand-in for a Supabase project over HTTP on this machine."""
     with SupabaseStandin() as running:
         yield running
 
 
 @pytest.fixture
 def at_supabase(standin: SupabaseStandin, settings: Settings) -> Settings:
-    """Settings that name the stand-in, with a timeout that a test can wait for."""
+    """Settings which name the stand-in, with a timeout short enough for a test."""
     return replace(
         settings,
         supabase_url=standin.url,

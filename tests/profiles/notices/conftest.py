@@ -1,4 +1,4 @@
-"""A notice board in the test's own database: its tables, a collection that follows them, the whole product around."""
+"""Fixtures for a notice board: its tables in the test's database, a collection which follows them, and all services."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def board(superuser_conninfo: str) -> Iterator[Board]:
 
 @pytest.fixture
 def paid_settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
-    """All providers of source 000 at the stand-in."""
+    """Settings which direct all providers of source 000 to the stand-in."""
     return replace(
         settings,
         openai_api_key="key",
@@ -51,7 +51,7 @@ def parts(database: Database, paid_settings: Settings) -> Iterator[Services]:
 
 @pytest.fixture
 def behind_routes(parts: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    """The product on the test's database, as routes see it."""
+    """All services on the test's database, as routes get them."""
     monkeypatch.setattr(services_module, "connect_services", lambda settings: parts)
     services_module.services.clear()
     yield parts
@@ -61,7 +61,7 @@ def behind_routes(parts: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture
 def caller(behind_routes: Services, administrator: Identity) -> Iterator[TestClient]:
-    """A program with a key for questions."""
+    """An API client whose key may ask questions."""
     from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 
     _, secret = behind_routes.api_keys.create(administrator, "intranet", ["chat", "search"])
@@ -72,7 +72,7 @@ def caller(behind_routes: Services, administrator: Identity) -> Iterator[TestCli
 
 @pytest.fixture
 def notices(parts: Services, administrator: Identity) -> Collection:
-    """A collection that follows the table, embedded as source 000 does."""
+    """A collection which follows the board's table, with the embedder of source 000."""
     return parts.documents.create_collection(administrator, "Board", "notices", language="ko")
 
 
@@ -88,7 +88,7 @@ def follow(parts: Services) -> Follow:
 
 @pytest.fixture
 def filled(board: Board, notices: Collection, parts: Services, administrator: Identity, follow: Follow) -> Collection:
-    """A board with posts of every kind of age and mark about one subject."""
+    """A board with posts about one subject, of every age and mark."""
     about = "<p>12월 정착지원금 신청 방법이 어떻게 되나요? {}</p>"
     board.put("old", "작년 정착지원금", about.format("작년"), category_id="c1", created_at=days_ago(700))
     board.put("new", "이번 정착지원금", about.format("이번"), category_id="c1", created_at=days_ago(3))

@@ -1,4 +1,4 @@
-"""People sign in at the doors of `tests/access`."""
+"""Fixtures for signing in, from `tests/access`."""
 
 from __future__ import annotations
 

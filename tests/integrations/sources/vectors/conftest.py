@@ -1,4 +1,4 @@
-"""Imported passages go through the pipeline."""
+"""Fixtures for imported passages, which go through the ingestion pipeline."""
 
 from __future__ import annotations
 
