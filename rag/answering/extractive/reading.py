@@ -45,7 +45,7 @@ from rag.answering.sentences import (
     units_of,
 )
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.bm25.synonyms import named_in
+from rag.retrieval.bm25.synonyms import ideas_in, named_in
 from rag.retrieval.known_by import known_by
 from rag.retrieval.meaning import named_languages
 from rag.text.spans import PATH_SEPARATOR
@@ -175,6 +175,11 @@ class _Wording:
         return asked_type(self.text)
 
     @cached_property
+    def ideas(self) -> frozenset[int]:
+        """The ideas with synonyms, such as annual leave; see `rag.retrieval.bm25.synonyms`."""
+        return ideas_in(self.text, self.language)
+
+    @cached_property
     def figures(self) -> frozenset[str]:
         return figures_written(self.text)
 
@@ -222,7 +227,9 @@ class _Opened:
 def _opened(citation: Citation, spoken: str, wording: _Wording) -> _Opened:
     question, language = wording.text, wording.language
     words = other_words(question, language, spoken)
-    terms_in = partial(terms_said, language=language, spoken=spoken, words=words, asked=wording.terms)
+    terms_in = partial(
+        terms_said, language=language, spoken=spoken, words=words, asked=wording.terms, ideas=wording.ideas
+    )
     name = known_by(citation.title, citation.folder, question, frozenset([language]))
     title = terms_in(name)
     folder = title - terms_in(citation.title)

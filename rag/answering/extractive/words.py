@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from rag.answering.answer_types import UNITS
 from rag.answering.extractive.rule import RULE
 from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.bm25.synonyms import without_other_ideas
 from rag.retrieval.evidence import compound_share
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import COMPOUNDING, asked_words
@@ -119,6 +120,7 @@ def terms_said(
     spoken: str,
     words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]],
     asked: frozenset[str] = frozenset(),
+    ideas: frozenset[int] = frozenset(),
 ) -> frozenset[str]:
     """Return a text's terms in the question's language, plus question terms found through synonyms and compounds.
 
@@ -128,7 +130,10 @@ def terms_said(
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
     written = in_order if spoken == language else tokenize(text, spoken)
-    said = (own for own, others in words if any(_stand_together(other, written) for other in others))
+    found = [(own, others) for own, others in words if any(_stand_together(other, written) for other in others)]
+    if found:
+        written = tokenize(without_other_ideas(text, spoken, ideas), spoken)
+    said = (own for own, others in found if any(_stand_together(other, written) for other in others))
     return terms.union(*said, in_compounds(asked, terms) if language in COMPOUNDING else ())
 
 

@@ -113,6 +113,17 @@ def ideas_in(text: str, language: str) -> frozenset[int]:
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
 
 
+def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
+    """Return a text without expressions of several words for other ideas: "public holiday" is no "holiday"."""
+    text = _normal(text)
+    parts, at = list[str](), 0
+    for mention in _mentions(text, analyser_code(language)):
+        if mention.idea not in ideas and " " in text[mention.start : mention.end]:
+            parts.append(text[at : mention.start])
+            at = mention.end
+    return " ".join([*parts, text[at:]]) if parts else text
+
+
 def is_only_within_another(question: str, text: str, language: str) -> bool:
     """Whether a text says a subject of the question only inside the word for a different subject.
 
