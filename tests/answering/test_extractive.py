@@ -122,6 +122,15 @@ def test_the_wording_that_the_documents_use_chooses_the_sentence() -> None:
     assert quotes.text.startswith("“Full-time employees have 27 days of annual leave a year.”")
 
 
+def test_a_public_holiday_is_no_annual_leave() -> None:
+    payday = "If the 25th falls on a public holiday, you are paid 3 days before."
+    leave = "Everybody has 27 days of vacation."
+    for texts in ((payday, leave), (leave, payday)):
+        quotes = best_quotes("How many days of annual leave do I get?", list(map(passage, (1, 2), texts)))
+        assert quotes is not None
+        assert quotes.text.startswith(f"“{leave}”")
+
+
 def test_a_conjunction_of_another_language_parts_no_question() -> None:
     text = (
         "Performance reviews are conducted annually. Generic drugs can often be cheaper. Lunch is often served at noon."

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rag.retrieval.bm25.synonyms import FILE, ideas, in_words_of, named_in, reworded, synonyms_of
+from rag.retrieval.bm25.synonyms import (
+    FILE,
+    ideas,
+    ideas_in,
+    in_words_of,
+    named_in,
+    reworded,
+    synonyms_of,
+    without_other_ideas,
+)
 from rag.retrieval.evidence import coverage
 from rag.retrieval.search_query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms, question_words
 from rag.text.language_detection import DETECTED
@@ -45,6 +54,18 @@ def test_a_question_is_put_as_documents_would(question: str, language: str, othe
 def test_what_says_something_else_stays(question: str, language: str) -> None:
     assert reworded(question, language) == ""
     assert synonyms_of(question, language, "en") == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "kept"),
+    [
+        ("How much annual leave?", "Nobody works on a public holiday.", "Nobody works on a ."),
+        ("How much annual leave?", "A holiday in summer.", "A holiday in summer."),
+        ("Is a bank holiday paid?", "Nobody works on a public holiday.", "Nobody works on a public holiday."),
+    ],
+)
+def test_a_word_within_the_expression_for_another_subject_does_not_count(question: str, text: str, kept: str) -> None:
+    assert " ".join(without_other_ideas(text, "en", ideas_in(question, "en")).split()) == kept
 
 
 def test_words_that_the_model_of_meaning_knows_as_one_are_put_into_other_languages_only() -> None:

@@ -176,7 +176,7 @@ class _Wording:
 
     @cached_property
     def ideas(self) -> frozenset[int]:
-        """The ideas with synonyms, such as annual leave; see `rag.retrieval.bm25.synonyms`."""
+        """The subjects with synonyms, for example annual leave; see `rag/retrieval/bm25/synonyms.py`."""
         return ideas_in(self.text, self.language)
 
     @cached_property

@@ -125,7 +125,7 @@ def terms_said(
     """Return a text's terms in the question's language, plus question terms found through synonyms and compounds.
 
     `language` is the question's and `spoken` the text's. `words` are the synonyms from `other_words`, `asked` the
-    question's terms.
+    question's terms, and `ideas` its subjects with synonyms.
     """
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
