@@ -142,7 +142,7 @@ def rate(message_id: UUID) -> None:
 
 
 def ask_person(message_id: UUID, is_answered: bool) -> None:
-    """Pass the question behind an answer on to the people in charge, together with the complaint about the answer."""
+    """Pass the question behind an answer on to the people in charge, with the complaint about the answer."""
     comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
     if is_answered:
         running.feedback.rate(identity, message_id, 0, comment, reason)

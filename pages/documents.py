@@ -141,7 +141,7 @@ attempted = actions.attempted("documents_notice")
 
 
 def follow(document_id: UUID) -> None:
-    """Announce this document when it is ready, even if this happens before the page is drawn again."""
+    """Announce a document when it is ready, even before the page is drawn again."""
     state.documents_followed.add(document_id)
 
 
@@ -243,7 +243,7 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
         if st.query_params.get("document") in set(map(str, gone)):
             open_document(None)
     elif state.get("frame_sign_in_again"):
-        # Only one dialog at a time: the panel makes way for the sign-in dialog.
+        # Only one dialog can be open: the panel closes for the sign-in dialog.
         state.documents_gives_way = True
 
 

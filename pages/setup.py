@@ -310,7 +310,7 @@ def change_key(name: str, key: str) -> None:
 
 
 def draw_models() -> None:
-    """Draw which model does what in this installation, with the provider's list to choose from and a button to try."""
+    """Draw each task with its model, the provider's list to choose from, and a button to try the model."""
     st.header(_("Models"), anchor=False)
     st.caption(
         _(

@@ -164,7 +164,10 @@ def _is_asked(word: str, asked: frozenset[tuple[str, str]]) -> bool:
 
 
 def number_asked(question: str) -> tuple[str, int] | None:
-    """Return the word and number in a question: "Pay at level 3?" gives ("level", 3). `None` if missing or several."""
+    """Return the word and number in a question: "Pay at level 3?" gives ("level", 3).
+
+    `None` without a number or with several.
+    """
     found = {(word, numbers[0]) for word, numbers in _numbered(question) if len(numbers) == 1}
     return found.pop() if len(found) == 1 else None
 

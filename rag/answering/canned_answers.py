@@ -46,7 +46,7 @@ NOT_MENTIONED = _SENTENCES["not_mentioned"]
 
 
 def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
-    """Return a sentence naming the other languages of the quotations, in the asker's language; "" if missing."""
+    """Return a sentence which names the quotations' foreign languages, in the asker's language; "" without any."""
     own = language.split("-")[0].lower()
     names = Locale(own if own in LANGUAGES else ENGLISH).languages
     found = list(dict.fromkeys(languages))

@@ -1,4 +1,5 @@
-"""Watch a model's answer: repetition, unsupported claims, uncited sentences, and replies, for example "not mentioned".
+"""Watch a model's answer: repetition, unsupported claims, uncited sentences, and replies which only say "not
+mentioned".
 
 Weak models copy a passage up to their length limit, or cite a passage for an invented sentence. Each piece of text is
 checked once, at a cost of microseconds per token.
@@ -369,7 +370,7 @@ def _words(sentence: str, language: str) -> frozenset[str]:
 
 
 def _spoken_figures(text: str, language: str) -> frozenset[str]:
-    """Return the figures in a text except 1, which is mostly no count."""
+    """Return the figures in a text except 1, which is rarely meant as a figure."""
     return figures(text, language) - {"1"}
 
 

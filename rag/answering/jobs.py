@@ -310,7 +310,7 @@ class LiveAnswers:
         return self.find(identity, found) if found else None
 
     def pace_seconds(self) -> float:
-        """Return the current seconds between pieces of text; longer with many readers, each piece costs time."""
+        """Return the seconds between pieces of text; more with many readers, because each piece costs time."""
         if self.is_rushed:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
@@ -505,7 +505,7 @@ def _stream_safe(text: str) -> str:
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:
-    """Drop from the end the pairs with `text` for a question, and return the remaining messages."""
+    """Drop trailing question-answer pairs if the question is `text`; return the messages before."""
     while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
         messages = messages[:-2]
     return messages

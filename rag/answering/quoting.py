@@ -1,4 +1,4 @@
-"""Answer without a model: quote sentences from the passages, or say "the documents do not answer".
+"""Answer without a model: quote sentences from the passages, or say that the documents do not answer.
 
 "Since when …?" is answered with the first day on which the oldest version with the rule was valid. A version has the
 rule if the sentence at the same place has the question's figures; for a question without figures, the same words. A
@@ -60,7 +60,7 @@ from rag.types import Citation, ContextResponse, DocumentChunk, Evidence, Messag
 
 
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
-    """Decide whether quotations answer the question: "answered", "perhaps" or `"none"`.
+    """Decide whether quotations answer the question: "answered", "perhaps" or "none".
 
     The quotations' probability decides; if a reranker judged the passages, the search decides. Without the model of
     meaning, quotations which lack the requested kind of fact, or the company or country in the question, give
@@ -391,7 +391,7 @@ def _versions(
 
 
 def _in_its_place(sentence: str, among: Sequence[_Said]) -> tuple[_Said | None, float]:
-    """Return the most similar sentence and its similarity, 0–101; without a sentence below `SAME_PLACE`."""
+    """Return the most similar sentence and its similarity, 0 … 101; `None` for a sentence below `SAME_PLACE`."""
     masked = _masked(sentence)
     alike = ((ratio(_masked(said.text), masked) + (said.text == sentence), said) for said in among)
     likeness, said = max(alike, key=lambda item: item[0], default=(0.0, None))

@@ -295,7 +295,7 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
 
 def _steps(lines: list[str]) -> dict[str, int]:
-    """Return the lines with consecutive numbers and their numbers: even short steps are no headings.
+    """Return the numbered lines which are steps, with their numbers; steps are no headings, however short.
 
     If all numbers are 1, valid in Markdown, the lines are counted. With several runs of numbers, for example below
     numbered headings, only runs which begin at 1 are steps.

@@ -180,7 +180,7 @@ class TextRecogniser(Protocol):
 
 
 class Connection:
-    """A configured provider, which creates its models. Closing a provider closes its models' connections.
+    """A configured provider, which creates its models. Closing the provider closes the models' connections.
 
     A subclass has the methods for its entry's capabilities: chat_model, embedder, reranker, recogniser.
     """

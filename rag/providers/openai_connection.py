@@ -46,7 +46,7 @@ LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KE
 
 
 class _Transport(openai.DefaultHttpxClient):
-    """Follows no redirect; closes with its last user, like the SDK's client."""
+    """A transport which follows no redirect and closes with its last user, like the SDK's client."""
 
     def __init__(self) -> None:
         super().__init__(follow_redirects=False, limits=LIMITS)

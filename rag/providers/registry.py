@@ -105,7 +105,7 @@ def _factory(spec: ProviderSpec) -> Callable[[ProviderSpec, Settings], Connectio
 
 
 def provider_of(base_url: str) -> str:
-    """Name the provider at this address, as in the ledger and in embedder ids."""
+    """Return the provider's name for this address, as used in the ledger and in embedder ids."""
     host, port = require_web_address("OPENAI_BASE_URL", base_url)
     for spec in PROVIDERS:
         if any(host == known or host.endswith(f".{known}") for known in spec.hosts):
@@ -270,7 +270,7 @@ class Providers:
         return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
-        """Return a new collection's embedder: the setting's or the profile's if configured, else the built-in.
+        """Return the embedder for a new collection: the setting's or the profile's if configured, else the built-in.
 
         EMBEDDING_MODEL comes first, unless the profile has a separate, configured provider: `civil` keeps its Ollama.
         """

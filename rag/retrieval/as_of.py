@@ -161,7 +161,7 @@ def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day for a month or date named without a year; `None` if it has begun."""
+    """Return the last day of the next month or date with this name, given without a year; `None` during it."""
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
         if day is not None and day >= today:

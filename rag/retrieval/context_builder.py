@@ -199,7 +199,7 @@ class ContextPassage:
 
 
 def format_context(profile: Profile, passages: Sequence[ContextPassage]) -> str:
-    """Format all passages as the text of the context."""
+    """Format all passages for the context."""
     return profile.answer.context_joiner.join(format_passage(profile, passage) for passage in passages)
 
 

@@ -70,7 +70,7 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
 
 
 def shortened(citation: Citation, score: float) -> Iterator[str]:
-    """Yield a passage in two lines, with the score it is ordered by and without an explanation."""
+    """Yield a passage in two lines, with the score used for the order and without an explanation."""
     place = f", {citation.collection}" if citation.collection else ""
     title = with_folder(citation.title, citation.folder)
     yield f"[{citation.number}] {title}, page {citation.first_page}{place}  ({score:.3f})"

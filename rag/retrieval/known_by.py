@@ -62,7 +62,7 @@ def folder_shown(title: str, folder: str) -> str:
 
 
 def with_folder(title: str, folder: str) -> str:
-    """Return a title for lists, followed by the folder if it adds words: "Leave policy (France)"."""
+    """Return a title for lists, followed by the folder if this adds words: "Leave policy (France)"."""
     shown = folder_shown(title, folder)
     return f"{title} ({shown})" if shown else title
 
@@ -79,9 +79,9 @@ class DocumentsOfCountries(NamedTuple):
 
 
 def asked_countries(question: str, language: str) -> frozenset[str]:
-    """Return the codes for countries with rules the question asks for.
+    """Return the codes of the countries whose rules a question asks about.
 
-    A country which somebody only travels to, or works from, is left out: the question is about the rules at home.
+    A country which somebody only travels to, or works from, is left out: the question is about rules at home.
     """
     asked = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"})).keys()
     return frozenset() if asked & _STATES else frozenset(asked)

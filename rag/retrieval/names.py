@@ -60,7 +60,7 @@ class Names:
 
 
 def names_in(question: str, language: str) -> list[str]:
-    """Return the names for companies which a question may mean, in the question's order."""
+    """Return the names of companies to which a question may refer, in order."""
     found = []
     for match in (_GERMAN if language == "de" else _PLACED).finditer(question):
         groups = match.groupdict()
@@ -95,7 +95,7 @@ def without(question: str, names: Iterable[str], language: str) -> str:
 def of_owners(
     trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, Names]:
-    """Search without the names of rule owners, and also in the documents with these names."""
+    """Search again without company names which the question asks about, and also in these companies' documents."""
     names = _names_meant(trace, hits)
     if names.text == trace.text or asked.translation.translated_from:
         return asked, hits, names

@@ -80,7 +80,7 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
 
 
 def _heading(passage: Hit) -> str:
-    """Return the last heading of the passage's section path."""
+    """Return the last heading in the passage's section path."""
     return passage.section.split(" › ")[-1]
 
 

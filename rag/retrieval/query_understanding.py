@@ -184,7 +184,7 @@ def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
 
 
 def describe(filters: SearchFilters) -> str:
-    """Describe filters in words; "" if missing."""
+    """Describe filters in words; "" without filters."""
     parts = [
         f"{name} {', '.join(map(str, value))}"
         for name, value in (("categories", filters.categories), ("years", filters.years))

@@ -45,7 +45,7 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return a passage's signals: the document's, with the passage's category added and its years instead, if any."""
+    """Return a passage's signals: the document's, with the passage's category and any years."""
     category = result.metadata.get("category")
     return replace(
         document,

@@ -129,13 +129,13 @@ class SearchQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
-    """For each question term, the passages with this term; and the total number."""
+    """For each question term, the number of passages with this term; and the total."""
 
     chunks_by_term: Mapping[int, float] = field(default_factory=dict)
     chunks: float = 0.0
 
     def idf(self, term: int) -> float:
-        """Return Lucene's idf for a term; highest without passages."""
+        """Return Lucene's idf for a term; highest for a term in no passage."""
         return inverse_document_frequency(self.chunks_by_term.get(term, 0.0), self.chunks)
 
 

@@ -165,7 +165,7 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
 
 
 def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
-    """Return a description of the results dropped before scoring; "" if missing."""
+    """Return a description of the results dropped before scoring; "" if all results remain."""
     said = []
     if near_repeats:
         said.append(f"{near_repeats} near repeats left out")

@@ -250,7 +250,7 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **asked))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Embed questions asked in the collection; `None` if missing, or the embedder fails."""
+        """Embed questions asked in the collection; `None` without questions, or if the embedder fails."""
         asked = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], asked).fetchall()]

@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
-    """Run a change and return whether it succeeded. An error's message goes to `st.session_state[problem]`."""
+    """Run a change; return whether it succeeded. An error's message goes to `st.session_state[problem]`."""
     st.session_state[problem] = ""
     try:
         action(*arguments, **changes)
@@ -124,7 +124,7 @@ def draw_undo(page: str, *, problem: str) -> None:
 
 
 def is_needed(identity: Identity) -> bool:
-    """Return whether this person has to confirm who they are before a sensitive act; open the dialog if so."""
+    """Return whether this person must sign in again before a sensitive act; open the dialog if so."""
     if rag.services.services().sessions.is_recent(identity):
         return False
     ask()
@@ -159,7 +159,7 @@ def _note_if_late(identity: Identity) -> None:
 
 @dialog(N_("Confirm that it is you"), icon=":material/lock:")
 def ask() -> None:
-    """Explain the need, and link to the confirmation in this tab."""
+    """Explain why to sign in again, and link to the sign-in in this tab."""
     st.markdown(
         _("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
     )

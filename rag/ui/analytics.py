@@ -258,7 +258,7 @@ def moved(now: float | None, before: float | None, color: DeltaColor = "off") ->
 
 
 def signed(change: float, size: str) -> str:
-    """Write a change with a leading sign; the metric's arrow takes its direction from the sign."""
+    """Write a change with a sign in front; the metric's arrow takes its direction from the sign."""
     return f"{'-' if change < 0 else '+'}{size}"
 
 

@@ -73,7 +73,7 @@ def draw_budgets(identity: Identity) -> None:
 
 
 def draw_warnings(who: Who) -> None:
-    """Tell managers which budgets are nearly or fully spent."""
+    """Warn managers about nearly or fully spent budgets."""
     for budget in services().budgets.list(who):
         if not budget.is_near:
             continue
@@ -109,7 +109,7 @@ def draw_question_to_go_on(identity: Identity) -> None:
 
 
 def draw_broken_by(who: Who, cost: Decimal | None) -> None:
-    """Warn before confirmation if the cost exceeds the company's budget."""
+    """Warn, before confirmation, if the cost exceeds the company's budget."""
     if not cost:
         return
     budget = services().budgets.broken_by(who, cost)

@@ -166,7 +166,7 @@ class ChatScope:
     def _named(
         self, *, document_ids: tuple[UUID, ...] | None = None, text: str = "", limit: int | None = None
     ) -> list[DocumentName]:
-        """List searchable documents in the collection by name, newest first."""
+        """List the collection's searchable documents by name, newest first."""
         filters = DocumentFilters(
             statuses=(DocumentStatus.COMPLETED,),
             collection_id=self.collection.id,

@@ -138,7 +138,7 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
-    """Return a message whose answer is written but not stored yet: follow-up questions are still missing."""
+    """Return a message with the finished answer before it is stored, without follow-up questions."""
     written = live.written
     if written is None:
         return message

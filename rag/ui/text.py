@@ -115,7 +115,7 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
 
 
 def place_of_number(anchor: str, number: int, place: int) -> str:
-    """Return the link for a number in an answer at its n-th place, counted from 1."""
+    """Return the link from a number in an answer to its `place`, counted from 1."""
     return f"{anchor}-{number}" if place == 1 else f"{anchor}-{number}-{place}"
 
 
@@ -297,7 +297,7 @@ def code(content: str) -> str:
 
 
 def _prefixed(block: str, first: str, others: str) -> str:
-    """Prefix a block's first line and its other lines."""
+    """Put `first` before a block's first line, and `others` before each further line."""
     return first + block.replace("\n", f"\n{others}")
 
 

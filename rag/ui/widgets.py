@@ -132,7 +132,7 @@ def read_address(words: Mapping[str, Iterable[str]]) -> None:
 
 
 def forget_gone_widgets() -> None:
-    """Drop the callbacks of removed widgets, at the end of a full run.
+    """At the end of a full run, drop the callbacks of widgets which are no longer drawn.
 
     Streamlit forgets such widgets' values but keeps their callbacks until the tab closes. A page's callback holds every
     name in its run: messages, sources, answers. With each question, a tab would keep another run in memory.
@@ -270,7 +270,7 @@ def red(label: str) -> str:
 
 
 def draw_question_buttons(questions: Sequence[str], *, key: str, on_ask: Callable[[str], None]) -> None:
-    """Draw a button per question, because a row of pills is cut off on a phone."""
+    """Draw a button per question; unlike pills, buttons are not cut off on a phone."""
     with st.container(key=key, gap="xsmall"):
         for number, question in enumerate(questions):
             st.button(plain(question), key=f"{key}_{number}", on_click=on_ask, args=(question,), wrap=True)

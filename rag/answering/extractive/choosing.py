@@ -151,7 +151,7 @@ def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: 
 
 
 def beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the first sentences of the best passage, for questions without a best sentence by words."""
+    """Return the first sentences of the best passage, if the question's words favour no sentence."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
@@ -221,7 +221,7 @@ def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Score
 
 
 def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
-    """Whether a row or column should not be quoted beside a different one, which matches through the same heads."""
+    """Whether a row or column should not be quoted beside `other` from its table, because the same heads match both."""
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
         return False
@@ -240,7 +240,7 @@ class OwnPlace(NamedTuple):
 def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID], scored: Scored) -> OwnPlace | None:
     """Find the sentence from the asker's place which answers as well as the best sentence.
 
-    Returns `None` if missing, or if other places have no different rule.
+    Returns `None` without this sentence, or if other places have no different rule.
     """
     citations = scored.passages.citations
     passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
@@ -269,7 +269,7 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
 def _standing_out(
     own: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the sentence in a different language to prefer, or [] without a clear winner.
+    """Return the sentence in a different language to prefer; [] if no sentence is clearly the best.
 
     With a model of meaning, this is the sentence nearest to the question. By words alone, many sentences in a different
     language match equally, so the best must score well above the next.

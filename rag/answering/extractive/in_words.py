@@ -30,7 +30,7 @@ def weight_of(weights: dict[str, float], terms: frozenset[str]) -> float:
 
 
 def own_terms(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[str]:
-    """Return a sentence's terms without the title's terms, or all if the title has the whole question."""
+    """Return a sentence's terms without the title's terms, or all terms if the title has the whole question."""
     rest = candidate.terms - candidate.title
     return rest if weights.keys() - candidate.title else candidate.terms
 

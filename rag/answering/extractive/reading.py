@@ -254,7 +254,7 @@ def _opened(citation: Citation, spoken: str, wording: _Wording) -> _Opened:
 
 
 def _branch_value(name: str, spoken: str, folder: frozenset[str], wording: _Wording) -> float:
-    """Return the factor for a document from a different branch (by language and folder) or withdrawn (by name)."""
+    """Return the factor for a document: below 1 for a withdrawn document or a different branch's."""
     # A question which names a country is about the documents in the country's folder or language.
     named = named_languages(wording.text)
     value = RULE.other_branch_value if named and spoken not in named and not folder & wording.terms else 1.0
@@ -374,7 +374,7 @@ def _factors(
 
 
 def _is_named(heading: str, wording: _Wording) -> bool:
-    """Whether the question has the heading's words in a row though tokenizing loses some: "other" in "Other parent"."""
+    """Whether the question has a heading with several words, including words which are no terms: "Other parent"."""
     words = folded(heading)
     is_in_terms = len(tokenize(words, wording.language)) >= len(words.split())
     return " " in words and f" {words} " in wording.folded and not is_in_terms

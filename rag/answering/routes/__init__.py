@@ -198,7 +198,7 @@ class Router:
         return whole_document.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, asked: Recognised) -> Writer | None:
-        """Return the language model for the wording with price; `None` without a model."""
+        """Return the language model for the wording, with its price; `None` without a model."""
         if self.model is None:
             return None
         return Writer(

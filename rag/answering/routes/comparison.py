@@ -217,7 +217,7 @@ def _shared_headings(
 def _most_telling_pair(
     part: OutlineSection, match: OutlineSection, known: frozenset[str], language: str
 ) -> tuple[float, str, str] | None:
-    """Return the best sentence pair about the same subject, after the rank.
+    """Return the rank and the best sentence pair about the same subject.
 
     The rank is 2 for different figures, 1 for a negation, 0 for any other difference, and -1 for the first complete
     sentence in each section if no pair has the same subject.

@@ -264,7 +264,7 @@ class ReadableDocuments:
 
 
 def telling_sentence(text: str, title: str = "") -> str:
-    """Return the first complete sentence which is no heading, table row or question; "" if missing.
+    """Return the first complete sentence which is no heading, table row or question; "" without any.
 
     If `title` is given, sentences which share a word with it come first, because openings are often about the company.
     """

@@ -73,7 +73,7 @@ def beginning(word: str) -> str:
 
 
 def list_all(documents: Sequence[Contents], subject: str, language: str) -> QuotedReply | None:
-    """List all entries for the subject; `None` if missing."""
+    """List all entries for the subject; `None` without any entry."""
     passages = NumberedPassages()
     lines: list[str] = []
     count, left = 0, 0

@@ -161,7 +161,7 @@ def may_be_meant(text: str) -> bool:
 
 
 def quoted_label(subject: str) -> str:
-    """Return the first name in quotation marks; "" if missing."""
+    """Return the first name in quotation marks; "" without quotation marks."""
     found = QUOTED.search(subject)
     return found["label"].strip() if found else ""
 

@@ -68,7 +68,7 @@ def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
 
 
 def _part(contents: Contents, number: str) -> OutlineSection | None:
-    """Return the section with this number, including subsections' text."""
+    """Return the section with this number, with the text of its subsections."""
     heads = _heads(number)
     for place, part in enumerate(contents.parts):
         if not heads.match(part.title):

@@ -93,7 +93,7 @@ class Ranges:
         return cls(rows[:, 0], rows[:, 0] + rows[:, 1])
 
     def holding(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each number the range's index which contains it, or -1."""
+        """Return, for each number, the containing range's index, or -1."""
         if not len(self.starts):
             return np.full(len(numbers), -1)
         found = np.searchsorted(self.starts, numbers, side="right") - 1

@@ -89,7 +89,7 @@ def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
 
 
 def reworded(text: str, language: str) -> str:
-    """Return the question with the most common synonym for its subjects; "" if missing."""
+    """Return the question with the most common synonym for its subjects; "" without a synonym."""
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
@@ -224,7 +224,7 @@ def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iter
 
 
 def _key(word: str, language: str) -> tuple[str, ...]:
-    """Return a word's index terms; a stopword, without index terms, is the only key."""
+    """Return a word's index terms; for a stopword, without terms, return the word."""
     return tuple(analyse(word, language)) or (word.lower(),)
 
 
