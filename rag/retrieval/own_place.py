@@ -72,7 +72,7 @@ _NAMED_UNSPACED = re.compile(
 
 @dataclass(frozen=True)
 class PlaceFacts:
-    """A document's title, file name, folder, tags and collection, which may name its place."""
+    """A document's title, file name, folders, tags, collection and groups, which may name its place."""
 
     document_id: UUID
     title: str
@@ -87,7 +87,7 @@ class PlaceFacts:
 
     @property
     def label(self) -> str:
-        """The title, file name, folder, tags and collection as text."""
+        """The title, file name, folders, tags, collection and groups as text."""
         return "\n".join((self.title, self.file_name, self.filed))
 
     @property

@@ -201,7 +201,7 @@ def own_terms_of_others(names: Collection[frozenset[str]], question: frozenset[s
 def _apart_from_twins(
     names: Collection[frozenset[str]], question: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield each name whose near twin is meant, with the twin."""
+    """Yield pairs: a name whose near twin is meant, and the twin."""
     said = [(other, other & question) for other in names if not other.isdisjoint(question)]
     for name in names:
         for other, terms in said:

@@ -145,7 +145,7 @@ def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) 
 
 
 def ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
-    """Convert rows (the collection's position, first passage, passage count) to ranges."""
+    """Convert rows (collection's position, first passage, passage count) to ranges over passage places."""
     return Ranges.of(((position << 32) + first, passages) for position, first, passages in rows)
 
 

@@ -361,7 +361,7 @@ def _draw_confirming(label: str, file: WaitingFile, actions: EstimateActions) ->
 
 
 def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
-    """Draw the button to remove a waiting file, or the decision made."""
+    """Draw the button to remove a waiting file, or the decision about the file."""
     document = file.document
     if not file.decision:
         st.button(

@@ -305,7 +305,7 @@ def _save(document: Document, number: int, draft: Draft, correcting: Correcting)
 
 
 def give_up(key: str) -> None:
-    """Forget a typed text."""
+    """Drop the unsaved text."""
     for name in (key, f"{key}_text"):
         st.session_state.pop(name, None)
 

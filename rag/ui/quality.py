@@ -469,7 +469,7 @@ def _change_golden(identity: Identity, collection: Collection, golden_id: UUID, 
 
 @dialog(N_("Add a golden question"), icon=":material/add:")
 def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEntry) -> None:
-    """Draw a golden question's form filled from a logged question and answer, to review and add."""
+    """Draw the form for a golden question, filled from a logged question and answer."""
     st.caption(_("Take out what the answer should not say, and add the words that each right answer has."))
     _draw_form(identity, collection, golden_from_entry(entry), None)
 
