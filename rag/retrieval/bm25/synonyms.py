@@ -114,7 +114,7 @@ def ideas_in(text: str, language: str) -> frozenset[int]:
 
 
 def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
-    """Return a text without expressions of several words for other ideas: "public holiday" is no "holiday"."""
+    """Remove expressions with several words for other ideas: "public holiday" from a text about "holiday"."""
     text = _normal(text)
     parts, at = list[str](), 0
     for mention in _mentions(text, analyser_code(language)):
