@@ -259,6 +259,7 @@ def log_answer(state: AnswerState) -> None:
             document_ids=list(dict.fromkeys(citation.document_id for citation in used)),
             first_token_ms=state.first_text_ms,
             total_ms=total_ms,
+            has_unanswered=state.has_unanswered,
             prompt=_prompt(state),
         ),
     )

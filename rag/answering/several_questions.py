@@ -55,6 +55,7 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     language = state.answer_language
     if any(reply.evidence != "answered" for reply in replies):
         state.end(Outcome.PERHAPS, MessageState.COMPLETE)
+    state.has_unanswered = any(reply.evidence == "none" for reply in replies)
     context, texts = _together(replies, state.context or replies[0].context)
     state.context = context
     lines = []

@@ -77,6 +77,8 @@ class AnswerState:
     kind: CitationKind = "cited"
     #: Whether the text consists only of quotations and fixed sentences.
     is_quoted: bool = False
+    #: Set if the documents answer only some questions in the message.
+    has_unanswered: bool = False
     #: Whether the model's text was withdrawn.
     is_withdrawn: bool = False
     follow_ups: tuple[str, ...] = ()

@@ -118,6 +118,8 @@ class QuestionEnd:
     document_ids: Sequence[UUID] = ()
     first_token_ms: int | None = None
     prompt: Prompt | None = None
+    #: Set if the documents answer only some questions in the message.
+    has_unanswered: bool = False
 
 
 class ChatLogs:
@@ -190,6 +192,7 @@ class ChatLogs:
                     "rag_details": Jsonb(to_json(end.details)),
                     "first_token_ms": end.first_token_ms,
                     "total_ms": end.total_ms,
+                    "has_unanswered": end.has_unanswered,
                 },
             ).fetchone()
             if end.prompt is not None and row is not None:

@@ -51,6 +51,11 @@ class Desk:
         if "**" in shown:
             is_whole = NOT_ANSWERED not in shown and CLOSEST not in shown
             assert ending.outcome is (Outcome.ANSWERED if is_whole else Outcome.PERHAPS)
+            with self.database.transaction("demo") as connection:
+                rows = connection.execute(
+                    "SELECT has_unanswered FROM chat_logs WHERE question = %s", (text,)
+                ).fetchall()
+            assert rows == [(NOT_ANSWERED in shown,)]
         return ending.outcome, shown.split("\n\n"), events
 
 

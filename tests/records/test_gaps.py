@@ -337,6 +337,17 @@ def test_a_written_answer_is_a_document_with_its_question_owner_and_date() -> No
         written_answer("x", "y" * 20_001, owner="", review_on=None)
 
 
+def test_a_message_is_a_gap_if_one_of_its_questions_has_no_answer(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    for question, has_unanswered in (("Is there parking?", False), ("When is payday and may I bring a dog?", True)):
+        log = unanswered(database, collection, question, outcome="perhaps", document_ids=[UUID(int=5)])
+        with database.transaction("demo") as connection:
+            connection.execute("UPDATE chat_logs SET has_unanswered = %s WHERE id = %s", (has_unanswered, log))
+    gaps.group("demo")
+    assert [gap.question for gap in gaps.list(person(), PERIOD, Filters())] == ["When is payday and may I bring a dog?"]
+
+
 def test_what_nothing_in_the_documents_comes_near_is_apart(
     database: Database, gaps: Gaps, collection: Collection
 ) -> None:

@@ -270,7 +270,7 @@ SELECT %(chat_log_id)s, rag_tenant(), (SELECT id FROM accounts WHERE id = %(acco
 UPDATE chat_logs l
 SET outcome = %(outcome)s, answer = %(answer)s, error = %(error)s, language = %(language)s, model = %(model)s,
     document_ids = %(document_ids)s, rag_details = %(rag_details)s, first_token_ms = %(first_token_ms)s,
-    total_ms = %(total_ms)s, cost = spent.cost, is_priced = spent.is_priced
+    total_ms = %(total_ms)s, has_unanswered = %(has_unanswered)s, cost = spent.cost, is_priced = spent.is_priced
 FROM (
     SELECT coalesce(sum(cost), 0) AS cost, count(*) = count(cost) AS is_priced
     FROM cost_ledger

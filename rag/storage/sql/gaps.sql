@@ -2,7 +2,8 @@
 
 -- ungrouped_questions --
 -- List questions of the last half year that may be gaps and belong to none, those whose asker waits for a person first,
--- then the latest: not in the documents, refused, answered without a source, rated as not helpful, or passed on.
+-- then the latest: not in the documents, refused, answered without a source, only some of several questions answered,
+-- rated as not helpful, or passed on.
 WITH wanted AS (
     (SELECT h.chat_log_id AS id, h.status = 'open' AS waits, h.created_at FROM help_requests h
      WHERE h.tenant_id = rag_tenant() AND h.created_at > now() - interval '180 days'
@@ -11,7 +12,7 @@ WITH wanted AS (
     UNION ALL
     (SELECT l.id, false, l.created_at FROM question_outcomes l
      WHERE l.tenant_id = rag_tenant() AND l.created_at > now() - interval '180 days' AND l.kind = 'question'
-       AND l.may_be_gap AND (NOT l.is_perhaps OR l.document_ids = '{}')
+       AND l.may_be_gap AND (NOT l.is_perhaps OR l.document_ids = '{}' OR (l.log).has_unanswered)
        -- Texts that were forgotten are nobody's question any more.
        AND l.question <> ''
        AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = l.id)
