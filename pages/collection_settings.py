@@ -370,7 +370,7 @@ def draw_opened(collection: Collection) -> None:
             key="collections_delete",
             icon=":material/delete:",
             type="tertiary",
-            help=_("It is in the bin for {BIN_DAYS} days, from where you can have it back.", BIN_DAYS=BIN_DAYS),
+            help=_("You can restore it from the bin for {BIN_DAYS} days.", BIN_DAYS=BIN_DAYS),
         )
     language = language_name(collection.language)
     st.markdown(

@@ -730,7 +730,7 @@ def draw_panel(document_id: UUID) -> None:
             key="documents_delete",
             icon=":material/delete:",
             type="tertiary",
-            help=_("It is in the bin for {BIN_DAYS} days, from where you can have it back.", BIN_DAYS=BIN_DAYS),
+            help=_("You can restore it from the bin for {BIN_DAYS} days.", BIN_DAYS=BIN_DAYS),
         )
         if is_deleted:
             put_in_bin([document.id])
@@ -898,7 +898,7 @@ def draw_samples(total: int) -> None:
             key="documents_samples_delete",
             on_click=delete_samples,
             args=(samples,),
-            help=_("They are in the bin for {BIN_DAYS} days, from where you can have them back.", BIN_DAYS=BIN_DAYS),
+            help=_("You can restore these documents from the bin for {BIN_DAYS} days.", BIN_DAYS=BIN_DAYS),
         )
 
 

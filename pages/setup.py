@@ -39,8 +39,8 @@ ADDS = {
     "openai": N_("Answers in full sentences, translation of questions, and better search."),
     "cohere": N_("Puts the best passages first."),
     "upstage": N_("Reads scanned pages, photographs and faxes."),
-    "gemini": N_("For notice boards and legal references."),
-    "openrouter": N_("For portfolios."),
+    "gemini": N_("For collections with the profile Notice board or Legal references."),
+    "openrouter": N_("For collections with the profile Portfolio."),
 }
 
 

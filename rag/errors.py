@@ -160,7 +160,7 @@ class OtherHost(NotAllowed):
 
 
 class AlreadyThere(RagError):
-    """There is one with this name already."""
+    """This name is already in use. Choose another name."""
 
     status = 409
 

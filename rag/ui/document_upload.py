@@ -368,7 +368,7 @@ def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
             red(_("Remove this file")),
             key=f"documents_discard_{document.id}",
             type="tertiary",
-            help=_("Nothing has been spent. It goes to the bin, from where you can have it back."),
+            help=_("Nothing has been spent. The file goes to the bin. You can restore it from there."),
             on_click=actions.on_discard,
             args=(document,),
         )
@@ -524,9 +524,9 @@ def draw_estimates(
                 st.button(
                     red(_("Remove all {number}", number=number)),
                     key="documents_discard_all",
-                    help=_("Nothing has been spent. It goes to the bin, from where you can have it back.")
+                    help=_("Nothing has been spent. The file goes to the bin. You can restore it from there.")
                     if number == 1
-                    else _("Nothing has been spent. They go to the bin, from where you can have them back."),
+                    else _("Nothing has been spent. The files go to the bin. You can restore them from there."),
                     disabled=not number,
                     on_click=actions.on_discard_all,
                     args=(until,),

@@ -34,7 +34,8 @@ def test_a_collection_whose_provider_is_missing_is_named_with_who_answers(
     parts.documents.ensure_collection("demo", "Civil", "civil", "ollama/bge-m3@1024", "ko")
     wanted, unreachable = collection_sentences(parts)
     assert wanted == (
-        "Notices wants gemini-flash-latest of Gemini, which has no key (page Set-up); gpt-4o of OpenAI answers."
+        "Answers in Notices should be written by gemini-flash-latest of Gemini, but no key for Gemini is set. "
+        "gpt-4o of OpenAI writes them instead. Paste a key on the page Set-up."
     )
     assert unreachable.startswith("Civil: ")
     assert "OLLAMA_URL" in unreachable

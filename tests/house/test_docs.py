@@ -79,7 +79,7 @@ SAYS: dict[str, list[list[str]]] = {
             r"acme is deleted\.",
             r"Nothing is left\.",
         ],
-        [r"(?m)^ok +Database: It answers: the built-in database", r"(?m)^ok +Documents: ", r"The product works\."],
+        [r"(?m)^ok +Database: The built-in database answers", r"(?m)^ok +Documents: ", r"The product works\."],
     ],
 }
 #: The same of the rows of statements that ask the product's database, written as Python writes them.

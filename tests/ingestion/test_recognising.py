@@ -300,7 +300,7 @@ def test_where_recognition_is_asked_for_and_cannot_be_had_the_text_that_is_there
     pipeline.run("demo", document.id)
     estimated = library.get("demo", document.id)
     assert estimated.status is DocumentStatus.ESTIMATED
-    assert "Text recognition was asked for and is not available" in estimated.message
+    assert "Text recognition is not set up here, so the text in the file was used" in estimated.message
 
 
 def test_a_file_of_blank_pages_fails_with_that_sentence_and_nothing_is_paid(

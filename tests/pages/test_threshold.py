@@ -87,4 +87,4 @@ def test_one_that_is_set_is_said_with_what_happens_where_nothing_reaches_it(
     running.documents.override_collection(admin, rules.id, {"threshold_mode": "absolute"})
     shown = texts(page.run())
     assert "from a similarity of 0.700 on. This value is set for this collection." in shown
-    assert "If no passage reaches the threshold, a lower one counts" in shown
+    assert "If no passage reaches the value of this collection, a lower value is used" in shown

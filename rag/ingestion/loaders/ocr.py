@@ -72,9 +72,9 @@ NO_ENGINE = N_(
     "again."
 ).format(providers=titles_for("ocr"))
 UNREADABLE = N_(
-    "{engine} cannot read this page: its script is one that it does not know, or the print is too faint. A key of "
-    "{providers}, pasted on the page Set-up, reads it, and so does Tesseract with the document's language on the "
-    "server; then read the document again."
+    "{engine} cannot read this page: the script is not supported, or the print is too faint. Paste a key of "
+    "{providers} on the page Set-up, or install Tesseract with the document's language on the server. Then "
+    "read the document again."
 )
 UNSURE = N_(
     "{engine} is not certain about {count} of the {total} lines of this page. Compare them with the page before you "

@@ -37,8 +37,8 @@ from rag.types import Page
 Known = Mapping[str, AttachmentText]
 NOT_FETCHED = N_("Its file was not fetched, so only its name is known.")
 SCANNED = N_(
-    "It is a scan, and text recognition is not available here, so only its name is known. A key of Upstage, pasted on "
-    "the page Set-up, or an installed Tesseract adds it."
+    "This attachment is a scan, and text recognition is not set up here. So only the name of the attachment is "
+    "known. To set up text recognition, paste a key of Upstage on the page Set-up or install Tesseract."
 )
 #: The most scanned pages to recognise per attachment: enough for a summary.
 MOST_SCANNED_PAGES = 20

@@ -94,7 +94,7 @@ def test_without_recognition_it_says_what_is_missing_and_a_refused_scan_keeps_it
     board.put("p1", "휴가 안내", "<p>첨부를 보세요.</p>")
     board.attach("p1", "leave.pdf", hostile.scanned_page())
     assert (
-        "A key of Upstage, pasted on the page Set-up"
+        "paste a key of Upstage on the page Set-up"
         in attached(synced(make(tesseract="none"), administrator, notices))["note"]
     )
     assert provider_standin.calls["chat"] == 0

@@ -128,7 +128,7 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
                 help=_("When this amount is spent, the widget quotes documents and calls no model."),
             )  # fmt: skip
             right.checkbox(
-                _("It has a public page"), widget.has_page, key=f"{key}_page",
+                _("Has a public page"), widget.has_page, key=f"{key}_page",
                 help=_("Anybody who has the address can ask the collection there, without signing in."),
             )  # fmt: skip
             st.form_submit_button(_("Save"), icon=":material/save:", on_click=save)
@@ -178,11 +178,14 @@ def draw_outside(widgets: Sequence[Widget]) -> None:
     on = [widget for widget in widgets if widget.is_active]
     shown = sorted({site for widget in on for site in widget.sites})
     pages = sum(widget.has_page for widget in on)
-    told = _("Visitors without an account cannot ask it: no widget or public page of it is on.")
+    told = _(
+        "Visitors without an account cannot ask this collection, because none of its widgets and public "
+        "pages is turned on."
+    )
     if shown:
-        told = _("Visitors ask it without signing in on {sites}.", sites=plain(", ".join(shown)))
+        told = _("Visitors of {sites} can ask this collection without signing in.", sites=plain(", ".join(shown)))
     if pages:
         told = f"{told} " if shown else ""
-        told += ngettext("It has a public page.", "It has {count} public pages.", pages)
+        told += ngettext("The collection has a public page.", "The collection has {count} public pages.", pages)
     st.caption(f":material/public: {told}")
     st.page_link("programs.py", label=_("Public page and widget"), icon=":material/chat_add_on:")

@@ -24,10 +24,10 @@ def test_a_portfolio_names_the_sites_where_strangers_may_ask_it(running: Service
     def shown() -> str:
         return "\n".join(str(item.value) for item in [*page.markdown, *page.caption])
 
-    assert "no widget or public page of it is on" in shown()
+    assert "none of its widgets and public pages is turned on" in shown()
     widget = widgets_of(running.database).add(admin, made, "Site", ["https://quenby.example"])
     widgets_of(running.database).change(admin, widget.id, WidgetChange(is_active=True, has_page=True))
     page.run()
     assert not page.exception
-    assert "without signing in on `https://quenby.example`" in shown()
-    assert "It has a public page." in shown()
+    assert "Visitors of `https://quenby.example` can ask this collection without signing in." in shown()
+    assert "The collection has a public page." in shown()
