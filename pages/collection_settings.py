@@ -133,8 +133,8 @@ def ask_to_create() -> None:
             format_func=ready.of,
             key=f"collections_new_embedder_{profile.name}",
             help=_(
-                "Compares questions with the passages of the documents. You can move to another one later: the cost is "
-                "shown first."
+                "Compares questions with the passages of the documents. You can move to another model later. "
+                "You see the cost before the move begins."
             ),
         )
     if missing := [option for option in options if option.missing]:

@@ -38,8 +38,8 @@ ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
 )
 GROUP_HELP = N_(
-    "A department or site, for example. The analytics can be filtered by it. Where documents for several places have "
-    "different rules, those for the place in the group's name come first in answers."
+    "For example, a department or a site. You can filter the analytics by group. If documents have different "
+    "rules for different places, answers begin with the rules for the place in the group's name."
 )
 STATUS_COLORS = {N_("Disabled"): "gray", N_("Invited"): "blue", N_("Needs a password"): "orange", N_("Active"): "green"}
 NOT_ONESELF = N_("Nobody can do this to their own account. Ask another administrator.")
@@ -312,7 +312,7 @@ def draw_person(person: Account) -> None:
                     icon=":material/link:",
                     on_click=make_link,
                     args=(person,),
-                    help=_("For somebody who lost their password. The present one works until the link is used."),
+                    help=_("For a person who has lost their password. The old password works until the link is used."),
                 )
                 if (
                     person.id in enrolled
@@ -321,7 +321,10 @@ def draw_person(person: Account) -> None:
                         red(_("Remove second factor")),
                         key=f"people_factor_{person.id}",
                         icon=":material/phonelink_erase:",
-                        help=_("For somebody who lost telephone and recovery codes. Make sure that it is them."),
+                        help=_(
+                            "For a person who has lost both their telephone and their recovery codes. First "
+                            "make sure that the request really comes from this person."
+                        ),
                     )
                 ):
                     ask_to_remove_factor(person)

@@ -69,7 +69,7 @@ def ask_for_price(known: Sequence[Price]) -> None:
             key="prices_model",
             accept_new_options=True,
             placeholder=_("Choose or type a model"),
-            help=_("As its provider names it, such as gpt-4o."),
+            help=_("The name that the provider gives the model, such as gpt-4o."),
         )
         st.selectbox(_("For"), list(UNIT_NAMES), format_func=words_of(UNIT_NAMES), key="prices_unit")
         st.text_input(
@@ -97,8 +97,8 @@ with draw_head(_("Prices"), is_title=True):
         ask_for_price(found)
 st.caption(
     _(
-        "Costs are counted at the listed prices, or at your own where you agreed on others. A change counts from its "
-        "day on: what was charged before stays as it is."
+        "Costs are calculated with the listed prices, or with your own price if you have set one. A new price "
+        "applies from its first day. Earlier charges do not change."
     )
 )
 actions.draw_done("prices_done")

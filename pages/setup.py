@@ -180,7 +180,10 @@ def draw_company(name: str) -> None:
             key=f"setup_mark_{state.get('setup_marks', 0)}",
             max_upload_size=2,
             width=420,
-            help=_("A wide picture on a transparent ground looks best. Only its colours are kept."),
+            help=_(
+                "A wide picture on a transparent background looks best. Other data in the file, such as the "
+                "place of a photograph, is removed."
+            ),
         )
         if mark and st.button(red(_("Remove the mark")), key="setup_mark_remove", type="tertiary"):
             ask_to_confirm(
@@ -223,8 +226,8 @@ def draw_keys() -> None:
     st.header(_("Keys"), anchor=False)
     st.caption(
         _(
-            "A key is kept encrypted on this server and is never shown again. Before it is kept, the "
-            "provider is asked by a call that costs nothing."
+            "Before a key is saved, a free call to the provider checks the key. Keys are stored encrypted on "
+            "this server and are never shown again."
         )
     )
     for name in sorted(
@@ -339,7 +342,11 @@ def draw_model(model: InstallationModel) -> None:
                 lists[model.capability] = providers.models(model.capability)
         found = lists[model.capability]
         in_use = used(model)
-        st.caption(_("In use: {model}", model=plain(in_use)) if in_use else _("Not in use: no provider does it yet."))
+        st.caption(
+            _("In use: {model}", model=plain(in_use))
+            if in_use
+            else _("Not in use: no provider is set up for this yet.")
+        )
         if not found.provider:
             return
         if found.error:

@@ -92,7 +92,9 @@ class ModelTrials:
         if task == "rerank_model":
             reranker = self._providers.reranker_for(profile)
             if reranker is None:
-                raise InvalidInput("No provider puts passages in order: paste the key of one that does.")
+                raise InvalidInput(
+                    "None of your providers can put passages in order. Paste the key of a provider that can."
+                )
             texts = ["Annual leave is 25 days.", "The canteen opens at noon."]
             return (
                 reranker.provider,
@@ -102,7 +104,7 @@ class ModelTrials:
         find = self._providers.chat_model_for if task == "chat_model" else self._providers.translation_model_for
         model = find(profile)
         if model is None:
-            raise InvalidInput("No provider writes answers: paste the key of one that does.")
+            raise InvalidInput("None of your providers can write answers. Paste the key of a provider that can.")
         messages = [ChatMessage(role="user", content=ASKED)]
         return (
             model.provider,

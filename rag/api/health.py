@@ -326,7 +326,7 @@ def _unfinished(parts: Services) -> str:
     if done >= passages:
         return ""
     made = _(
-        "Of {passages} passages {done} have their vector of meaning so far.",
+        "{done} of {passages} passages are prepared for search by meaning so far.",
         passages=number(passages),
         done=number(done),
     )

@@ -49,7 +49,9 @@ class Prices(ApiModel):
 class PriceBody(ApiBody):
     """Your price for a model's unit."""
 
-    model: str = Field(min_length=1, max_length=200, description="As its provider names it, such as gpt-4o.")
+    model: str = Field(
+        min_length=1, max_length=200, description="The name that the provider gives the model, such as gpt-4o."
+    )
     unit: Unit = Field(description=UNITS)
     price: str | None = Field(
         pattern=r"^[0-9]{1,6}(\.[0-9]{1,8})?$", description="US dollars as text; null: the listed price again."

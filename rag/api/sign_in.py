@@ -38,7 +38,7 @@ ATTEMPT_COOKIE = "hr_sso"
 ATTEMPT_SECONDS = 600
 STALE = N_("This sign-in took too long, or was begun in another browser. Please try again.")
 #: Shown after a page was open when the session ended (the script `keep_draft`).
-KEPT_DRAFT = N_("A question that you had begun is there again when you have signed in.")
+KEPT_DRAFT = N_("If you had begun to write a question, it is still there after you sign in.")
 NO_STORE = {"Cache-Control": "no-store"}
 
 

@@ -47,7 +47,7 @@ MAXIMUM_CHECKED = 24
 MOST_FAILURES = 3
 #: Seconds a claim on a run is valid without renewal, and the share after which it is renewed.
 CLAIM_SECONDS, RENEWED_AFTER = 60.0, 0.25
-TAKEN = "Another process works on this run. Look again when it has ended."
+TAKEN = "Another process is already working on this run. Open the run again when that process has ended."
 INTERRUPTED = "{done} of {questions} questions are asked; the run was interrupted: {why}"
 #: Where proposals come from.
 Source = Literal["feedback", "gaps", "documents"]

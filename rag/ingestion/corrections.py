@@ -47,8 +47,8 @@ from rag.types import (
 #: Some hundred printed pages.
 MOST_CHARACTERS = 200_000
 NOT_APPLIED = N_(
-    "A correction of a page was not applied, because the page reads differently now; the tab Pages shows it and can "
-    "apply it."
+    "A correction was not applied, because the text of its page has changed. You can see and apply the "
+    "correction on the tab Pages."
 )
 
 

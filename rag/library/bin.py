@@ -189,7 +189,8 @@ class Bin:
                 missing = self._take_back(identity, [document_id])
         except errors.UniqueViolation as exc:
             raise InvalidInput(
-                "A document with the same content has been added again. Delete that one first, or leave this one here."
+                "The library already has another document with the same content. Delete the other document "
+                "first, or leave this document in the bin."
             ) from exc
         if missing:
             raise NotFound(NO_LONGER_HERE)

@@ -148,7 +148,9 @@ class TenantPrices:
         today = datetime.now(UTC).date()
         day = valid_from or today
         if day < today:
-            raise InvalidInput("A price counts from today or a later day: what was charged before stays as it is.")
+            raise InvalidInput(
+                "The first day of a price has to be today or later, because earlier charges do not change."
+            )
         row = {"model": _model(model), "unit": _unit(unit), "price": _own_price(price), "valid_from": day}
         with self._database.transaction(who) as connection:
             connection.execute(queries["add_tenant_price"], row)
@@ -206,7 +208,7 @@ def _planned(own: Sequence[PriceChange], today: date) -> list[PriceChange]:
 def _model(text: str) -> str:
     model = text.strip()
     if not model or len(model) > LONGEST_MODEL or not model.isprintable():
-        raise InvalidInput("Name the model as its provider does, such as gpt-4o.")
+        raise InvalidInput("Enter the name that the provider gives the model, such as gpt-4o.")
     return model
 
 

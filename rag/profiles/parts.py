@@ -419,8 +419,9 @@ class Ranking(Part):
         applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_each_wording: bool = setting(
         True, "Rerank in both languages",
-        "Compares passages in the question's language with the question, and others with its translation: two calls "
-        "where there are both. Off: one call, with the translation.",
+        "Compares passages in the question's language with the question, and all other passages with the "
+        "question's translation. If both kinds are found, this takes two calls. Off: one call compares all "
+        "passages with the translation.",
         source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
         "", "What the reranker reads", "Empty: title, section and text.", bounds=(0, 500), source="000 Reranking",
@@ -436,8 +437,8 @@ class Ranking(Part):
         False, "Pinned and important first", applies="per call", source="000 Search Configuration Options")
     pinned_floor: float = setting(
         0.0, "Pinned posts lead from",
-        "How likely a pinned or important post has to answer the question to come first. 0: always, as the notice "
-        "board's document has it.",
+        "How likely it has to be that a pinned or important post answers the question, so that the post comes "
+        "first. 0: these posts always come first.",
         bounds=(0, 1), source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
     important_only: bool = setting(
         False, "Important posts only", applies="per call", source="000 Search Configuration Options")
@@ -462,13 +463,13 @@ class Ranking(Part):
         "Passages with nearly the same text count as one passage.", applies="per call", source="measured")
     only_evidence: bool = setting(
         True, "Answer from evidence only",
-        "Uses only passages that speak to the question. Without any, the answer is that the documents "
-        "have nothing on it.",
+        "Uses only passages that may answer the question. If there are none, the answer says that the "
+        "documents have nothing about it.",
         applies="per call", source="measured")
     searches_only_evidence: bool = setting(
         True, "Search for evidence only",
-        "In the API and on the command line, a search without an answer returns only passages that speak to the "
-        "question. Off: it always returns the best passages.",
+        "In the API and on the command line, a search without an answer returns only passages that may answer "
+        "the question. Off: the search always returns the best passages.",
         source="000 Search Configuration Options: its search always returns the best five")
     stitch_neighbours: bool = setting(
         True, "Read around passages",
@@ -503,7 +504,7 @@ class Answer(Part):
         "", "Name in the rules", "How the model names this collection, such as the name of your notice board.",
         bounds=(0, 200), source="000 Gemini Inference: its prompt names the board")
     own_rules: Text = setting(
-        "", "Rules of your own", "Added to the rules of answers.", bounds=(0, 4000),
+        "", "Rules of your own", "These rules are added to the rules for writing answers.", bounds=(0, 4000),
         source="000 Gemini Inference: its prompt is the board's own")
     persona_name: Text = setting(
         "", "Who answers", "A person's name; empty: the assistant.", bounds=(0, 120), source="001 Query Processing")

@@ -24,9 +24,9 @@ PART_BYTES = 65_536
 #: A late read fails at once; to a socket, a timeout of zero would mean no timeout.
 LEAST_SECONDS = 0.001
 
-TOO_LARGE = "An answer is larger than any answer should be."
-TOO_SLOW = "An answer comes too slowly to be read."
-UNREADABLE = "An answer is packed in a way that cannot be read."
+TOO_LARGE = "The server's answer is too large."
+TOO_SLOW = "The server's answer comes too slowly."
+UNREADABLE = "The server's answer is compressed in a way that cannot be read."
 
 AnyTransport = TypeVar("AnyTransport")
 AnyClient = TypeVar("AnyClient")

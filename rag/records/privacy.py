@@ -110,7 +110,7 @@ class Privacy:
         require_admin(identity)
         require_recent(self._database, identity)
         if self._person(identity.tenant_id, email).id == identity.account_id:
-            raise InvalidInput("Another administrator has to erase your data: your account goes with it.")
+            raise InvalidInput("Another administrator has to erase your data, because your account is erased too.")
         return self.erase(identity.tenant_id, email)
 
     def set_retention_for(self, identity: Identity, days: int | None) -> None:

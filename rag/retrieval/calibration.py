@@ -59,7 +59,7 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
     and `ProviderError` if the embedder fails.
     """
     if embedder.provider == "builtin":
-        raise InvalidInput("The built-in embedder compares words, so that words decide and not a similarity.")
+        raise InvalidInput("The built-in model compares words only, so there is no similarity to measure.")
     with database.transaction(collection.tenant_id) as connection:
         rows = connection.execute(
             queries["passages_to_calibrate"],

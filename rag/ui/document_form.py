@@ -150,7 +150,7 @@ def draw_form(
                 )
                 st.markdown(f":orange[:material/edit: {_('Not saved yet')}]", width="content")
             elif state.get("documents_form_saved") == document.id:
-                saved = _("Saved. The days of validity are of this version, the rest holds for all.")
+                saved = _("Saved. The days of validity apply to this version, everything else to all versions.")
                 st.markdown(f":green[:material/check_circle: {saved}]", width="content")
     if is_saved:
         changes = Particulars(
@@ -241,7 +241,12 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
     if document.status is not DocumentStatus.COMPLETED:
         st.caption(_("It can be asked as soon as it is ready."))
         return
-    st.caption(_("Answers from this document only. It counts as a question of yours, with its cost."))
+    st.caption(
+        _(
+            "Answers come from this document only. Each question here counts as one of your questions and costs "
+            "the same."
+        )
+    )
     with (
         st.form(f"documents_ask_form_{document.id}", border=False),
         st.container(horizontal=True, vertical_alignment="bottom"),

@@ -103,8 +103,8 @@ def draw_meaning(done: int, passages: int) -> None:
         st.caption(
             ":material/translate: "
             + _(
-                "Meaning: {done} of {passages}. Documents are found by their words already; "
-                "questions in other words find them as this goes on.",
+                "Search by meaning: {done} of {passages} prepared. Questions already find this document by its "
+                "words. Questions in other words find more of its passages as the preparation goes on.",
                 done=thousands(done),
                 passages=count(passages, "passage"),
             )

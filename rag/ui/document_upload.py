@@ -498,7 +498,7 @@ def draw_estimates(
             asked = ngettext(
                 "{count} file waits for your yes: {cost}", "{count} files wait for your yes: {cost}", number, cost=words
             )
-            facts = [f"**{plain(asked) if number else _('All of these files are decided.')}**"]
+            facts = [f"**{plain(asked) if number else _('You have decided about all of these files.')}**"]
             facts += cost_range(sum((f.low for f in waiting), Decimal(0)), sum((f.high for f in waiting), Decimal(0)))
             facts += [count(sum(f.pages for f in waiting), "page")] if waiting else []
             if replaced:

@@ -131,7 +131,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
             placeholder=_(OLDEST),
             format_func=labels.of,
             key="people_key_collection",
-            help=_("Calls that name no collection ask this one."),
+            help=_("If a call names no collection, this collection is used."),
         )
         st.date_input(
             _("Last day"),

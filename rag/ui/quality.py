@@ -379,7 +379,9 @@ def _draw_cost_before(identity: Identity, collection: Collection, questions: int
     ended = (run for run in services().evaluations.runs(identity, collection.id) if run.finished_at is not None)
     cost = next((run.figures["cost"] for run in ended if "cost" in run.figures), 0)
     if cost and questions:
-        st.caption(_("About {cost}, at what a question of the latest run cost.", cost=plain(money(cost * questions))))
+        st.caption(
+            _("About {cost}, if each question costs as much as in the latest run.", cost=plain(money(cost * questions)))
+        )
 
 
 def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int) -> bool:
@@ -499,7 +501,7 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
         answer = st.text_area(_("Expected answer"), golden.answer, height=100)
         evidence = st.text_input(
             _("Expected words"), "; ".join(golden.evidence), placeholder=_("25 days; five weeks"),
-            help=_("Each is to be in the answer."),
+            help=_("The answer has to contain all of these words."),
         )  # fmt: skip
         with st.container(horizontal=True, vertical_alignment="bottom"):
             language = st.selectbox(

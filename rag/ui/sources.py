@@ -269,7 +269,7 @@ def _unsupported_words(citation: Citation) -> str:
     first = citation.unsupported[0]
     if len(first) > UNSUPPORTED_CHARACTERS:
         first = first[:UNSUPPORTED_CHARACTERS].rsplit(" ", 1)[0] + " …"
-    return _("Check this, it is not on this page as the answer says it: “{first}”", first=plain(first))
+    return _("Check this part of the answer. This page does not say it in the same way: “{first}”", first=plain(first))
 
 
 def written_day(day: str) -> str:

@@ -251,7 +251,7 @@ def test_a_run_is_another_processs_until_it_is_killed_and_holds_no_connection_me
             time.sleep(0.02)
 
         assert evaluations.run("demo", run_id).is_worked_on
-        with pytest.raises(InvalidInput, match="Another process works on this run"):
+        with pytest.raises(InvalidInput, match="Another process is already working on this run"):
             evaluations.work(collection, run_id, program_of("demo"))
         with psycopg.connect(superuser_conninfo) as connection:
             in_transactions = connection.execute(
@@ -301,7 +301,7 @@ def test_a_claim_is_renewed_and_who_lost_it_stores_nothing(
             connection.execute("UPDATE evaluation_runs SET claimed_by = %s", (uuid4(),))
 
     monkeypatch.setattr("rag.evaluation.runs.RENEWED_AFTER", 0.0005)
-    with pytest.raises(InvalidInput, match="Another process works on this run"):
+    with pytest.raises(InvalidInput, match="Another process is already working on this run"):
         evaluations.work(collection, run_id, program_of("demo"), on_progress=lose_it)
     run = evaluations.run("demo", run_id)
     assert (run.done, run.finished_at, run.is_worked_on) == (1, None, True)

@@ -239,7 +239,7 @@ def test_the_form_for_a_new_collection_says_that_its_model_can_be_changed(page: 
     page.button("collections_new").click().run()
     (embedder,) = [box for box in page.selectbox if box.label == "Model that compares documents"]
     assert "cannot be changed" not in embedder.help
-    assert "You can move to another one later: the cost is shown first." in embedder.help
+    assert "You can move to another model later. You see the cost before the move begins." in embedder.help
 
 
 def test_who_answers_comes_first_in_a_portfolio_with_a_preview_of_what_is_typed(

@@ -260,7 +260,7 @@ class Syncs:
         least, most = SCHEDULE_MINUTES
         if every_minutes is not None and not least <= every_minutes <= most:
             raise InvalidInput(
-                f"A schedule syncs every {least} minutes at the most often, and every {most // 1440} days at the least."
+                f"The time between two syncs has to be at least {least} minutes and at most {most // 1440} days."
             )
         chosen = [s for s in self._required_sources(collection) if kind in (None, s.kind)]
         if not chosen:

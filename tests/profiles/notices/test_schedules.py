@@ -120,7 +120,7 @@ def test_only_administrators_set_a_schedule_within_its_bounds(
     with pytest.raises(NotAllowed):
         parts.syncs.set_schedule(replace(administrator, role=Role.MANAGER), notices, 60)
     for minutes in (0, 4, 44_641):
-        with pytest.raises(InvalidInput, match="every 5 minutes at the most often, and every 31 days"):
+        with pytest.raises(InvalidInput, match="at least 5 minutes and at most 31 days"):
             parts.syncs.set_schedule(administrator, notices, minutes)
     with pytest.raises(InvalidInput, match="no source of kind 'folder'"):
         parts.syncs.set_schedule(administrator, notices, 60, kind="folder")

@@ -96,7 +96,10 @@ class TeamsBots:
                 collection_id=collection_id,
             )
         except psycopg.errors.UniqueViolation:
-            raise InvalidInput("Another company here uses this app registration. Make one of your own.") from None
+            raise InvalidInput(
+                "Another company on this server already uses this app registration. Make a new "
+                "app registration for your company."
+            ) from None
         found = self.get(identity)
         if found is None:
             raise NotFound

@@ -115,7 +115,7 @@ def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collec
         st.text_input(
             _("Other directories whose people are answered"), " ".join(bot.directories[1:]) if bot else "",
             key="programs_teams_others", placeholder=_("None"), autocomplete="off",
-            help=_("Directory (tenant) ids, with spaces between them. Nobody else is answered."),
+            help=_("Directory (tenant) ids, separated by spaces. People from other directories get no answer."),
         )  # fmt: skip
         st.form_submit_button(_("Save"), type="primary", icon=":material/save:", on_click=keep)
 

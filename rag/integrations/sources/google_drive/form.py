@@ -49,8 +49,8 @@ def form_of_person() -> SourceForm:
     return replace(
         FORM,
         hint=N_(
-            "A folder or a shared drive that you may see; documents and presentations of Google are read as PDF, its "
-            "spreadsheets as .xlsx."
+            "A folder or a shared drive that you can open in Google Drive. Google documents and presentations "
+            "are read as PDF, Google spreadsheets as .xlsx."
         ),
         fields=fields,
     )

@@ -67,7 +67,10 @@ FIELDS = "id,name,mimeType,parents,md5Checksum,modifiedTime,size,webViewLink,tra
 ALL_DRIVES = {"supportsAllDrives": "true", "includeItemsFromAllDrives": "true"}
 PLACE = re.compile(r"(?:https?://\S*?(?:/folders/|[?&]id=))?([A-Za-z0-9_-]{8,100})(?:[/?&#]\S*)?")
 SENTENCES = {
-    "rejected": "Google rejected the key of the service account, or it may not read as this person. Check both.",
+    "rejected": (
+        "Google rejected the key of the service account, or does not allow the account to read as this "
+        "person. Check the key and the e-mail address of the person."
+    ),
     "forbidden": "The service account may not read this, or the Drive API is not switched on in its project.",
     "missing": "There is no such folder, or it is not shared with the service account.",
 }
@@ -261,7 +264,8 @@ class GoogleDriveSource(SharedFolderSource):
                     content = read_within(answer, self._limits)
             except ProviderKeyRejected as exc:
                 raise DocumentError(
-                    "Google does not give it as PDF: it has more than 10 MB, or its owner forbids downloads."
+                    "Google does not export this file as PDF, because the file has more than 10 MB or its "
+                    "owner forbids downloads."
                 ) from exc
         else:
             with self._api.stream(path, {"alt": "media", "supportsAllDrives": "true"}) as answer:
