@@ -193,7 +193,7 @@ def test_the_same_file_can_be_added_while_it_is_in_the_bin(
     assert again.id != first.id
     assert again.version == 1
     assert found(database, collection) == {again.id}
-    with pytest.raises(InvalidInput, match="added again"):
+    with pytest.raises(InvalidInput, match="already has another document with the same content"):
         library.bin.take_back(admin, first.id)
     library.bin.put(admin, [again.id])
     library.bin.take_back(admin, first.id)

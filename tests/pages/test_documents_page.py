@@ -192,12 +192,12 @@ def test_how_many_passages_are_compared_by_meaning_is_shown_until_all_are(
             queries["enqueue_meaning"], {"tenant_id": "demo", "collection_id": collection.id, "wait_seconds": 0.0}
         )
     app_services.providers.meaning = None
-    assert "Meaning:" not in words(page.run())
+    assert "Search by meaning:" not in words(page.run())
     app_services.providers.meaning = MeaningEmbedder()  # nothing asks it
-    assert "Meaning: 1 of 3 passages" in words(page.run())
+    assert "Search by meaning: 1 of 3 passages" in words(page.run())
     with database.transaction("demo") as connection:
         connection.execute("DELETE FROM procrastinate_jobs")
-    assert "Meaning:" not in words(page.run())
+    assert "Search by meaning:" not in words(page.run())
 
 
 def test_a_file_that_is_no_pdf_is_refused_beside_its_name_while_the_other_goes_on(

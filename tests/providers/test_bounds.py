@@ -150,7 +150,7 @@ def test_an_answer_that_drips_ends_with_its_time(server: Hostile, library: Any, 
 def test_the_clients_of_sources_bound_answers_too(server: Hostile) -> None:
     own_hosts = frozenset({server.host})
     server.answers(bomb(), "Content-Encoding: gzip")
-    with little_memory(150), client_for(own_hosts) as client, pytest.raises(ProviderAnswerInvalid, match="larger"):
+    with little_memory(150), client_for(own_hosts) as client, pytest.raises(ProviderAnswerInvalid, match="too large"):
         client.get(server.url)
     server.drips(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x")
     transport = timed(httpx.HTTPTransport())
@@ -168,7 +168,7 @@ def test_a_webdav_server_with_a_bomb_takes_no_memory(server: Hostile) -> None:
     folder = webdav.WebdavFolder.of({"address": f"{server.url}dav", "user": "", "password": ""})
     reader = answers_sandbox_of(LIMITS, webdav.WORKER).of_tenant("demo")
     source = webdav.WebdavSource(folder, LIMITS, reader, own_hosts=frozenset({server.host}))
-    with little_memory(150), pytest.raises(Exception, match="larger than"):
+    with little_memory(150), pytest.raises(Exception, match="too large"):
         list(source.items())
     source.close()
 

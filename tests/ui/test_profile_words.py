@@ -91,7 +91,9 @@ def test_what_the_built_in_model_compares_is_said_alike_everywhere(bare: Provide
 
 def test_who_answers_instead_is_named(provider_standin: ProviderStandin) -> None:
     providers = Providers(Settings(openai_api_key="key", openai_base_url=provider_standin.openai_url))
-    assert any("Until then gpt-4o by OpenAI writes them." in sentence for sentence in shortcomings(NOTICES, providers))
+    assert any(
+        "Until then, gpt-4o by OpenAI writes answers." in sentence for sentence in shortcomings(NOTICES, providers)
+    )
     assert "gpt-4o writes answers of at most 2,048 tokens" in words(NOTICES, providers)
     assert "8,000 characters of passages" in words(PORTFOLIO, providers)
     providers.close()

@@ -116,7 +116,10 @@ def test_what_was_not_allowed_is_said_and_nothing_is_kept(api: Api, drive: Drive
     start(api, browser)
     refused(f"/sources/google/callback?code=made-up&state={state}", "took too long")
     drive.granted = "openid"
-    refused(path_of(drive.person_allows(start(api, browser), "hr@example.com")), "did not tick")
+    refused(
+        path_of(drive.person_allows(start(api, browser), "hr@example.com")),
+        "did not allow access to your files in Google Drive",
+    )
 
 
 def test_nobody_but_an_administrator_is_sent_there(api: Api, drive: DriveStandin) -> None:
