@@ -18,6 +18,7 @@ from rag.answering.follow_ups import stand_alone
 from rag.answering.quotations import Quotes
 from rag.answering.quoting import evidence_of, quote, quotes_of
 from rag.answering.retrieving import retrieve
+from rag.answering.routes.small_talk import about_product, small_talk
 from rag.answering.state import AnswerState
 from rag.providers.processor import working
 from rag.retrieval.query_understanding import questions_in
@@ -72,11 +73,22 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     yield from state.show_quotes("\n\n".join([opening, *lines]), context)
 
 
+def _questions(state: AnswerState) -> list[str]:
+    """Return the questions for the documents: "How are you?" beside a question is left out."""
+    if not state.profile.understanding.split_questions:
+        return []
+    return [text for text in questions_in(state.question.text) if not _is_chat(text, state.language)]
+
+
+def _is_chat(text: str, language: str) -> bool:
+    return small_talk(text, language=language) is not None or about_product(text, language=language) is not None
+
+
 @working()
 def _replies(state: AnswerState) -> list[_Reply]:
     """Search and quote for each question in the message; empty for a single question."""
-    questions = questions_in(state.question.text) if state.profile.understanding.split_questions else []
-    if any(since_meant(text, state.language) for text in questions):
+    questions = _questions(state)
+    if len(questions) < 2 or any(since_meant(text, state.language) for text in questions):
         return []
     replies = []
     for place, text in enumerate(questions):

@@ -127,6 +127,14 @@ def test_a_question_with_signs_is_repeated_without_them(desk: Desk) -> None:
     assert "27 days" in between(shown, "How many days of b annual /b leave?")
 
 
+def test_small_talk_is_no_question_to_the_documents(desk: Desk) -> None:
+    _, shown, _ = desk.ask("Hi, how are you? When does pay reach my account? How often are safety boots replaced?")
+    assert [line for line in shown if line.startswith("**")] == [f"**{PAY[0]}**", f"**{BOOTS[0]}**"]
+    _, shown, _ = desk.ask("Hi, how are you? When does pay reach my account?")
+    assert not any(line.startswith("**") for line in shown)
+    assert any("the 25th" in line for line in shown)
+
+
 def test_none_answered_is_one_reply(desk: Desk) -> None:
     outcome, shown, _ = desk.ask("How tall is the Eiffel tower and who built the pyramids of Giza?")
     assert outcome is Outcome.NO_CONTEXT
