@@ -153,7 +153,7 @@ class Selected:
     around: Collection[CandidateSentence] = ()
     #: Passages for the asker's place, quoted before others.
     own: Collection[int] = ()
-    #: Whether a single step quotes its whole list of steps.
+    #: Whether quoting a step also quotes the other steps in the list.
     with_steps: bool = False
 
 

@@ -241,7 +241,7 @@ class OpenAIEmbedder:
             len(texts) <= self._batch_size
             and sum(len(text.encode("utf-8", "replace")) for text in texts) <= MAXIMUM_REQUEST_TOKENS
         ):
-            # Within the limit whatever its tokens: estimating takes a tenth of a millisecond per text.
+            # Small enough in any case: estimating tokens takes a tenth of a millisecond per text.
             yield from [(0, texts)] if texts else []
             return
         start, tokens = 0, 0

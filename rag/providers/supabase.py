@@ -78,7 +78,7 @@ class SupabaseProject:
         # Reading the certificates takes longer than a request, so they are shared.
         self._certificates = httpx.create_ssl_context()
         self._transport = self._new_transport()
-        #: With the service key. Nobody ever signs in on it.
+        #: A client with the service key, on which no person signs in.
         self.server = self._client(settings.supabase_service_role_key, self._transport)
 
     @contextmanager

@@ -86,7 +86,7 @@ ODD = re.compile(
 #: Small letters alternating with capitals or digits: a key or an encoded file, not a word.
 JUMBLED = re.compile(r"[a-z][A-Z0-9]+[a-z]+[A-Z0-9]+[a-z]+[A-Z0-9]")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-#: A text consists of words if at least this share of its pieces does.
+#: Lowest share of normal pieces with which a text counts as words.
 WORDED_SHARE = 0.8
 
 

@@ -96,8 +96,8 @@ def open_page_view(
 def picture_html(address: str, alt: str, *, zoom_percent: int = 100, over: str = "") -> str:
     """Return a PDF page as a picture from our route, which checks the reader.
 
-    Before it loads, its place is as high as a page and has no colour: nothing jumps or flashes. `over` is HTML to
-    overlay.
+    Until the picture loads, an uncoloured box with a page's height keeps the place, so nothing jumps or flashes.
+    `over` is HTML to overlay.
     """
     return (
         '<div tabindex="0" style="overflow:auto;border:1px solid rgba(128,138,165,.35);border-radius:8px">'
