@@ -19,7 +19,7 @@ STUCK_SECONDS = 0.5
 
 
 class ProcessorSlots:
-    """Places at the processor. Thread-safe."""
+    """Slots for threads which use the processor. Thread-safe."""
 
     def __init__(self, at_once: int = AT_ONCE, stuck_seconds: float = STUCK_SECONDS) -> None:
         self._free = at_once

@@ -69,7 +69,7 @@ BY_CODE: dict[str, Callable[[], RagError]] = {
 
 
 class SupabaseProject:
-    """One project. Thread-safe."""
+    """A Supabase project with its clients. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self.url = require_safe_origin("SUPABASE_URL", settings.supabase_url).rstrip("/")

@@ -103,7 +103,7 @@ def show_questions(*, outcome: str | None = None, rating: int | None = None) -> 
 
 
 class Change(NamedTuple):
-    """A metric's change against the previous period, `None` without one. Only notable changes have a colour."""
+    """A metric's change since the previous period; `None` without a previous value. Notable changes have a colour."""
 
     shown: str | int | None
     is_notable: bool = False

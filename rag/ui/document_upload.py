@@ -71,7 +71,7 @@ class Locked(NamedTuple):
 
 
 class WaitingFile(NamedTuple):
-    """A file waiting for a decision, now or earlier since the page was opened."""
+    """A file which waits for a decision, or was decided on since the page was opened."""
 
     document: Document
     #: The document to be replaced, and the pages with differences.

@@ -82,7 +82,8 @@ def choose_row(
 ) -> Row | None:
     """Draw rows as a table, and return the selected row.
 
-    `of` identifies a row by what the table shows. The selection is cleared when rows or their identities change.
+    `of` returns a row's identity, which must cover everything shown. The selection is cleared when rows or identities
+    change.
     """
     key = table_key(key, map(of, rows))
     chosen = draw(columns, alt=alt, key=key, on_select="rerun", selection_mode="single-row")
@@ -161,7 +162,7 @@ class Paging(NamedTuple):
 
 
 def paging(key: str, looked_for: object, total: int, *, rows: int) -> Paging:
-    """Divide `total` items into pages with `rows` items each. Each search begins at the first page."""
+    """Divide `total` items into pages with `rows` items each. When `looked_for` changes, the first page is shown."""
     state, pages = st.session_state, max(-(-total // rows), 1)
     turn, before = state.get(f"{key}_turn", (0, looked_for))
     if before != looked_for:

@@ -44,7 +44,7 @@ class OnSaved(Protocol):
 
 
 class Correcting(NamedTuple):
-    """Who corrects, and the callback with the new version."""
+    """The correcting person, and the callback which receives the new version."""
 
     identity: Identity
     corrections: Corrections

@@ -409,7 +409,7 @@ AUDIT_KINDS: Mapping[str, str | None] = {
 
 
 def action_name(action: str) -> str:
-    """Format an action, such as "Collection changed"."""
+    """Return an audit log action in words: "Collection changed"."""
     return _(action[:1].upper() + action[1:])
 
 
