@@ -1,4 +1,4 @@
-"""Draft opinions on legal references: the case, the references found, the streamed draft, and stored drafts.
+"""Draft legal opinions on a page with the case, the references found, the streamed draft, and stored drafts.
 
 Administrators also add references here, name them and tag their passages. A draft is visible only to its author.
 """

@@ -312,7 +312,7 @@ class Accounts:
     def operators_password_link(self, program: Identity, email: str) -> str:
         """Create a `password_link` for the account with this address, when no administrator can sign in.
 
-        For an operator's command without a session. Raises `NotFound`, `InvalidInput` for a disabled account,
+        For an operator's command without a session. Raises `NotFound`; `InvalidInput` for a disabled account;
         `NotAllowed` if `program` is a person.
         """
         if program.account_id != NOBODY:

@@ -130,7 +130,7 @@ class ConnectedApps:
         return Program(client_id, found["n"], tuple(found["r"])) if found else None
 
     def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
-        """Encode a value with this database's signature. Anyone can read it, nobody else can sign."""
+        """Encode and sign a value: everybody can read the text, only this database can create a valid signature."""
         body = _base64(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9))
         return f"{body}.{self._signature(purpose, body)}"
 

@@ -208,7 +208,7 @@ class SupabaseAccounts(Accounts):
     def renew(self, secret: bytes) -> AccountFromElsewhere:
         """Refresh a session at Supabase with its encrypted refresh token, and return the account with the next token.
 
-        Raises `AccessError` if the session is over, `ProviderError`.
+        Raises `AccessError` if the session is over and `ProviderError` if Supabase fails.
         """
         try:
             refresh_token = self._locker.decrypt(secret).decode()

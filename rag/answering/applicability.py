@@ -1,4 +1,4 @@
-"""Check whether a sentence applies to the group of people, period, letter and number named in a question.
+"""Check whether a sentence applies to the people, the period, or the level ("band A", "zone 2") in a question.
 
 A rule for young workers does not answer "How long is the daily rest?" if there is a rule for everybody. Hours per week
 do not answer "how many a day", the row for band A does not answer for band B, and zone 12 does not answer for zone 2.

@@ -36,7 +36,7 @@ _MARKS = {"ar": "؟", "fr": "\N{NO-BREAK SPACE}?", "ja": "？", "zh": "？"}
 
 @dataclass(frozen=True)
 class _Reply:
-    """The reply to a question from the message."""
+    """The reply to a single question in a message with several questions."""
 
     question: str
     context: ContextResponse

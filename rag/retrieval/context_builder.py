@@ -327,7 +327,7 @@ class Neighbour:
 
 
 def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
-    """Read the passages next to the hits in a single statement, except other hits."""
+    """Read the passages before and after each hit with a single SQL statement, without passages among the hits."""
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []

@@ -433,7 +433,10 @@ def of_no_country(item: ScoredHit) -> ScoredHit:
 
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Put passages for the person or country in the question first, if any may answer, and other countries' last."""
+    """Move passages about other countries to the end, and the passages about the named person or country to the front.
+
+    The passages move to the front only if at least one of them may answer.
+    """
     if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
         return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
     return sorted(scored, key=lambda item: item.signals.is_elsewhere)

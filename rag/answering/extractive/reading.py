@@ -127,7 +127,7 @@ class Reading(NamedTuple):
 
     @property
     def is_followed(self) -> bool:
-        """Whether any candidate has a word of the follow-up."""
+        """Whether any candidate sentence contains a word from the follow-up question."""
         return any(not self.followed.isdisjoint(c.terms) for c in self.candidates)
 
     @property

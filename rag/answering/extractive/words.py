@@ -94,7 +94,7 @@ def spoken_in(citation: Citation, language: str) -> str:
 
 
 def known_terms(question: str, language: str, spoken: str) -> frozenset[str] | None:
-    """Return the question's terms with a translation to the language `spoken`; `None` for the question's language."""
+    """Return the question's terms known in the language `spoken`; `None` means all, because the languages are equal."""
     if spoken == language:
         return None
     return frozenset[str]().union(*(own for own, _ in other_words(question, language, spoken)))

@@ -125,7 +125,7 @@ def _visible(text: str, read_table: Callable[[str], str]) -> str:
 def _with_tables(text: str, read_table: Callable[[str], str]) -> str:
     """Replace each HTML table by rows.
 
-    No pattern is used, because it would search the rest of the text from each tag.
+    A regular expression would scan the rest of the text again for each unclosed table.
     """
     folded, parts, at = text.lower(), list[str](), 0
     while (start := folded.find("<table", at)) >= 0 and (end := folded.find("</table", start)) >= 0:

@@ -172,7 +172,7 @@ def require_package(content: bytes, limits: ExtractionLimits, package: type[Offi
 
 
 def require_unprotected(content: bytes) -> None:
-    """Raise `FileProtected` for a document with a password, which Office stores in a compound file."""
+    """Raise `FileProtected` for a password-protected document; Office stores such documents as compound files."""
     if content.startswith(COMPOUND) and "EncryptedPackage".encode("utf-16-le") in content:
         raise FileProtected
 

@@ -90,7 +90,7 @@ def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 
 def without_shared_folders(places: Sequence[str]) -> list[str]:
-    """Remove folders shared by all files in a batch, for example the packed folder, but keep country folders."""
+    """Shorten paths: drop the first folders if equal in all paths, like a ZIP file's only folder; keep countries."""
     parts = [PurePosixPath(place).parts for place in places]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     shared = len(list(takewhile(lambda level: len(set(level)) == 1 and not countries_in(level[0]), levels)))

@@ -104,7 +104,7 @@ class Ranges:
 class Matches:
     """All postings for a question's terms, without removed documents.
 
-    A place is the passage's number. With several collections, it is 2^32 · the collection's position + this number.
+    `places` are passage numbers; with several collections, 2^32 · the collection's position + the passage number.
     """
 
     #: Passage count per term; terms without a passage are missing.

@@ -162,7 +162,7 @@ class Webhooks:
     # Events
 
     def test(self, identity: Identity, webhook_id: UUID) -> None:
-        """Send a test event. Raises `NotAllowed`, `NotFound`, `InvalidInput` if the webhook is off."""
+        """Send a test event. Raises `NotAllowed` or `NotFound`, and `InvalidInput` if the webhook is off."""
         if not self.get(identity, webhook_id).is_active:
             raise InvalidInput("This webhook is off. Turn it on first.")
         data = Jsonb({"message": "This is a test."})

@@ -17,7 +17,7 @@ age = Gauge(
 
 
 def measure_ages(parts: Services) -> None:
-    """Update the gauges for the last backup's and the last trial's age."""
+    """Update the gauges for the seconds since the last backup and since the last trial restore."""
     backups = ScheduledBackups(parts.settings)
     if backups.is_on:
         for kind, seconds in backups.ages().items():

@@ -99,7 +99,7 @@ class GoogleSignIn:
     def finish(self, attempt: DriveAttempt, answer: Mapping[str, str]) -> DriveAccount:
         """Exchange the code for a token and return the account.
 
-        Raises `AccessError` after a refusal, `ProviderError`.
+        Raises `AccessError` after a refusal and `ProviderError` if Google fails.
         """
         if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
             raise AccessError(STALE)
