@@ -46,7 +46,7 @@ def draw_entry(entry: AuditEntry) -> None:
             for _field, name, values in changed_values(entry)
         ]
         if not pairs:
-            st.caption(_("Nothing more is known of it."))
+            st.caption(_("There are no more details about this entry."))
             return
         lists.draw(
             {

@@ -200,7 +200,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         _("Delete this collection?"),
         f"**{plain(collection.name)}**",
         f"{lost}\n" + "".join(f"\n- {item}" for item in held),
-        _("You can have it back as it was. What was asked and what it cost stays in the analytics."),
+        _("You can restore the collection as it was. The questions and their costs stay in the analytics."),
         does=_("Delete it with {documents}", documents=count(contents.documents, unit_of(collection))),
         on_confirm=lambda: put_in_bin(collection),
         key="collections_delete_sure",
@@ -234,7 +234,7 @@ def ask_to_delete_for_good(binned: BinnedCollection) -> None:
         _("{conversations} with their answers", conversations=count(binned.conversations, "conversation")),
     )
     st.markdown(_("These are removed at once, and cannot be brought back:\n") + "".join(f"\n- {item}" for item in lost))
-    st.caption(_("What was asked and what it cost stays in the analytics."))
+    st.caption(_("The questions and their costs stay in the analytics."))
     typed = st.text_input(_("Type the collection's name to confirm"), key="collections_delete_name")
     refusal = st.container()
     with st.container(horizontal=True, horizontal_alignment="right"):

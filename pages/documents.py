@@ -500,7 +500,7 @@ def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
     waiting = {document.id for document in estimated}
     for document_id, card in cards.items():
         if document_id not in waiting and not card.decision:
-            cards[document_id] = card._replace(decision=_("It does not wait any more."))
+            cards[document_id] = card._replace(decision=_("This file no longer waits for a decision."))
     return list(cards.values())
 
 

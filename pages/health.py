@@ -47,8 +47,8 @@ with draw_head(_("Health"), is_title=True):
     is_asked = st.button(_("Check the providers"), key="health_check", type="primary", icon=":material/network_check:")
 st.caption(
     _(
-        "What answers, searches and reads documents here. Checking asks each provider by a call that costs nothing: a "
-        "wrong key or an address where nobody answers shows at once."
+        "This page shows what answers, searches and reads documents here. The check makes a free call to each "
+        "provider, and shows at once if a key is wrong or an address does not answer."
     )
 )
 if is_asked:

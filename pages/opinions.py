@@ -206,7 +206,7 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
                 ask_to_remove(
                     "opinions",
                     _("Delete this opinion?"),
-                    _("You can undo it right afterwards. What it cost stays in the costs."),
+                    _("You can undo this right afterwards. The cost of the opinion stays in the analytics."),
                     does=_("Delete this opinion"),
                     gone=_("The opinion “{name}” is deleted.", name=opinion.opinion_type),
                     take=partial(running.opinions.delete, identity, opinion.id),

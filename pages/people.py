@@ -213,11 +213,11 @@ def ask_to_remove_factor(person: Account) -> None:
     ask_to_confirm(
         _("Remove the second factor?"),
         f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
-        _("Their app and their recovery codes stop working, for good. Their password alone lets them in then."),
         _(
-            "This cannot be undone, and should not be: ask them to set up a new second factor the next time they "
-            "sign in."
+            "This person's authenticator app and recovery codes stop working for good. From then on, the "
+            "password alone is enough to sign in."
         ),
+        _("You cannot undo this. Ask this person to set up a new second factor at the next sign-in."),
         does=_("Remove second factor"),
         on_confirm=lambda: attempt(_("Second factor removed."), accounts.second_factors.remove, identity, person.id),
         key="people_factor_remove",

@@ -58,7 +58,7 @@ MODELS = (
     InstallationModel(
         "translation_model",
         N_("Translation and tags"),
-        N_("Translates questions, and writes summaries and tags. A small model does."),
+        N_("Translates questions, and writes summaries and tags. A small model is enough."),
         "chat",
     ),
     InstallationModel(
@@ -168,7 +168,7 @@ def draw_company(name: str) -> None:
         zone = running.analytics.zones.name(identity)
         st.selectbox(
             _("Time zone"), zones, index=zones.index(zone) if zone in zones else 0, key="setup_zone", width=220,
-            on_change=save_zone, help=_("Where the company's days and months begin, for figures and budgets."),
+            on_change=save_zone, help=_("The time zone in which days and months begin, for figures and budgets."),
         )  # fmt: skip
     mark = tenants.mark(identity)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -276,7 +276,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
         if is_asked and not actions.is_needed(identity):
             ask_to_confirm(
                 _("Remove the key of {name}?", name=provider_name(name)),
-                _("Nothing asks this provider any more."),
+                _("From now on, this provider is no longer called."),
                 does=_("Remove the key"),
                 on_confirm=lambda: remove_key(name),
                 key=f"setup_key_sure_{name}",
@@ -291,7 +291,7 @@ def keep_key(name: str, key: str) -> None:
     if problem:
         state.setup_problem, state.setup_done = problem, ""
     else:
-        attempt(_("{name} answers with this key, and it is kept.", name=provider_name(name)), change_key, name, key)
+        attempt(_("The key for {name} works and is saved.", name=provider_name(name)), change_key, name, key)
     st.rerun()
 
 

@@ -150,11 +150,11 @@ class SignInAgain(NotAllowed):
 
 
 class OtherSite(NotAllowed):
-    """This request came from another site. Is it your own address? Then set RAG_PUBLIC_URL to it."""
+    """This request came from another site. If that site is yours, set RAG_PUBLIC_URL to its address."""
 
 
 class OtherHost(NotAllowed):
-    """The server has another host name. Use the address in RAG_PUBLIC_URL, and have a proxy pass it on as Host."""
+    """The server has another host name. Use the address in RAG_PUBLIC_URL. A proxy has to pass this name on as Host."""
 
     status = 421
 
@@ -188,7 +188,7 @@ class InvalidInput(RagError):
 
 
 class PlaceTaken(InvalidInput):
-    """This cannot be put back. Its place has been taken since, or the item it belonged to is gone."""
+    """This cannot be restored. Something else has taken its place, or the item that it belonged to is gone."""
 
 
 class QuestionEmpty(InvalidInput):
@@ -336,7 +336,7 @@ class ReadingTookTooLong(DocumentError):
 
 
 class WorkKeepsDying(DocumentError):
-    """Working on this file ended its process again and again, so it was set aside. Export it again and upload it."""
+    """Reading this file crashed again and again, so the file was set aside. Export the file again and upload it."""
 
 
 class StepNotPossible(DocumentError):

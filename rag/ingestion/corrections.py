@@ -136,7 +136,7 @@ class Corrections:
             waiting = not_applied(latest, rows)
             ended = next((c for c in waiting if c.id == correction_id), None)
             if ended is None:
-                raise NotFound("This correction does not wait any more.")
+                raise NotFound("This correction no longer waits for a decision.")
             self._add(
                 connection, document, replace(ended, text_before=ended.text_after or "", text_after=None), ended.id
             )

@@ -82,7 +82,7 @@ FILES_SECONDS = 60.0
 WAITING = N_("Waiting: {reason}")
 KEY_REFUSED = N_("Waiting: the key was refused by {provider}. A valid one is set on the page Set-up.")
 NO_CREDIT = N_("Waiting: the credit at {provider} is used up, or its rate limit is reached.")
-TRIED_AGAIN = N_("It is tried again by itself in {seconds} seconds; what is done is kept.")
+TRIED_AGAIN = N_("The next try follows automatically in {seconds} seconds. Finished work is kept.")
 
 
 class FilesLeft(Exception):

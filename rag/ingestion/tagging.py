@@ -89,9 +89,12 @@ def metadata_from_answer(answer: str) -> dict[str, Any]:
 CHUNK_OUTPUT_TOKENS = 300
 MAXIMUM_FIELD_CHARACTERS = 120
 #: Message for a document whose passages would have been tagged.
-NO_TAGS = N_("Its passages have no tags, because there is no language model. A key on the page Set-up adds one.")
-NOT_TAGGED = N_("It could not be tagged: {reason}")
-NO_SUMMARY = N_("Its summary could not be written: {reason}")
+NO_TAGS = N_(
+    "The passages of this document have no tags, because there is no language model. Paste a key on "
+    "the page Set-up to add a model."
+)
+NOT_TAGGED = N_("This document could not be tagged: {reason}")
+NO_SUMMARY = N_("The summary of this document could not be written: {reason}")
 NOT_USABLE = N_("the model’s answer was not usable.")
 UNTAGGED = (
     N_("1 of {total} passages could not be tagged."),

@@ -389,7 +389,7 @@ class DocumentLibrary(CollectionLibrary):
         require_admin(identity)
         title = f"{self.get(identity, document_id).title} (2)"
         if not self._database.execute(identity, "keep_both", document_id=document_id, title=title):
-            raise InvalidInput("This file does not wait for a decision any more.")
+            raise InvalidInput("This file no longer waits for a decision.")
         return self.confirm(identity, document_id)
 
     # What the tenant's administrators chose

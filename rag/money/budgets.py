@@ -25,7 +25,9 @@ from rag.storage.sql import queries
 from rag.types import Identity, Who
 
 Scope = Literal["company", "group", "person"]
-BEYOND_BUDGET = N_("This waits for your confirmation: it would exceed the company's budget, of which ${left} are left.")
+BEYOND_BUDGET = N_(
+    "This waits for your confirmation, because it costs more than the ${left} left in the company's budget."
+)
 HIGHEST = Decimal(10_000_000)
 #: Seconds before a person without a budget is checked again.
 LOOKED_AGAIN_SECONDS = 5.0

@@ -172,7 +172,7 @@ class Chunking(Part):
         600, "Story, hard limit", "No passage is longer.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
-        30, "Story, overlap in words", "The smaller of this and the next counts.",
+        30, "Story, overlap in words", "The smaller of this limit and the next one applies.",
         unit="words", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
@@ -316,7 +316,7 @@ class Search(Part):
         bounds=(0, 1), source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
         "languages", "Words of the keyword search",
-        "What the keyword search takes for a word.",
+        "How the keyword search divides a text into words.",
         applies="to new documents", source="003 2.3 B: plain; measured: by language finds more on every set")
     korean_analyser: Literal["bigrams", "kiwi"] = setting(
         "bigrams", "Korean words",
@@ -342,7 +342,7 @@ class Search(Part):
         unit="characters", bounds=(0, 2000), applies="per call", source="003 2.4")
     refine_order: bool = setting(
         True, "Refine the order",
-        "Raises documents that the question names, and passages with its words side by side.",
+        "Moves up documents that the question names, and passages in which words of the question stand side by side.",
         applies="per call", source="measured: no source does this, every set gains")
     one_result_per_document: bool = setting(
         False, "One passage per document", applies="per call", source="000 Search Configuration Options")

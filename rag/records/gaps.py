@@ -280,7 +280,9 @@ class Gaps:
         if status is None:
             raise NotFound
         if status != "open":
-            raise InvalidInput("Somebody else has dealt with this question meanwhile. Open it again to change that.")
+            raise InvalidInput(
+                "In the meantime, somebody else has dealt with this question. To change this, open the question again."
+            )
 
     def waiting(self, identity: Identity, gap_id: UUID) -> builtins.list[HelpRequest]:
         """Return a gap's unanswered help requests."""

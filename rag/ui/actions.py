@@ -160,9 +160,7 @@ def _note_if_late(identity: Identity) -> None:
 @dialog(N_("Confirm that it is you"), icon=":material/lock:")
 def ask() -> None:
     """Explain why to sign in again, and link to the sign-in in this tab."""
-    st.markdown(
-        _("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
-    )
+    st.markdown(_("You signed in a while ago. Confirm that it is still you. You then come back to this page."))
     draw_link()
 
 

@@ -176,17 +176,17 @@ def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str,
     elif now.questions:
         days_asked = sum(1 for day in summary.by_day if day.questions)
         words = _(
-            "These are the first questions: there is nothing before to compare with yet. Lines of development appear "
-            "from the third day with questions, the projection of the month from the eighth."
+            "These are the first questions, so there is nothing to compare them with yet. Trend lines appear "
+            "from the third day with questions, and the forecast for the month from the eighth day."
         )
         if days_asked > LEAST_POINTS:
             words = _("There were no questions in the period before, so nothing is compared.")
     about = (
-        _("Single questions show who asked: reading one of somebody else is noted in the audit log.")
+        _("Each question shows who asked it. The audit log records when you read a question of somebody else.")
         if shows_names
         else _("Questions are personal: you see groups, never names or addresses.")
     )
-    days = _("Days are of the time zone {zone}.", zone=zone)
+    days = _("Days begin and end in the time zone {zone}.", zone=zone)
     st.markdown(f":small[:gray[:material/shield_person: {plain(f'{words} {days} {about}')}]]")
     if now.unpriced_calls:
         missing = ngettext(
@@ -395,7 +395,7 @@ def _draw_forecast(analytics: Analytics, who: Identity, filters: Filters) -> Non
                 ),
             )
     if month.expected is None:
-        st.caption(_("What the month comes to is shown from the eighth day with costs."))
+        st.caption(_("The forecast for the month appears from the eighth day with costs."))
     if who.may(Role.ADMIN):
         st.page_link("prices.py", label=_("Budgets"), icon=":material/savings:")
 
@@ -579,7 +579,7 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
         },
         key="analytics_unused_documents",
         of=lambda document: document.document_id,
-        alt=_("Documents that no answer was built on"),
+        alt=_("Documents that no answer used"),
     )
     if chosen is not None:
         open_document(who, chosen.document_id)

@@ -31,10 +31,10 @@ def draw_budgets(identity: Identity) -> None:
         if pressed and not actions.is_needed(identity):
             _set_budget(identity)
     st.caption(
-        _("The most that may be spent in a calendar month ({zone}). Once it is spent, questions are answered with "
-          "the documents' own words and no paid model is called; searching works on. Once the company's budget is "
-          "spent, documents that cost something wait until it is raised. Administrators get an e-mail if a mail "
-          "server is set.",
+        _("A budget is the most that may be spent in a calendar month ({zone}). When a budget is spent, no "
+          "paid model is called: search still works, and answers quote the documents. When the company's "
+          "budget is spent, documents that cost something wait until the budget is raised. If a mail server is "
+          "set up, administrators get an e-mail.",
           zone=plain(services().analytics.zones.name(identity)))
     )  # fmt: skip
     actions.draw_problem(PROBLEM)
@@ -117,7 +117,7 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
         return
     left = plain(money(budget.left))
     st.warning(
-        _("This would go beyond the company's budget: {left} of this month's are left.", left=left),
+        _("This would cost more than is left in the company's budget for this month: {left}.", left=left),
         icon=":material/savings:",
     )
 

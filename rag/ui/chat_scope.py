@@ -252,7 +252,8 @@ class ChatScope:
                 if is_bound:
                     st.caption(
                         _(
-                            "This conversation asks in {name}. A new chat can ask elsewhere.",
+                            "This conversation asks the collection {name}. To ask another collection, start a "
+                            "new chat.",
                             name=plain(self.collection.name),
                         )
                     )

@@ -157,7 +157,7 @@ def draw_preview(
     """
     if not is_previewed(list(changes)):
         if not all(SETTINGS[name].new_documents_only for name in changes):
-            st.caption(_("It changes how answers are worded, not which passages are found."))
+            st.caption(_("This changes how answers are worded, not which passages are found."))
         return
     try:
         after = before.with_overrides({n: v for n, v in changes.items() if not SETTINGS[n].locked})
@@ -195,12 +195,12 @@ def _ask_for_models(
     """Ask whether paid models may be used, showing the cost; without a paid model there is no question."""
     estimate = previews.estimate(collection, before, after, questions=questions)
     if estimate == 0:
-        st.caption(_("It costs nothing: only the search is run, and no model is asked."))
+        st.caption(_("This costs nothing: only the search runs, and no model is called."))
         return False
     is_paid = st.checkbox(
         _("Ask the search's models too, at most about {cost}", cost=money(estimate)),
         key=f"{key}_paid",
-        help=_("Translation and reranking as a question has them. No answer is written."),
+        help=_("Results are translated and reranked as for a question. No answer is written."),
     )
     if not is_paid and previews.needs_paid_calls(collection):
         st.caption(_("Searching this collection needs a provider's model. Without that model, nothing can be tried."))

@@ -363,7 +363,9 @@ def draw_threshold(
                     icon=":material/straighten:",
                     type="tertiary",
                     on_click=on_measure,
-                    help=_("On the collection's own text. Worth it once its documents are there."),
+                    help=_(
+                        "Measures with the collection's own text. This is useful once the collection has its documents."
+                    ),
                 )
         sentences = threshold_sentences(collection, profile, embedder, zone, has_meaning=has_meaning)
         st.markdown("  \n".join(map(plain, sentences)))

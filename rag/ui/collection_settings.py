@@ -149,7 +149,10 @@ def _note(field: Setting, profile: Profile) -> str:
     named = SETTINGS[other]
     words = listed((_("on") if value is True else choice_name(named, str(value)) for value in values), style="or")
     return _(
-        "{help} Has an effect while “{title}” is: {words}.", help=_(field.help), title=_(named.title), words=words
+        "{help} This has an effect only if “{title}” is set to: {words}.",
+        help=_(field.help),
+        title=_(named.title),
+        words=words,
     ).strip()
 
 
@@ -198,7 +201,7 @@ def _change(
         value = _widget(field, changed.value(field.name))
         st.caption(_("The profile has {field}.", field=plain(_with_unit(field, profile.value(field.name)))))
         if field.new_documents_only:
-            st.caption(f":material/info: {_('It counts for documents added from now on.')}")
+            st.caption(f":material/info: {_('This applies to documents added from now on.')}")
         _draw_trial(field, value, identity, collection, changed)
 
         def save() -> None:

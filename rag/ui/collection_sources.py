@@ -88,12 +88,12 @@ def _draw_kept(
             red(_("Stop following")),
             key=f"collections_unfollow_{source.kind}",
             type="tertiary",
-            help=_("The documents that came from it stay."),
+            help=_("The documents from this source stay."),
         ):
             ask_to_confirm(
                 _("Stop following this source?"),
                 label,
-                _("The documents that came from it stay, and no longer follow changes there."),
+                _("The documents from this source stay, but are no longer updated."),
                 does=_("Stop following"),
                 on_confirm=lambda: _stop_following(syncs, identity, collection, source, form),
                 key=f"collections_unfollow_{source.kind}",
@@ -237,7 +237,7 @@ def _draw_choice(syncs: Syncs, identity: Identity, collection: Collection, forms
                 type="primary",
                 on_click=_follow,
                 args=(syncs, identity, collection, form, secrets),
-                help=_("Reads all documents in it now, and what changes from then on."),
+                help=_("Reads all documents of this source now, and later every change."),
             )
             is_tried = st.form_submit_button(
                 _("Check the connection"), key=f"{key}_try", icon=":material/network_check:"
@@ -247,7 +247,7 @@ def _draw_choice(syncs: Syncs, identity: Identity, collection: Collection, forms
             titles = _try(syncs, identity, collection, form, secrets)
         if titles:
             st.success(
-                _("It can be read. The first documents: {titles}", titles=plain(" · ".join(titles))),
+                _("The source can be read. The first documents: {titles}", titles=plain(" · ".join(titles))),
                 icon=":material/check_circle:",
             )
 

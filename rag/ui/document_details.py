@@ -139,7 +139,12 @@ def _draw_versions(
     on_open: Callable[[str], None],
 ) -> None:
     if len(versions) < 2:
-        st.caption(_("There is one version. Earlier ones stay listed here and can be restored."))
+        st.caption(
+            _(
+                "There is only one version so far. When you add another version, this one stays listed "
+                "here and can be restored."
+            )
+        )
     for version in versions:
         words, color = status_badge(version.status)
         when = version.published_at or version.created_at

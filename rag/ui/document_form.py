@@ -97,7 +97,9 @@ def draw_form(
                 index=place(list(labels), "owner"),
                 format_func=labels.of,
                 placeholder=_("Nobody"),
-                help=_("Is reminded on this page when the document is to be reviewed or no longer valid."),
+                help=_(
+                    "This person is reminded on this page when the document has to be reviewed or is no longer valid."
+                ),
                 **field("owner"),
             )
             folder = st.selectbox(
@@ -239,7 +241,7 @@ def date_remark(document: Document, today: date) -> str:
 def draw_ask(identity: Identity, document: Document, collection: Collection, answerer: Answerer) -> None:
     """Draw a box for test questions to this document alone."""
     if document.status is not DocumentStatus.COMPLETED:
-        st.caption(_("It can be asked as soon as it is ready."))
+        st.caption(_("You can ask about this document as soon as it is ready."))
         return
     st.caption(
         _(

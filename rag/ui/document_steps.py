@@ -217,7 +217,7 @@ def draw_trouble(
                     )
                 )
         if document.version > 1:
-            st.caption(_("The version before it is still searched."))
+            st.caption(_("Answers still come from the version before this one."))
         with st.container(horizontal=True):
             st.button(
                 _("Read it again with OCR") if is_scan and engine else _("Try again"),

@@ -43,7 +43,8 @@ def frame_scripts(account_id: UUID) -> str:
             script("sources"),
             style("sources"),
             script(
-                "own_words", LOST=_("The connection is lost. It comes back by itself; what you have written stays.")
+                "own_words",
+                LOST=_("The connection is lost. The page reconnects by itself, and what you have written stays."),
             ),
         ]
     )

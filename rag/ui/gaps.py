@@ -183,7 +183,7 @@ def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
         if request.comment:
             st.markdown(f"“{plain(request.comment)}”")
         with st.form(f"analytics_gap_reply_{request.id}", border=False):
-            text = st.text_area(_("Answer"), help=_("It appears in their conversation, as yours."))
+            text = st.text_area(_("Answer"), help=_("Your answer appears in their conversation, under your name."))
             if st.form_submit_button(_("Send"), icon=":material/send:"):
                 answer = services().help_requests.answer
                 if actions.attempt(PROBLEM, answer, identity, request.id, text):
@@ -209,7 +209,9 @@ def _write_answer(identity: Identity, gap: Gap) -> None:
         question = st.text_input(_("Question"), gap.question, max_chars=300)
         answer = st.text_area(_("Answer"), height=220, placeholder=_("The answer in full sentences."))
         with st.container(horizontal=True):
-            owner = st.text_input(_("Owner"), identity.name or identity.email, help=_("Who knows whether it is right."))
+            owner = st.text_input(
+                _("Owner"), identity.name or identity.email, help=_("The person who knows whether the answer is right.")
+            )
             review = st.date_input(_("Review by"), today + timedelta(days=REVIEW_DAYS), min_value=today)
         sent = st.form_submit_button(_("Add to the documents"), type="primary")
     if sent:

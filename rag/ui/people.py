@@ -138,7 +138,10 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
             datetime.now(UTC).date() + timedelta(days=LASTS_DAYS - 1),
             min_value="today",
             key="people_key_expires",
-            help=_("It stops working when this day is over (UTC), or when your account is disabled or loses its role."),
+            help=_(
+                "The key stops working at the end of this day (UTC), or when your account is disabled or "
+                "loses its role."
+            ),
         )
         st.number_input(
             _("Requests a minute"), 1, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, key="people_key_limit"
@@ -158,7 +161,7 @@ def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
         _("Revoke this key?"),
         f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
         _("Programs that use it are refused from their next request on. A revoked key cannot be brought back."),
-        _("Was it the wrong one? Make a new key and enter it in the program."),
+        _("If you revoke the wrong key, make a new key and enter the new key in the program."),
         does=_("Revoke the key of {name}", name=plain(key.name)),
         on_confirm=lambda: keys.revoke(identity, key.id),
         key="people_key_revoke",
@@ -224,7 +227,7 @@ def draw_sessions(
 
 def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp], None]) -> None:
     """Draw a row for each program acting for a person, latest first, with a button to disconnect it."""
-    st.caption(_("They act for you: they see what you may read here, and can change nothing."))
+    st.caption(_("These programs act for you. They see what you may read here, and can change nothing."))
     for app in apps:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             used = _("last used {when}", when=ago(app.last_used_at)) if app.last_used_at else _("not used yet")

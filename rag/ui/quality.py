@@ -166,7 +166,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         actions.ask_to_remove(
             "analytics",
             ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(chosen)),
-            _("Later runs leave them out. What earlier runs measured stays."),
+            _("Later runs leave out these questions. The results of earlier runs stay."),
             does=words,
             gone=ngettext("{count} golden question is removed.", "{count} golden questions are removed.", len(chosen)),
             take=partial(evaluations.remove_golden, identity, chosen),
@@ -398,8 +398,8 @@ def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int)
     total = sum(known, Decimal(0)) if len(known) == len(costs) else None
     return st.toggle(
         _("Have a model check the answers ({cost})", cost=plain(money(total))), key="analytics_run_judge",
-        help=_("{model} says of each sentence whether it follows from the sources named: one small call an answer, "
-               "beside what the answers cost.", model=plain(models[0])),
+        help=_("{model} checks whether each sentence follows from its sources. Each answer then costs one "
+               "small call more.", model=plain(models[0])),
     )  # fmt: skip
 
 

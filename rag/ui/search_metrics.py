@@ -60,7 +60,7 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
         key=f"analytics_score_chart_{kind}",
         alt=_("How many questions by the score of their best passage"),
     )
-    st.caption(_("Where answered and unanswered questions lie apart, the score separates them."))
+    st.caption(_("If answered and unanswered questions have different scores, the score tells them apart."))
 
 
 def _draw_changes(searches: Sequence[LoggedSearch]) -> None:

@@ -93,10 +93,10 @@ def test_a_place_is_checked_followed_and_synced_again(followed: Followed, tab: P
     box(tab, label).fill(value)
     check.click()
     expect(tab.get_by_test_id("stAlert").first).to_be_visible()
-    expect(tab.get_by_text("It can be read.")).to_have_count(0)
+    expect(tab.get_by_text("The source can be read.")).to_have_count(0)
     box(tab, label).fill(place.fields[label])
     check.click()
-    expect(tab.get_by_text("It can be read. The first documents:")).to_be_visible()
+    expect(tab.get_by_text("The source can be read. The first documents:")).to_be_visible()
     expect(tab.get_by_text("Synced from")).to_have_count(0)
 
     tab.get_by_role("button", name="Follow", exact=True).click()

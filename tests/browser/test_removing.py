@@ -63,7 +63,7 @@ def test_an_account_is_enabled_again_and_a_key_says_that_it_is_gone(offline_prod
     revoke.click()
     dialog = tab.get_by_role("dialog")
     expect(dialog.get_by_text("A revoked key cannot be brought back.")).to_be_visible()
-    expect(dialog.get_by_text("Make a new key and enter it in the program.")).to_be_visible()
+    expect(dialog.get_by_text("make a new key and enter the new key in the program.")).to_be_visible()
     dialog.get_by_role("button", name="Revoke the key of Old robot").click()
     expect(cells(tab, "Revoked")).not_to_have_count(0)
     tab.close()

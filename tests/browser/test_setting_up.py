@@ -84,7 +84,7 @@ def test_a_new_company_is_set_up_to_the_end_of_its_checklist(
         expect(tab.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     tab.get_by_label("Key of OpenAI").fill("sk-test-1234")
     tab.get_by_role("button", name="Check and keep").first.click()
-    expect(tab.get_by_text("OpenAI answers with this key, and it is kept.")).to_be_visible()
+    expect(tab.get_by_text("The key for OpenAI works and is saved.")).to_be_visible()
     expect(tab.get_by_text("2 of 5 steps done")).to_be_visible()
 
     tab.get_by_role("link", name="Invite people").click()
@@ -158,10 +158,10 @@ def test_a_connection_is_checked_before_a_folder_is_followed(
     path.fill(str(tmp_path))
     check.click()
     expect(tab.get_by_test_id("stAlert").first).to_be_visible()
-    expect(tab.get_by_text("It can be read.")).to_have_count(0)
+    expect(tab.get_by_text("The source can be read.")).to_have_count(0)
     path.fill(str(product.folder.parent / "papers"))
     check.click()
-    expect(tab.get_by_text("It can be read. The first documents:")).to_be_visible()
+    expect(tab.get_by_text("The source can be read. The first documents:")).to_be_visible()
     expect(tab.get_by_text("Not synced yet.")).to_have_count(0)
 
 

@@ -53,7 +53,7 @@ def test_a_key_is_tried_kept_encrypted_used_at_once_and_removed(
     assert running.providers.chat_model_for(DEFAULT) is None
 
     paste("sk-test-1234")
-    assert "answers with this key" in "".join(str(success.value) for success in page.success)
+    assert "works and is saved" in "".join(str(success.value) for success in page.success)
     assert set(provider_standin.calls) == {"models"}, "checking is free"
     assert running.providers.chat_model_for(DEFAULT) is not None
     assert b"sk-test-1234" not in (settings.data_dir / KEYS_FILE).read_bytes()

@@ -253,7 +253,7 @@ def test_a_message_says_that_tags_failed_only_where_they_did(
     made = ingest(client, korean_pdf).json()
     assert (made["tagged"], made["chunksCount"]) == (3, 3)
     assert "tagged" not in made["message"]
-    assert made["message"].startswith("Its summary could not be written")
+    assert made["message"].startswith("The summary of this document could not be written")
     calls = [body for kind, body in provider_standin.requests if kind == "chat"]
     assert len(calls) == made["chunksCount"] + 1
 

@@ -188,7 +188,7 @@ def test_a_removed_budget_is_put_back_unless_another_took_its_place(parts: Servi
     assert parts.budgets.list(admin) == [before]
     removed = parts.budgets.remove(admin, before.id)
     parts.budgets.set(admin, "group", "10", user_group="Sales")
-    with pytest.raises(InvalidInput, match="cannot be put back"):
+    with pytest.raises(InvalidInput, match="cannot be restored"):
         parts.budgets.put_back(admin, removed)
     assert [budget.amount for budget in parts.budgets.list(admin)] == [Decimal(10)]
 
@@ -281,7 +281,7 @@ def test_what_nobody_is_asked_about_waits_for_a_yes_where_it_would_break_the_bud
         document = parts.documents.get(admin, added(name, is_synced=is_synced))
         assert document.status == "estimated"
         assert Decimal(str((document.estimate or {})["total"])) > 0
-        assert "would exceed the company's budget" in document.message
+        assert "left in the company's budget" in document.message
 
     parts.budgets.set(admin, "company", "10")
     confirmed = parts.documents.confirm(admin, document.id)

@@ -164,7 +164,7 @@ def test_of_two_managers_who_close_a_gap_at_once_one_is_told_and_nothing_is_over
     with ThreadPoolExecutor(len(acts)) as pool:
         said = list(pool.map(act, acts))
     assert sorted(map(bool, said)) == [False, True, True]
-    assert all("Somebody else" in message for message in said if message)
+    assert all("somebody else" in message for message in said if message)
     (closed,) = [g for s in ("solved", "dismissed") for g in gaps.list(person(), PERIOD, Filters(), status=s)]
     assert (closed.reason, closed.solved_by) == [("No car park", ""), ("", "Visitors"), ("Not about us", "")][
         said.index("")

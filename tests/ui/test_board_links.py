@@ -65,4 +65,4 @@ def test_the_page_says_a_remark_in_the_language_of_the_reader() -> None:
 
     tab = AppTest.from_function(page, args=(NOT_FETCHED,)).run()
     assert not tab.exception
-    assert tab.caption[0].value == "Die Datei wurde nicht abgerufen, deshalb ist nur ihr Name bekannt\\."
+    assert tab.caption[0].value == "Dieser Anhang wurde nicht abgerufen, deshalb ist nur sein Name bekannt\\."

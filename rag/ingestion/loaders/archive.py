@@ -57,13 +57,15 @@ class Archive:
         if stat.S_ISLNK(entry.external_attr >> 16):
             return N_("It is a link, not a file.")
         if entry.flag_bits & 0x1:
-            return N_("It is protected by a password. Pack it without one.")
+            return N_("This file is protected by a password. Make the archive again without a password.")
         if entry.compress_type not in METHODS:
-            return N_("It is packed by a rare method. Pack the archive with the usual one (deflate).")
+            return N_(
+                "This file is compressed with a rare method. Make the archive again with the usual method (deflate)."
+            )
         if entry.file_size > self._limits.maximum_bytes:
-            return f"It is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB."
+            return f"This file is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB."
         if entry.file_size > SMALL and entry.file_size > entry.compress_size * MOST_RATIO:
-            return N_("It unpacks to far more than it holds.")
+            return N_("This file becomes far too large when it is unpacked.")
         return ""
 
     def unpack(self, entry: zipfile.ZipInfo) -> tuple[bytes, str]:

@@ -71,7 +71,7 @@ NOTES = {
     "too_large": "Too large to be read: listed by name only.",
     "other": "Files of this kind are listed by name only.",
     "no_model": "No language model is configured, so its content is not described.",
-    "no_text": "It holds no text that could be summarised.",
+    "no_text": "This file has no text that could be summarised.",
 }
 
 

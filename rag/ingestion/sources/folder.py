@@ -111,7 +111,7 @@ def files_in_archive(source: Path | IO[bytes], limits: ExtractionLimits, *, tena
 
 
 def _too_large(limits: ExtractionLimits) -> str:
-    return f"It is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB."
+    return f"This file is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB."
 
 
 class FolderSource:

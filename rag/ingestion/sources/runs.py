@@ -232,7 +232,7 @@ class Syncs:
         with self._reading(collection, kind, {**settings, **(secrets or {})}) as source:
             found = [item.title or item.key for item in islice(source.items(), TRIED_ITEMS)]
         if not found:
-            raise InvalidInput("It can be reached, but there is no document in it that can be read.")
+            raise InvalidInput("The source can be reached, but it has no document that can be read.")
         return found
 
     def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
@@ -362,7 +362,7 @@ class Syncs:
         """Do a run. Errors are written to the run's row."""
         kept = next((s for s in self.sources(collection) if s.kind == kind), None)
         if kept is None:
-            self._end(collection, run_id, SyncReport(), N_("This source is no longer set."))
+            self._end(collection, run_id, SyncReport(), N_("The collection no longer follows this source."))
             return
         try:
             self._compare(collection, run_id, kept)

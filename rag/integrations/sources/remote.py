@@ -202,7 +202,7 @@ def send_patiently(
 def require_size(size: int, limits: ExtractionLimits) -> None:
     """Raise `DocumentError` if a size is above the limit."""
     if size > limits.maximum_bytes:
-        raise DocumentError(f"It is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB.")
+        raise DocumentError(f"This file is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB.")
 
 
 def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
@@ -281,7 +281,9 @@ class JsonApi:
             url = httpx.URL(path if path.startswith(("https://", "http://")) else self._base + path)
             base = httpx.URL(self._base)
             if (url.scheme, url.netloc) != (base.scheme, base.netloc):
-                raise ProviderAnswerInvalid(f"{self._service} named an address of another host, which is not asked.")
+                raise ProviderAnswerInvalid(
+                    f"{self._service} referred to an address on another host. That address was not read."
+                )
             headers = {"Authorization": f"Bearer {self._token()}"}
             request = self._client.build_request(
                 method, url if query is None else url.copy_merge_params(query), json=content, headers=headers

@@ -35,7 +35,7 @@ from rag.storage.database import queries
 from rag.types import Page
 
 Known = Mapping[str, AttachmentText]
-NOT_FETCHED = N_("Its file was not fetched, so only its name is known.")
+NOT_FETCHED = N_("This attachment was not fetched, so only its name is known.")
 SCANNED = N_(
     "This attachment is a scan, and text recognition is not set up here. So only the name of the attachment is "
     "known. To set up text recognition, paste a key of Upstage on the page Set-up or install Tesseract."

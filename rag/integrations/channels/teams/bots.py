@@ -82,7 +82,7 @@ class TeamsBots:
                 "The client secret is missing. Make one under Certificates & secrets and copy its value."
             )
         if len(secret) > LONGEST_SECRET or not re.fullmatch(r"[!-~]*", secret):
-            raise InvalidInput("This is not a client secret: it is one line of letters, digits and signs.")
+            raise InvalidInput("This is not a client secret. A client secret is one line of letters, digits and signs.")
         if GUID.fullmatch(secret.lower()):
             raise InvalidInput("This is the id of the client secret. Copy its value, in the column beside it.")
         try:

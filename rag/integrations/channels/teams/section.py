@@ -105,7 +105,7 @@ def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collec
         left.text_input(
             _("Client secret"), key="programs_teams_secret", type="password", autocomplete="off",
             placeholder=_("A client secret is stored. Enter another client secret to replace it.") if bot else "",
-            help=_("It is encrypted, and cannot be seen again."),
+            help=_("The client secret is stored encrypted and is not shown again."),
         )  # fmt: skip
         right.selectbox(
             _("Collection"), choices, chosen, key="programs_teams_collection",
@@ -141,7 +141,7 @@ def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> 
             actions.ask_to_remove(
                 "programs",
                 _("Remove the bot in Microsoft Teams?"),
-                _("It stops answering at once. Conversations stay."),
+                _("The bot stops answering at once. Conversations stay."),
                 does=_("Remove the bot"),
                 gone=_("The bot in Microsoft Teams is removed."),
                 take=partial(bots.remove, identity),

@@ -162,8 +162,8 @@ def _ask_for_webhook(webhooks: Webhooks, identity: Identity) -> None:
 def _show_secret(webhook: Webhook, secret: str) -> None:
     st.markdown(_("Copy the secret for **{name}** now. It cannot be shown again.", name=plain(webhook.name)))
     advice = _(
-        "The program checks with it that a message comes from here (Standard Webhooks). If it is lost, remove the "
-        "webhook and add it again."
+        "With this secret, the program checks that a message comes from here (Standard Webhooks). If the "
+        "secret is lost, remove the webhook and add it again."
     )
     draw_secret(secret, advice, _("I have copied it"), "programs_webhook_made")
 
@@ -173,7 +173,7 @@ def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> 
         "programs",
         _("Remove this webhook?"),
         f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]",
-        _("It gets no more messages, and the list of sent messages is removed."),
+        _("This webhook gets no more messages, and its list of sent messages is removed."),
         does=_("Remove {name}", name=plain(webhook.name)),
         gone=_("{name} is removed.", name=webhook.name),
         take=partial(webhooks.remove, identity, webhook.id),

@@ -212,8 +212,9 @@ class OpenIdProvider:
         found = self._fetch(self.issuer.rstrip("/") + "/.well-known/openid-configuration", FRESH_SECONDS)
         if found.get("issuer") != self.issuer:
             raise ProviderAnswerInvalid(
-                "The sign-in service calls itself otherwise than OIDC_ISSUER. An administrator has to set it just so; "
-                "with Entra ID, to the address of one's own organisation, not of all."
+                "The sign-in service gives itself another name than OIDC_ISSUER. An administrator has to set "
+                "OIDC_ISSUER to exactly this name. With Entra ID, OIDC_ISSUER is the address of your own "
+                "organisation, not the address for all organisations."
             )
         return found
 
@@ -260,13 +261,13 @@ def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | Non
 
 NO_ADDRESS = "The sign-in service did not give an e-mail address. An administrator has to allow the scope email there."
 NOT_VERIFIED = (
-    "The sign-in service has not verified your e-mail address. An administrator can say that its addresses are its own "
-    "with OIDC_EMAIL_IS_VERIFIED."
+    "The sign-in service has not verified your e-mail address. If every address there belongs to your "
+    "organisation, an administrator can set OIDC_EMAIL_IS_VERIFIED to true."
 )
 NOBODY_THERE = "Nobody with an address at {domain} is let in here. Ask an administrator."
 NOT_OF_AN_ORGANISATION = (
-    "This Google account is nobody's but yours: it only has an address at {domain}. Sign in with the account that your "
-    "organisation gave you."
+    "This is a private Google account that only uses an address at {domain}. Sign in with the account that "
+    "your organisation gave you."
 )
 TOO_MANY_GROUPS = (
     "You are in so many groups that the sign-in service does not list them. An administrator there has to limit the "

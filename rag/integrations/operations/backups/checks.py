@@ -40,7 +40,7 @@ def backup_checks(parts: Services) -> list[Check]:
         return [Check(name=_("Backups"), state="warning", sentence=translated(trouble))]
     backup, trial = backups.last()
     assert backup is not None  # noqa: S101  otherwise there is trouble
-    sentence = _("The last is of {time} UTC.", time=f"{backup.at:%Y-%m-%d %H:%M}")
+    sentence = _("The last backup was made on {time} UTC.", time=f"{backup.at:%Y-%m-%d %H:%M}")
     if trial is not None:
         tried = _("{name} was restored whole as a trial on {day}.", name=trial.name, day=f"{trial.at:%Y-%m-%d}")
         sentence = f"{sentence} {tried}"

@@ -19,16 +19,17 @@ def standby_checks(parts: Services) -> list[Check]:
             name=_("Standby {name}", name=standby.name),
             state="ok" if standby.is_usable else "warning",
             sentence=_(
-                "It answers reads, {lag} seconds behind at most: {reads} so far; {behind} went to the primary because "
-                "of what it had not replayed yet.",
+                "This standby answers read requests and is at most {lag} seconds behind. It has answered "
+                "{reads} so far. {behind} went to the primary server, because the standby was not up to date "
+                "yet.",
                 lag=f"{standby.lag_seconds:.0f}",
                 reads=number(standby.reads),
                 behind=number(standby.behind),
             )
             if standby.is_usable
             else _(
-                "It is left out, and the primary answers. {trouble}",
-                trouble=translated(standby.trouble) or _("It does not answer."),
+                "This standby is not used, and the primary server answers instead. {trouble}",
+                trouble=translated(standby.trouble) or _("The standby does not answer."),
             ),
         )
         for standby in standbys.all

@@ -19,7 +19,10 @@ FORM = SourceForm(
             name="address",
             label=N_("Address of the server"),
             example="https://cloud.example.com",
-            help=N_("On Nextcloud the address of an opened folder does, too; elsewhere that of the folder."),
+            help=N_(
+                "With Nextcloud, you can also enter the address of an opened folder. With other servers, "
+                "enter the address of the folder."
+            ),
         ),
         Field(name="folder", label=N_("Folder; empty for all of it"), example="HR/Handbook"),
         Field(name="user", label=N_("Name of the account"), longest=200),

@@ -196,7 +196,7 @@ def test_a_removed_webhook_is_put_back_with_its_secret_and_what_it_was_told(
         webhooks.put_back(person(Role.MANAGER), removed)
     webhooks.put_back(person(), removed)
     assert (webhooks.list(person()), webhooks.deliveries(person())) == (before, told)
-    with pytest.raises(InvalidInput, match="cannot be put back"):
+    with pytest.raises(InvalidInput, match="cannot be restored"):
         webhooks.put_back(person(), removed)
     assert emit(database, "demo", "gap.solved", {}) == 1
     webhooks.deliver("demo", waiting(database)[-1])

@@ -252,7 +252,7 @@ def test_a_removed_widget_is_put_back_and_answers_in_the_pages_that_show_it(api:
     # A collection that some groups alone may read by now is opened to no page.
     removed = widgets.remove(api.admin, widget.id)
     api.parts.documents.change_collection(api.admin, api.collection.id, groups=["Mill"])
-    with pytest.raises(InvalidInput, match="cannot be put back"):
+    with pytest.raises(InvalidInput, match="cannot be restored"):
         widgets.put_back(api.admin, removed)
     assert widgets.list(api.admin) == []
 

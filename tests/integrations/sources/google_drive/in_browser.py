@@ -57,7 +57,7 @@ def try_as_the_person_who_signed_in_there(address: str, tab: Page, place: Place)
     assert tab.url.startswith(where), "they come back to the collection"
     box(tab, "Address of the folder or the shared drive").fill(FOLDER)
     tab.get_by_role("button", name="Check the connection").click()
-    expect(tab.get_by_text("It can be read. The first documents:")).to_be_visible()
+    expect(tab.get_by_text("The source can be read. The first documents:")).to_be_visible()
     tab.get_by_role("button", name="Follow", exact=True).click()
     expect(tab.get_by_text(re.compile(r"\d added")).first).to_be_visible(timeout=patient(60_000))
     tab.goto(address + "/documents")
