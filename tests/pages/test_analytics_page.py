@@ -610,7 +610,7 @@ def test_names_are_shown_to_administrators_unless_it_is_set_otherwise(
         )
     admin = program_of("demo")
     assert (asked_by(Role.ADMIN), asked_by(Role.MANAGER)) == (["Asker"], [])
-    assert "The audit log records when you read a question of somebody else." in words(open_page(Role.ADMIN))
+    assert "The audit log records when you read a question of somebody else" in words(open_page(Role.ADMIN))
     app_services.analytics.set_names_for(admin, Role.MANAGER)
     assert asked_by(Role.MANAGER) == ["Asker"]
     app_services.analytics.set_names_for(admin, None)
