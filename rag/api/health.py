@@ -68,7 +68,7 @@ def probe_checks(parts: Services) -> list[Check]:
             state="failed" if probe.error else "ok",
             sentence=_("{error} ({ms} ms)", error=translated(probe.error), ms=number(probe.ms))
             if probe.error
-            else _("In {ms} ms, by a free call.", ms=number(probe.ms)),
+            else _("Answered a free call in {ms} ms.", ms=number(probe.ms)),
         )
         for probe in parts.providers.probe()
     ]
@@ -136,7 +136,10 @@ def _database_role(parts: Services) -> Check:
         ).fetchone()
     assert row is not None  # noqa: S101
     login, is_more, has_temporary, name = row
-    too_much = _("The application may do more in the database than it needs: a mistake in it could reach more, too.")
+    too_much = _(
+        "The application may do more in the database than it needs. A mistake in the application "
+        "could then do more harm."
+    )
     if is_more:
         detail = _(
             "The application signs in as {login}, which may do more than rag_app: a statement smuggled into a query "
@@ -183,11 +186,11 @@ def _addresses(parts: Services) -> list[Check]:
     if len(tenants) < 2 or not open_to_any:
         return []
     sentence = _(
-        "{companies} may invite any e-mail address, and Supabase gives an address to the first company that does.",
+        "{companies} may invite any e-mail address. Supabase gives each address to the first company that invites it.",
         companies=", ".join(open_to_any),
     )
     command = f"python -m rag tenant domains {open_to_any[0]} example.com"
-    detail = _("Name the domains of each: {command}", command=command)
+    detail = _("Set the domains of each company: {command}", command=command)
     return [Check(name=_("Addresses"), state="warning", sentence=sentence, detail=detail)]
 
 
@@ -392,6 +395,8 @@ def _worker(parts: Services) -> Check:
     return Check(
         name=_("Worker"),
         state="warning",
-        sentence=_("This application processes no documents: they wait until another one does."),
+        sentence=_(
+            "This application does not process documents. Documents wait until another application processes them."
+        ),
         detail=_("RAG_WORKER is false: documents wait until `python -m rag worker` runs somewhere."),
     )

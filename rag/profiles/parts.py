@@ -289,11 +289,11 @@ class Search(Part):
         "1,000. An answer is still written from the passages wanted.", source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
         4, "Candidates per passage",
-        "The search first finds this many times the passages wanted, and then ranks them.", bounds=(1, 50),
-        applies="per call", source="001 Search Implementation")
+        "For each passage wanted, the search first finds this many candidates. It then ranks all candidates.",
+        bounds=(1, 50), applies="per call", source="001 Search Implementation")
     neighbour_factor: int = setting(
         20, "Neighbours per passage",
-        "In a large collection, the vector index compares this many times the passages wanted.", bounds=(1, 200),
+        "In a large collection, the vector index compares this many passages for each passage wanted.", bounds=(1, 200),
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
         "calibrated", "How near a passage has to be",
@@ -324,7 +324,7 @@ class Search(Part):
         applies="to new documents", source="measured")
     fusion: Literal["weighted", "raw", "rrf"] = setting(
         "weighted", "Combining both searches",
-        "How the list by meaning and the list by keywords become one.", applies="per call",
+        "How the results by meaning and the results by keywords are combined into one list.", applies="per call",
         source="003 2.3")
     vector_weight: float = setting(0.6, "Weight of meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     keyword_weight: float = setting(0.4, "Weight of keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
@@ -357,7 +357,7 @@ class Search(Part):
         "Looks for categories and years among the results, not in the search.",
         applies="per call", source="001 Search Implementation")
     opinion_queries: Pairs = setting(
-        (), "Searches by kind of opinion", "The searches that each kind makes.", source="002 6")
+        (), "Searches by kind of opinion", "The searches for each kind of opinion.", source="002 6")
     metadata_filters: Words = setting((), "Filters", "Metadata that a search can be narrowed by.", source="003 4.2")
 
 

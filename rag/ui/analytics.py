@@ -171,7 +171,9 @@ def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str,
     words = ""
     if before.questions:
         words = ngettext(
-            "Changes are against the day before.", "Changes are against the {count} days before.", period.days
+            "Changes are compared with the day before.",
+            "Changes are compared with the {count} days before.",
+            period.days,
         )
     elif now.questions:
         days_asked = sum(1 for day in summary.by_day if day.questions)
@@ -407,7 +409,7 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
     names = {model: " · ".join(model) for model in priced_chat_models()}
     chosen = filter_box(_("Model"), names, everything=_("Choose a model"), key="analytics_other_model")
     if chosen is None:
-        st.caption(_("Prices the tokens of this period's answers, translations and tags as another model's."))
+        st.caption(_("Shows what this period's answers, translations and tags would have cost with another model."))
         return
     other = with_other_model(models, *chosen, own_prices)
     with st.container(horizontal=True):

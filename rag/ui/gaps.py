@@ -82,7 +82,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             _("Before"): lists.numbers(
                 (gap.times_before for gap in found),
                 62,
-                help_text=_("How often it was asked in the period before, for comparison."),
+                help_text=_("How often the question was asked in the period before, for comparison."),
             ),
             _("Last asked"): lists.times((gap.last_asked_at for gap in found), 102, with_year=False, with_time=False),
             _("Nearest document"): lists.texts((gap.nearest or "–" for gap in found), 180),

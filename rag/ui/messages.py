@@ -372,7 +372,7 @@ def _draw_question_actions(message: Message, reading: Viewer, question: str) -> 
             key=f"chat_edit_{message.id}",
             icon=":material/edit:",
             type="tertiary",
-            help=_("Puts the question into the field below, to be changed."),
+            help=_("Puts the question into the field below, where you can change it."),
             on_click=reading.on_edit,
             args=(question,),
         )

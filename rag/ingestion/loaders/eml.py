@@ -42,7 +42,7 @@ TOO_DEEP = "The parts of this mail are nested too deeply to be read."
 CUT_OFF = "Part of this mail is nested too deeply to be read and was left out."
 ENCRYPTED = "This mail is encrypted. Open it in its program, save its text and upload that."
 ENCRYPTED_PART = "An encrypted part of this mail was not read."
-PARTIAL = "This is one part of a mail that was sent in several; the others are not in the file."
+PARTIAL = "This is one part of a mail that was sent in several parts. The other parts are not in the file."
 #: The fields shown from the head, in this order.
 HEADS = ("Subject", "From", "To", "Cc", "Date")
 #: A mail has at least one of these fields.
