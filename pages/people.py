@@ -368,7 +368,7 @@ def draw_readable(person: Account) -> None:
             elif person.user_group in collection.groups:
                 why = _("Group {group}", group=person.user_group)
             else:
-                why = _("Not: it is for {groups}", groups=listed(collection.groups))
+                why = _("No: only for {groups}", groups=listed(collection.groups))
                 may_read = False
             held = contents.get(collection.id)
             rows.append((collection.name, may_read, why, held.ready if held else 0))

@@ -392,7 +392,8 @@ class Understanding(Part):
         True, "Two questions in one",
         "Also searches for each of the two questions separately.", applies="per call", source="measured")
     expand_question: bool = setting(
-        False, "Expand questions", "A model adds words that documents would use.", applies="per call", source="chosen")
+        False, "Expand questions", "A language model adds words to the question that documents are likely to use.",
+        applies="per call", source="chosen")
     alternative_questions: int = setting(
         0, "Other wordings",
         "How many other wordings of the question a model writes.", bounds=(0, 5), applies="per call",

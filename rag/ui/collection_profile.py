@@ -78,7 +78,7 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     if not choice.model:
         found.append(
             _(
-                "There is no language model: {added}. Until then answers quote the documents.",
+                "There is no language model yet: {added}. Without a model, answers quote the documents.",
                 added=added_by(choice.wanted_provider),
             )
         )

@@ -110,7 +110,7 @@ def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collec
         right.selectbox(
             _("Collection"), choices, chosen, key="programs_teams_collection",
             format_func=labels.of,
-            help=_("The collection that a conversation in Teams begins with."),
+            help=_("The collection for new conversations in Teams."),
         )  # fmt: skip
         st.text_input(
             _("Other directories whose people are answered"), " ".join(bot.directories[1:]) if bot else "",

@@ -103,7 +103,7 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
         st.markdown(_("Put this tag into the pages of your sites:"))
         st.code(f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>', language="html")
         if not widget.sites:
-            st.caption(_("No site may show it yet: add the sites below."))
+            st.caption(_("No website may show the assistant yet. Add the websites below."))
         with st.form(f"{key}_form", border=False):
             left, right = st.columns(2)
             left.text_input(_("Name"), widget.name, key=f"{key}_name", max_chars=80)

@@ -74,7 +74,7 @@ FORM = SourceForm(
         ),
         Field(
             name="subject",
-            label=N_("Read as this person; empty where it is shared"),
+            label=N_("Read as this person; empty if the folder is shared"),
             example="hr@example.com",
             help=N_("An e-mail address of your domain, where the service account may act for everybody in it."),
             longest=254,

@@ -140,7 +140,7 @@ class GoogleDriveSource(SharedFolderSource):
             self._credentials = _credentials(folder)
             token_url = httpx.URL(str(folder.key.get("token_uri") or TOKEN_URL))
         except (ValueError, TypeError, KeyError, exceptions.GoogleAuthError, httpx.InvalidURL) as exc:
-            raise InvalidInput("This is no key of Google's, or a part of it is missing.") from exc
+            raise InvalidInput("This is not a Google key, or a part is missing.") from exc
         is_google = token_url.scheme == "https" and token_url.host.endswith(".googleapis.com")
         if not is_google and not is_own(token_url, own_hosts):
             raise InvalidInput("The key names an address for signing in that is not Google's.")
