@@ -390,7 +390,8 @@ class Understanding(Part):
         source="000 Search Configuration Options")
     split_questions: bool = setting(
         True, "Two questions in one",
-        "Also searches for each of the two questions separately.", applies="per call", source="measured")
+        "Also searches for each question in a message separately. Without a language model, each question gets a "
+        "separate answer.", applies="per call", source="measured")
     expand_question: bool = setting(
         False, "Expand questions", "A language model adds words to the question that documents are likely to use.",
         applies="per call", source="chosen")
