@@ -96,16 +96,33 @@ def copy_rows(source: str, target: str) -> None:
     command = [
         str(BINARIES / "pg_dump"),
         "--data-only",
-        "--inserts",
+        "--column-inserts",
         "--exclude-table=rag_migrations",
         "--dbname",
         source,
     ]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     statements = "\n".join(line for line in text.splitlines() if not re.match(r"\\(un)?restrict ", line))
+    later = columns_of(source) - columns_of(target)
     with psycopg.connect(target, options="-c session_replication_role=replica") as connection:
+        # Columns of later migrations have a place only while the rows are copied.
+        for table, column, kind in later:
+            connection.execute(f"ALTER TABLE public.{table} ADD COLUMN {column} {kind}".encode())
         connection.execute("TRUNCATE rag_private.sealing_key")
         connection.execute(statements.encode())
+        for table, column, _ in later:
+            connection.execute(f"ALTER TABLE public.{table} DROP COLUMN {column}".encode())
+
+
+def columns_of(superuser: str) -> set[tuple[str, str, str]]:
+    """Return the tables' columns with their types."""
+    with psycopg.connect(superuser) as connection:
+        rows = connection.execute(
+            "SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a "
+            "JOIN pg_class c ON c.oid = a.attrelid WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' "
+            "AND a.attnum > 0 AND NOT a.attisdropped AND c.relname <> 'rag_migrations'"
+        ).fetchall()
+    return set(rows)
 
 
 def count_rows(superuser: str) -> dict[str, int]:
