@@ -127,7 +127,7 @@ def test_who_may_read_is_carried_over_as_groups(
         ({"folder": "file-plain"}, InvalidInput, "that of a file"),
         ({"key": "{}"}, InvalidInput, "whole key"),
         ({"key": "hello"}, InvalidInput, "whole key"),
-        ({"key": '{"type": "service_account"}'}, InvalidInput, "a part of it is missing"),
+        ({"key": '{"type": "service_account"}'}, InvalidInput, "a part is missing"),
         ({"subject": "Ada"}, InvalidInput, "e-mail address"),
     ],
 )
