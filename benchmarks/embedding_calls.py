@@ -24,7 +24,8 @@ import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.ingestion.document_jobs import JobControl
-from rag.ingestion.embed import BatchEmbedder, EmbedStep
+from rag.ingestion.embed import EmbedStep
+from rag.ingestion.embedding_batches import BatchEmbedder
 from rag.money.durable_calls import DurableCalls
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from rag.errors import VectorUnusable
 from rag.ingestion.chunking import chunk_document, facts_of, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, progress
-from rag.ingestion.embed import Batch, BatchEmbedder, EmbeddedBatch
+from rag.ingestion.embedding_batches import Batch, BatchEmbedder, EmbeddedBatch
 from rag.ingestion.passages import EXPORT_TYPE, chunks_from_bytes
 from rag.providers import Embedder, EmbedderWrapper
 from rag.storage.database import queries

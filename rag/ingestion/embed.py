@@ -1,7 +1,4 @@
-"""Embed chunks in fixed batches, several in parallel, and store each batch with its cost in a single transaction.
-
-`BatchEmbedder` embeds everything with the collection's embedder: chunks, sentences for chunking by topic, and chunks
-for a move to a different model. `meaning.py` makes the free vectors with the built-in meaning model.
+"""Embed chunks, and store each batch with its cost in a single transaction.
 
 With the setting `share_requests`, a document's job stores its chunks without vectors and ends. The job which fills a
 request, or finds that no more chunks come, embeds all waiting chunks. A document with complete vectors then continues
@@ -12,13 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Generic, Literal, TypeVar
 from uuid import UUID
-
-import numpy as np
 
 from rag.errors import RagError, SettingsError, VectorUnusable
 from rag.ingestion import document_rows
@@ -34,23 +28,20 @@ from rag.ingestion.document_jobs import (
     require_active,
 )
 from rag.ingestion.document_rows import find_bare_chunks, halfvecs
-from rag.ingestion.parallel import in_parallel
+from rag.ingestion.embedding_batches import Batch, BatchEmbedder, EmbeddedBatch
 from rag.ingestion.uploads import ON_PAGES, on_pages
 from rag.language import N_
-from rag.money.durable_calls import DurableCalls, DurableEmbedder, Payer, Receipt
+from rag.money.durable_calls import Payer
 from rag.profiles import profile_of
 from rag.profiles.profile import Profile
 from rag.providers import Embedder
-from rag.providers.embeddings import setting_aside
 from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import queries
 from rag.text.tokens import estimate_tokens
-from rag.types import Chunk, Collection, FloatMatrix, Step
+from rag.types import Chunk, Collection, Step
 
 log = logging.getLogger(__name__)
-Item = TypeVar("Item")
-EmbeddingOperation = Literal["embedding", "chunking"]
 #: Characters shown from the first passage without a vector.
 SHOWN_CHARACTERS = 60
 SET_ASIDE = (
@@ -65,68 +56,6 @@ SET_ASIDE = (
         "upload the document again."
     ),
 )
-
-
-@dataclass(frozen=True)
-class Batch(Generic[Item]):
-    """The items for one embedding call, their texts, and who pays."""
-
-    items: Sequence[Item]
-    texts: Sequence[str]
-    payer: Payer
-
-
-@dataclass(frozen=True)
-class EmbeddedBatch(Generic[Item]):
-    """A batch with its vectors, and the receipt to settle when they are stored. NaN marks a missing vector."""
-
-    items: Sequence[Item]
-    texts: Sequence[str]
-    vectors: FloatMatrix
-    receipt: Receipt
-
-    @property
-    def set_aside(self) -> list[Item]:
-        """Return the items without a vector."""
-        missing = [bool(np.isnan(vector).any()) for vector in self.vectors]
-        return [item for item, is_missing in zip(self.items, missing, strict=True) if is_missing]
-
-
-class BatchEmbedder:
-    """Embed batches, several in parallel. Thread-safe."""
-
-    def __init__(self, control: JobControl, calls: DurableCalls) -> None:
-        self._control = control
-        self._calls = calls
-
-    def embed(
-        self,
-        embedder: Embedder,
-        batches: Sequence[Batch[Item]],
-        *,
-        pause_ms: int,
-        operation: EmbeddingOperation = "embedding",
-    ) -> Iterator[list[EmbeddedBatch[Item]]]:
-        """Embed batches, and yield finished batches in groups, to store each group in a single transaction.
-
-        With a pause between calls, a single call runs at a time, over all documents. Raises `JobInterrupted` and
-        `ProviderError`, after yielding the batches in progress.
-        """
-
-        def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
-            receipt = self._calls.receipt(batch.payer, operation, [embedder.id, *batch.texts])
-            with setting_aside():
-                made = DurableEmbedder(embedder, receipt).embed(batch.texts, purpose="document")
-            return EmbeddedBatch(batch.items, batch.texts, made.vectors, receipt)
-
-        def embed_apart(batch: Batch[Item]) -> EmbeddedBatch[Item]:
-            with self._calls.gate.apart(embedder.id, pause_ms / 1000, wait=self._control.wait):
-                return embed(batch)
-
-        threads = self._calls.threads if embedder.is_paid and not pause_ms else 1
-        yield from in_parallel(
-            embed_apart if pause_ms else embed, batches, threads=threads, on_tick=self._control.stop_if_asked
-        )
 
 
 def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:

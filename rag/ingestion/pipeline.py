@@ -38,7 +38,8 @@ from rag.ingestion.document_jobs import (
     ModelChanged,
 )
 from rag.ingestion.document_rows import FileRemovals, find_bare_chunks, find_text
-from rag.ingestion.embed import BatchEmbedder, EmbedStep, SharedRequests, set_aside_message
+from rag.ingestion.embed import EmbedStep, SharedRequests, set_aside_message
+from rag.ingestion.embedding_batches import BatchEmbedder
 from rag.ingestion.isolated_run import IsolatedRuns
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TextRecognition, has_rapidocr, tesseract_program

@@ -20,7 +20,7 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection
 from rag.ingestion.document_rows import halfvecs
-from rag.ingestion.embed import Batch, BatchEmbedder
+from rag.ingestion.embedding_batches import Batch, BatchEmbedder
 from rag.ingestion.estimate import FIRST_SPREAD
 from rag.money.durable_calls import Payer
 from rag.money.ledger import Ledger

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, TextEvent
+from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.pipeline import Answerer
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
@@ -133,6 +133,26 @@ def test_small_talk_is_no_question_to_the_documents(desk: Desk) -> None:
     _, shown, _ = desk.ask("Hi, how are you? When does pay reach my account?")
     assert not any(line.startswith("**") for line in shown)
     assert any("the 25th" in line for line in shown)
+
+
+@pytest.mark.parametrize("searches", [1, 2, 3])
+def test_a_stopped_message_ends_at_the_search_it_was_stopped_in(desk: Desk, searches: int) -> None:
+    cancel, started = Event(), list[str]()
+
+    def stop(step: StepEvent) -> None:
+        started.append(step.name)
+        if started.count("searching") == searches:
+            cancel.set()
+
+    question = Question(text=f"{LEAVE[0]} {PAY[0]} {BOOTS[0]}", identity=desk.identity, collection=desk.collection)
+    events = list(desk.answerer.answer(question, profile=profile_of(desk.collection), cancel=cancel, on_step=stop))
+    assert started.count("searching") == searches
+    assert not any(isinstance(event, TextEvent) for event in events)
+    (ending,) = [event for event in events if isinstance(event, DoneEvent)]
+    assert ending.outcome is Outcome.STOPPED
+    with desk.database.transaction("demo") as connection:
+        rows = connection.execute("SELECT outcome, has_unanswered FROM chat_logs").fetchall()
+    assert rows == [("stopped", False)]
 
 
 def test_none_answered_is_one_reply(desk: Desk) -> None:

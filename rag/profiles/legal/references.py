@@ -26,7 +26,8 @@ from rag.ingestion.document_jobs import (
     hold,
 )
 from rag.ingestion.document_rows import find_bare_chunks, find_pages, page_from_row
-from rag.ingestion.embed import BatchEmbedder, EmbedStep, set_aside_message
+from rag.ingestion.embed import EmbedStep, set_aside_message
+from rag.ingestion.embedding_batches import BatchEmbedder
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.publish import Processed, publish
 from rag.ingestion.tagging import MAXIMUM_FIELD_CHARACTERS, TagStep, tag_names

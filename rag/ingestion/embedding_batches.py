@@ -1,0 +1,85 @@
+"""Embed texts in fixed batches, several in parallel.
+
+Everything with the collection's embedder goes through `BatchEmbedder`: chunks, sentences for chunking by topic, and
+chunks for a move to a different model. `meaning.py` makes the free vectors with the built-in meaning model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.parallel import in_parallel
+from rag.money.durable_calls import DurableCalls, DurableEmbedder, Payer, Receipt
+from rag.providers import Embedder
+from rag.providers.embeddings import setting_aside
+from rag.types import FloatMatrix
+
+Item = TypeVar("Item")
+EmbeddingOperation = Literal["embedding", "chunking"]
+
+
+@dataclass(frozen=True)
+class Batch(Generic[Item]):
+    """The items for one embedding call, their texts, and who pays."""
+
+    items: Sequence[Item]
+    texts: Sequence[str]
+    payer: Payer
+
+
+@dataclass(frozen=True)
+class EmbeddedBatch(Generic[Item]):
+    """A batch with its vectors, and the receipt to settle when they are stored. NaN marks a missing vector."""
+
+    items: Sequence[Item]
+    texts: Sequence[str]
+    vectors: FloatMatrix
+    receipt: Receipt
+
+    @property
+    def set_aside(self) -> list[Item]:
+        """Return the items without a vector."""
+        missing = [bool(np.isnan(vector).any()) for vector in self.vectors]
+        return [item for item, is_missing in zip(self.items, missing, strict=True) if is_missing]
+
+
+class BatchEmbedder:
+    """Embed batches, several in parallel. Thread-safe."""
+
+    def __init__(self, control: JobControl, calls: DurableCalls) -> None:
+        self._control = control
+        self._calls = calls
+
+    def embed(
+        self,
+        embedder: Embedder,
+        batches: Sequence[Batch[Item]],
+        *,
+        pause_ms: int,
+        operation: EmbeddingOperation = "embedding",
+    ) -> Iterator[list[EmbeddedBatch[Item]]]:
+        """Embed batches, and yield finished batches in groups, to store each group in a single transaction.
+
+        With a pause between calls, a single call runs at a time, over all documents. Raises `JobInterrupted` and
+        `ProviderError`, after yielding the batches in progress.
+        """
+
+        def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
+            receipt = self._calls.receipt(batch.payer, operation, [embedder.id, *batch.texts])
+            with setting_aside():
+                made = DurableEmbedder(embedder, receipt).embed(batch.texts, purpose="document")
+            return EmbeddedBatch(batch.items, batch.texts, made.vectors, receipt)
+
+        def embed_apart(batch: Batch[Item]) -> EmbeddedBatch[Item]:
+            with self._calls.gate.apart(embedder.id, pause_ms / 1000, wait=self._control.wait):
+                return embed(batch)
+
+        threads = self._calls.threads if embedder.is_paid and not pause_ms else 1
+        yield from in_parallel(
+            embed_apart if pause_ms else embed, batches, threads=threads, on_tick=self._control.stop_if_asked
+        )
