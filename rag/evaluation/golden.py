@@ -62,12 +62,12 @@ def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
     except csv.Error:  # a cell longer than 131,072 characters
         place = len(rows) + 1
         raise InvalidInput(f"Question {place} is empty or longer than {MAXIMUM_CHARACTERS:,} characters.") from None
-    found = [golden_from_json(row, place) for place, row in enumerate(rows, start=1)]
-    if not found:
+    questions = [golden_from_json(row, place) for place, row in enumerate(rows, start=1)]
+    if not questions:
         raise InvalidInput("There is no question in this file.")
-    if len(found) > MAXIMUM_QUESTIONS:
-        raise InvalidInput(f"This file has {len(found):,} questions; at most {MAXIMUM_QUESTIONS:,} are taken.")
-    return found
+    if len(questions) > MAXIMUM_QUESTIONS:
+        raise InvalidInput(f"This file has {len(questions):,} questions; at most {MAXIMUM_QUESTIONS:,} are taken.")
+    return questions
 
 
 def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
@@ -96,13 +96,13 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
 def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
     """Build a golden question from a logged question. The expected document is the first whose citation holds."""
     question = entry.question
-    held = [passage for passage in (entry.prompt.passages if entry.prompt else ()) if passage.state == "held"]
-    of_first = [passage for passage in held if passage.document_id == held[0].document_id]
+    supporting = [passage for passage in (entry.prompt.passages if entry.prompt else ()) if passage.state == "held"]
+    of_first = [passage for passage in supporting if passage.document_id == supporting[0].document_id]
     pages = {page for passage in of_first for page in range(passage.first_page, passage.last_page + 1)}
     is_answerable = question.outcome in ("answered", "perhaps")
     return GoldenQuestion(
         question=" ".join(question.question.split()),
-        document=held[0].title if held else "",
+        document=supporting[0].title if supporting else "",
         pages=tuple(sorted(pages)),
         answer=without_markers(question.answer).strip() if is_answerable else "",
         language=question.language,
@@ -113,7 +113,9 @@ def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
 
 def golden_to_jsonl(questions: Iterable[GoldenQuestion]) -> bytes:
     """Write questions as JSON lines, which `parse_golden` can read."""
-    rows = [{name: value for name, value in one.to_json().items() if value not in ("", ())} for one in questions]
+    rows = [
+        {name: value for name, value in question.to_json().items() if value not in ("", ())} for question in questions
+    ]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 

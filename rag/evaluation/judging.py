@@ -103,9 +103,9 @@ class Judge:
 
 def messages_for(answer: str, cited: Sequence[Citation]) -> list[ChatMessage]:
     """Build the prompt for judging an answer."""
-    passages = [as_data("passage", one.passage[:PASSAGE_CHARACTERS], title=one.title) for one in cited]
-    shown = "\n\n".join([*passages, as_data("answer", without_markers(answer)[:ANSWER_CHARACTERS])])
-    return [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)]
+    passages = [as_data("passage", citation.passage[:PASSAGE_CHARACTERS], title=citation.title) for citation in cited]
+    prompt = "\n\n".join([*passages, as_data("answer", without_markers(answer)[:ANSWER_CHARACTERS])])
+    return [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=prompt)]
 
 
 def share_of(reply: str) -> float | None:

@@ -77,49 +77,49 @@ class EvaluatedAnswer:
 
 def figures_of(golden: GoldenQuestion, reply: EvaluatedAnswer) -> dict[str, float]:
     """Measure an answer. Metrics which do not apply to the question are left out."""
-    found: dict[str, float] = {"total_ms": float(reply.total_ms)}
+    figures: dict[str, float] = {"total_ms": float(reply.total_ms)}
     if reply.cost is not None:
-        found["cost"] = reply.cost
+        figures["cost"] = reply.cost
     is_answer = reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
     if not golden.is_answerable:
-        return found | {"answered_wrong": float(is_answer), "refused_right": float(not is_answer)}
-    found["refused_wrong"] = float(reply.outcome is Outcome.NO_CONTEXT)
+        return figures | {"answered_wrong": float(is_answer), "refused_right": float(not is_answer)}
+    figures["refused_wrong"] = float(reply.outcome is Outcome.NO_CONTEXT)
     if golden.evidence:
-        said = _folded(reply.answer)
-        found["evidence"] = sum(_folded(words) in said for words in golden.evidence) / len(golden.evidence)
+        answer = _folded(reply.answer)
+        figures["evidence"] = sum(_folded(words) in answer for words in golden.evidence) / len(golden.evidence)
     if reply.cited:
-        found["grounded"] = sum(citation.is_supported for citation in reply.cited) / len(reply.cited)
+        figures["grounded"] = sum(citation.is_supported for citation in reply.cited) / len(reply.cited)
     if golden.document:
         documents = list(dict.fromkeys(c.document_id for c in reply.ranked))
         right = {c.document_id for c in reply.ranked if _is_document(c, golden.document)}
-        found |= _ranked([document in right for document in documents], "document", wanted=1)
+        figures |= _ranked([document in right for document in documents], "document", expected=1)
         cites_right = [_is_document(c, golden.document) and _is_page(c, golden.pages) for c in reply.cited]
-        found["citation_precision"] = sum(cites_right) / len(cites_right) if cites_right else 0.0
-        found["answered_right"] = float(is_answer and any(cites_right))
+        figures["citation_precision"] = sum(cites_right) / len(cites_right) if cites_right else 0.0
+        figures["answered_right"] = float(is_answer and any(cites_right))
         if golden.pages:
             pages = list(dict.fromkeys(
                 (c.document_id, page) for c in reply.ranked for page in range(c.first_page, c.last_page + 1)
             ))  # fmt: skip
             hits = [document in right and page in golden.pages for document, page in pages]
-            found |= _ranked(hits, "page", wanted=len(set(golden.pages)))
+            figures |= _ranked(hits, "page", expected=len(set(golden.pages)))
     else:
-        found["answered_right"] = float(is_answer)
-    return found
+        figures["answered_right"] = float(is_answer)
+    return figures
 
 
-def _ranked(hits: Sequence[bool], name: str, *, wanted: int) -> dict[str, float]:
+def _ranked(hits: Sequence[bool], name: str, *, expected: int) -> dict[str, float]:
     first = next((place for place, is_hit in enumerate(hits, start=1) if is_hit), None)
     gain = sum(1 / math.log2(place + 1) for place, is_hit in enumerate(hits[:NDCG_AT], start=1) if is_hit)
-    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(wanted, NDCG_AT) + 1))
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(expected, NDCG_AT) + 1))
     return {
-        f"{name}_recall": min(1.0, sum(hits[:RECALL_AT]) / wanted),
+        f"{name}_recall": min(1.0, sum(hits[:RECALL_AT]) / expected),
         f"{name}_rank": 1 / first if first else 0.0,
         f"{name}_ndcg": min(1.0, gain / ideal),
     }
 
 
-def _is_document(citation: Citation, wanted: str) -> bool:
-    return _folded(wanted) in (_folded(citation.file_name), _folded(citation.title))
+def _is_document(citation: Citation, name: str) -> bool:
+    return _folded(name) in (_folded(citation.file_name), _folded(citation.title))
 
 
 def _is_page(citation: Citation, pages: Sequence[int]) -> bool:
@@ -169,7 +169,7 @@ def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, An
     chapter 13).
     """
     chance = np.random.default_rng(SEED)
-    found = []
+    comparisons = []
     for name in FIGURES:
         pairs = [(a[name], b[name]) for a, b in zip(first, second, strict=True) if name in a and name in b]
         if not pairs:
@@ -181,7 +181,7 @@ def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, An
         else:
             picked = chance.integers(0, len(pairs), size=(RESAMPLES, len(pairs)))
             low, high = (float(bound) for bound in np.percentile(differences[picked].mean(axis=1), [2.5, 97.5]))
-        found.append(
+        comparisons.append(
             Comparison(
                 figure=name,
                 questions=len(pairs),
@@ -192,4 +192,4 @@ def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, An
                 high=high,
             )
         )
-    return found
+    return comparisons

@@ -41,8 +41,8 @@ class SearchOutcome:
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
         """Return the hits which are missing in `other`."""
-        known = {passage.chunk_id for passage in other.passages}
-        return tuple(passage for passage in self.passages if passage.chunk_id not in known)
+        other_ids = {passage.chunk_id for passage in other.passages}
+        return tuple(passage for passage in self.passages if passage.chunk_id not in other_ids)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Preview:
     @property
     def is_same(self) -> bool:
         """Whether both settings give the same hits in the same order, and the same verdict."""
-        order = [[passage.chunk_id for passage in found.passages] for found in (self.before, self.after)]
+        order = [[passage.chunk_id for passage in outcome.passages] for outcome in (self.before, self.after)]
         return order[0] == order[1] and self.before.verdict == self.after.verdict
 
 
@@ -73,14 +73,14 @@ class Previews:
     def recent_questions(self, identity: Identity, collection_id: UUID) -> list[str]:
         """Return the latest distinct questions that people asked a collection. For administrators."""
         require_admin(identity)
-        found = self._database.fetch_value(
+        questions = self._database.fetch_value(
             identity,
             "recent_questions",
             collection_id=collection_id,
             limit=MAXIMUM_QUESTIONS,
             longest=LONGEST_QUESTION,
         )
-        return [str(question) for question in found or []]
+        return [str(question) for question in questions or []]
 
     def needs_paid_calls(self, collection: Collection) -> bool:
         """Whether every search in this collection calls a paid embedder."""
@@ -134,8 +134,8 @@ class Previews:
             question = Question(text=text[:LONGEST_QUESTION], identity=identity, collection=collection)
             both = [self._found(question, profile) for profile in profiles]
             costs = [cost for _, cost in both]
-            known = [cost for cost in costs if cost is not None]
-            cost = sum(known, Decimal(0)) if len(known) == len(costs) else None
+            priced = [cost for cost in costs if cost is not None]
+            cost = sum(priced, Decimal(0)) if len(priced) == len(costs) else None
             previews.append(Preview(question=text, before=both[0][0], after=both[1][0], cost=cost))
         return previews
 
@@ -150,5 +150,5 @@ class Previews:
         if response.citations:
             verdict = "perhaps" if response.evidence == "perhaps" else "answered"
         is_priced = all(paid.cost is not None for paid in response.charges)
-        found = SearchOutcome(verdict=verdict, passages=tuple(response.citations))
-        return found, response.cost if is_priced else None
+        outcome = SearchOutcome(verdict=verdict, passages=tuple(response.citations))
+        return outcome, response.cost if is_priced else None

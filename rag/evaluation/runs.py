@@ -47,7 +47,7 @@ MAXIMUM_CHECKED = 24
 MOST_FAILURES = 3
 #: Seconds a claim on a run is valid without renewal, and the share after which it is renewed.
 CLAIM_SECONDS, RENEWED_AFTER = 60.0, 0.25
-TAKEN = "Another process is already working on this run. Open the run again when that process has ended."
+ALREADY_RUNNING = "Another process is already working on this run. Open the run again when that process has ended."
 INTERRUPTED = "{done} of {questions} questions are asked; the run was interrupted: {why}"
 #: Where proposals come from.
 Source = Literal["feedback", "gaps", "documents"]
@@ -105,7 +105,7 @@ class _Golden:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _EvaluatedQuestion:
     """A question asked in a run, and the answer."""
 
     place: int
@@ -161,15 +161,15 @@ class Evaluations:
     def remove_golden(self, who: Who, golden_ids: Sequence[UUID]) -> str:
         """Remove golden questions, and return a value for `put_golden_back`. For administrators; raises `NotFound`."""
         require_admin(who)
-        kept = self._database.fetch_value(who, "delete_golden_questions", ids=[*golden_ids])
-        if kept is None:
+        removed = self._database.fetch_value(who, "delete_golden_questions", ids=[*golden_ids])
+        if removed is None:
             raise NotFound
-        return str(kept)
+        return str(removed)
 
-    def put_golden_back(self, who: Who, kept: str) -> None:
+    def put_golden_back(self, who: Who, removed: str) -> None:
         """Restore removed golden questions. For administrators; raises `InvalidInput` if their collection is gone."""
         require_admin(who)
-        self._database.put_back(who, "put_golden_questions_back", kept=kept)
+        self._database.put_back(who, "put_golden_questions_back", kept=removed)
 
     def proposals(
         self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None
@@ -179,7 +179,7 @@ class Evaluations:
         Questions from documents were written by the tagging model or come from headings. They are proposed only if a
         keyword search ranks their document first; the pages of that hit become the expected pages.
         """
-        found = self._database.fetch_all(
+        rows = self._database.fetch_all(
             who, f"golden_from_{source}", _Proposal, collection_id=collection_id, document_id=document_id,
             limit=MAXIMUM_LISTED,
         )  # fmt: skip
@@ -188,7 +188,7 @@ class Evaluations:
                 question=row.question, document=row.document, answer=row.answer, language=row.language,
                 pages=tuple(row.pages), is_answerable=row.is_answerable, tags=(source,), asked_as=row.asked_as,
             )
-            for row in found
+            for row in rows
         ]  # fmt: skip
         if source != "documents":
             return proposed
@@ -207,12 +207,12 @@ class Evaluations:
             text=golden.question, identity=program, collection=collection, language=golden.language or None
         )
         try:
-            found = self._by_words.retrieve_context(question, profile=DEFAULT)
+            context = self._by_words.retrieve_context(question, profile=DEFAULT)
         except RagError:
             return None
-        if not found.citations or found.citations[0].file_name != golden.document:
+        if not context.citations or context.citations[0].file_name != golden.document:
             return None
-        best = found.citations[0]
+        best = context.citations[0]
         return replace(golden, pages=tuple(range(best.first_page, best.last_page + 1)))
 
     # Runs
@@ -238,7 +238,7 @@ class Evaluations:
         base = profile_by_name(profile.name)
         overrides = {name: values[1] for name, values in base.differences(profile).items()}
         overrides |= {"chat_model": model} if model else {}
-        found = self._database.fetch_value(
+        run_id = self._database.fetch_value(
             collection.tenant_id,
             "open_evaluation_run",
             collection_id=collection.id,
@@ -249,7 +249,7 @@ class Evaluations:
             is_judged=is_judged,
             is_nightly=is_nightly,
         )
-        return UUID(str(found))
+        return UUID(str(run_id))
 
     def interrupted(
         self, collection: Collection, profile: Profile, golden: Sequence[GoldenQuestion], *, since: datetime
@@ -292,7 +292,7 @@ class Evaluations:
         worker = uuid4()
         claim = {"run_id": run_id, "worker": worker, "seconds": CLAIM_SECONDS}
         if not self._database.execute(tenant_id, "claim_run", **claim):
-            raise InvalidInput(TAKEN)
+            raise InvalidInput(ALREADY_RUNNING)
         over = Event()
 
         def renew() -> None:
@@ -324,11 +324,11 @@ class Evaluations:
         profile = profile_by_name(run.profile).changed(**run.overrides)
         golden = self.questions(collection.tenant_id, run_id)
         done = {result.place: result.figures for result in self.results(collection.tenant_id, run_id)}
-        failed: list[_Asked] = []
+        failed: list[_EvaluatedQuestion] = []
         has_answered = False
 
-        def keep(asked: _Asked) -> None:
-            done[asked.place] = self._measured(run, worker, profile, golden[asked.place], asked, asker)
+        def keep(evaluated: _EvaluatedQuestion) -> None:
+            done[evaluated.place] = self._measured(run, worker, profile, golden[evaluated.place], evaluated, asker)
             on_progress(len(done), len(golden))
 
         def interrupted() -> ProviderUnavailable:
@@ -340,48 +340,54 @@ class Evaluations:
                 continue
             if cancel.is_set():
                 return
-            asked = self._ask(collection, profile, question, asker, place=place)
-            if asked.reply.outcome is Outcome.STOPPED:
+            evaluated = self._ask(collection, profile, question, asker, place=place)
+            if evaluated.reply.outcome is Outcome.STOPPED:
                 return
-            if asked.reply.outcome is Outcome.FAILED:
-                failed.append(asked)
+            if evaluated.reply.outcome is Outcome.FAILED:
+                failed.append(evaluated)
                 if len(failed) == MOST_FAILURES:
                     raise interrupted()
                 continue
             has_answered = True
             # If other questions are answered, earlier failures are informative, too.
-            for one in (*failed, asked):
-                keep(one)
+            for answered in (*failed, evaluated):
+                keep(answered)
             failed.clear()
         if failed and not has_answered:
             raise interrupted()
-        for one in failed:
-            keep(one)
+        for answered in failed:
+            keep(answered)
         figures = Jsonb(means([done[place] for place in sorted(done)]))
         end = {"run_id": run_id, "worker": worker, "figures": figures}
         if not self._database.execute(collection.tenant_id, "finish_evaluation_run", **end):
-            raise InvalidInput(TAKEN)
+            raise InvalidInput(ALREADY_RUNNING)
 
     def _measured(
-        self, run: Run, worker: UUID, profile: Profile, golden: GoldenQuestion, asked: _Asked, asker: Identity
+        self,
+        run: Run,
+        worker: UUID,
+        profile: Profile,
+        golden: GoldenQuestion,
+        evaluated: _EvaluatedQuestion,
+        asker: Identity,
     ) -> dict[str, float]:
         """Measure an answer and store the metrics. Raises `InvalidInput` if another process has taken over the run."""
-        reply = asked.reply
+        reply = evaluated.reply
         figures = figures_of(golden, reply)
         if run.is_judged and reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS):
-            share = self.judge.share_supported(asker, profile, asked.chat_log_id, reply.answer, reply.cited)
+            share = self.judge.share_supported(asker, profile, evaluated.chat_log_id, reply.answer, reply.cited)
             figures |= {} if share is None else {"grounded_by_model": share}
         stored = self._database.execute(
             asker.tenant_id,
             "add_evaluation_result",
             run_id=run.id,
             worker=worker,
-            place=asked.place,
-            chat_log_id=asked.chat_log_id,
+            place=evaluated.place,
+            chat_log_id=evaluated.chat_log_id,
             figures=Jsonb(figures),
         )
         if not stored:
-            raise InvalidInput(TAKEN)
+            raise InvalidInput(ALREADY_RUNNING)
         return figures
 
     def start(
@@ -460,10 +466,10 @@ class Evaluations:
 
     def run(self, who: Who, run_id: UUID) -> Run:
         """Return one run. Raises `NotFound`."""
-        found = self._database.fetch_one(who, "evaluation_runs", Run, run_id=run_id, collection_id=None, limit=1)
-        if found is None:
+        run = self._database.fetch_one(who, "evaluation_runs", Run, run_id=run_id, collection_id=None, limit=1)
+        if run is None:
             raise NotFound
-        return found
+        return run
 
     def results(self, who: Who, run_id: UUID) -> builtins.list[Result]:
         """Return a run's metrics by question, in order."""
@@ -471,17 +477,17 @@ class Evaluations:
 
     def questions(self, who: Who, run_id: UUID) -> builtins.list[GoldenQuestion]:
         """Return a run's questions in their wording at the start. Raises `NotFound`."""
-        asked = self._database.fetch_value(who, "evaluation_golden", run_id=run_id)
-        if asked is None:
+        rows = self._database.fetch_value(who, "evaluation_golden", run_id=run_id)
+        if rows is None:
             raise NotFound
-        return [golden_from_json(row) for row in asked]
+        return [golden_from_json(row) for row in rows]
 
     def compare(self, who: Who, first: UUID, second: UUID) -> builtins.list[Comparison]:
         """Compare two runs over the questions they have in common.
 
         Raises `NotFound`, and `InvalidInput` if they have none in common.
         """
-        asked = [
+        figures_by_question = [
             {
                 questions[result.place].question: result.figures
                 for result in self.results(who, run_id)
@@ -490,10 +496,13 @@ class Evaluations:
             for run_id in (first, second)
             for questions in [self.questions(who, run_id)]
         ]
-        both = [question for question in asked[0] if question in asked[1]]
+        both = [question for question in figures_by_question[0] if question in figures_by_question[1]]
         if not both:
             raise InvalidInput("These two runs asked no question in common.")
-        return compare([asked[0][question] for question in both], [asked[1][question] for question in both])
+        return compare(
+            [figures_by_question[0][question] for question in both],
+            [figures_by_question[1][question] for question in both],
+        )
 
     def _ask(
         self,
@@ -503,7 +512,7 @@ class Evaluations:
         asker: Identity,
         *,
         place: int = 0,
-    ) -> _Asked:
+    ) -> _EvaluatedQuestion:
         question = Question(text=golden.question, identity=asker, collection=collection)
         chat_log_id = self._answerer.chat_logs.open(question, kind="evaluation")
         ranked: Sequence[Any] = ()
@@ -530,4 +539,4 @@ class Evaluations:
             total_ms=end.total_ms,
             cost=None if end.cost is None else float(end.cost),
         )
-        return _Asked(place, chat_log_id, reply, end.notice)
+        return _EvaluatedQuestion(place, chat_log_id, reply, end.notice)

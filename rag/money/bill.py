@@ -122,8 +122,8 @@ class Bill:
     def cost(self) -> Decimal | None:
         """The total in US dollars; `None` if any call has no known price."""
         costs = [entry.charge.cost for entry in self.entries]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known, Decimal(0)) if len(known) == len(costs) else None
+        priced = [cost for cost in costs if cost is not None]
+        return sum(priced, Decimal(0)) if len(priced) == len(costs) else None
 
     def send(self, operation: Operation, expected: Usage) -> None:
         """Record a request before it starts; it ends with the next `charge`, `record` or `drop`."""

@@ -114,12 +114,12 @@ class Budgets:
         """
         if not self.may_hold(identity):
             return None
-        found = self._states(identity.tenant_id, for_account=identity.account_id, for_group=identity.user_group)
-        if not found:
+        budgets = self._states(identity.tenant_id, for_account=identity.account_id, for_group=identity.user_group)
+        if not budgets:
             if len(self._without) >= MOST_REMEMBERED:
                 self._without.clear()
             self._without[identity.tenant_id, identity.account_id] = self._clock()
-        return next((budget for budget in found if budget.is_spent or budget.asks), None)
+        return next((budget for budget in budgets if budget.is_spent or budget.asks), None)
 
     def is_widget_spent(self, identity: Identity) -> bool:
         """Whether the caller is a widget whose budget for this month is spent."""
@@ -129,8 +129,8 @@ class Budgets:
 
     def asking(self, identity: Identity) -> Budget | None:
         """Return a budget requiring this person's agreement before spending more, or `None`."""
-        found = self.spent_for(identity)
-        return found if found is not None and found.asks else None
+        budget = self.spent_for(identity)
+        return budget if budget is not None and budget.asks else None
 
     def agree(self, identity: Identity, budget_id: UUID) -> None:
         """Record a person's agreement to further model calls this month."""
@@ -148,11 +148,11 @@ class Budgets:
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
         """Return the company's budget if `cost` would exceed it. Estimates for documents in progress count as spent."""
-        found = self._states(_tenant_of(who))
-        if not found:
+        budgets = self._states(_tenant_of(who))
+        if not budgets:
             return None
         under_way = self._database.fetch_value(_tenant_of(who), "estimates_under_way") or Decimal(0)
-        return next((budget for budget in found if budget.spent + under_way + cost > budget.amount), None)
+        return next((budget for budget in budgets if budget.spent + under_way + cost > budget.amount), None)
 
     def why_to_ask(self, tenant_id: str, cost: Decimal | None) -> str:
         """Return the reason why a document's cost needs approval; "" if the company's budget covers it.
@@ -203,16 +203,16 @@ class Budgets:
         """
         require_admin(identity)
         require_recent(self._database, identity)
-        kept = self._database.fetch_value(identity, "remove_budget", id=budget_id)
-        if kept is None:
+        removed = self._database.fetch_value(identity, "remove_budget", id=budget_id)
+        if removed is None:
             raise NotFound
-        return str(kept)
+        return str(removed)
 
-    def put_back(self, identity: Identity, kept: str) -> None:
+    def put_back(self, identity: Identity, removed: str) -> None:
         """Restore a removed budget. Raises `NotAllowed`, and `InvalidInput` if a newer budget exists."""
         require_admin(identity)
         self._without.clear()
-        self._database.put_back(identity, "put_budget_back", kept=kept)
+        self._database.put_back(identity, "put_budget_back", kept=removed)
 
     def _states(
         self, tenant_id: str, *, for_all: bool = False, for_account: UUID | None = None, for_group: str = ""
@@ -220,7 +220,7 @@ class Budgets:
         # As the tenant: amounts a person may not read are spent all the same.
         today = self._zones.today(tenant_id)
         first = today.replace(day=1)
-        asked = {
+        parameters = {
             "first": first,
             "last": today,
             "start": midnight(first, self._zones.of(tenant_id)),
@@ -230,13 +230,13 @@ class Budgets:
             "for_group": for_group or None,
         }
         with self._database.pipeline(tenant_id) as pipeline:
-            states = pipeline.run(queries["budget_states"], asked)
+            states = pipeline.run(queries["budget_states"], parameters)
             pipeline.finish()
-            found = states.read(Budget)
-        for budget in found:
+            budgets = states.read(Budget)
+        for budget in budgets:
             if budget.is_spent and budget.told_month != first:
                 self._database.execute(tenant_id, "tell_of_budget", id=budget.id, month=first)
-        return found
+        return budgets
 
 
 def _tenant_of(who: Who) -> str:

@@ -174,8 +174,8 @@ def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
 
 def usage_from_json(value: Mapping[str, Any]) -> Usage:
     """Build a call's expected usage from stored JSON."""
-    known = {item.name for item in fields(Usage)}
-    return Usage(**{name: part for name, part in value.items() if name in known})
+    names = {item.name for item in fields(Usage)}
+    return Usage(**{name: part for name, part in value.items() if name in names})
 
 
 @dataclass(frozen=True)

@@ -128,10 +128,10 @@ class MeteredEmbedder(EmbedderWrapper):
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
         """Embed the texts. `usages` is empty, because the bill has them. Raises the embedder's errors."""
         with self._bill.paying(self._operation):
-            made = self._inner.embed(texts, purpose=purpose)
-        for usage in made.usages if self.is_paid else ():
+            embeddings = self._inner.embed(texts, purpose=purpose)
+        for usage in embeddings.usages if self.is_paid else ():
             self._bill.charge(self._operation, usage)
-        return replace(made, usages=())
+        return replace(embeddings, usages=())
 
 
 class MeteredReranker:

@@ -60,19 +60,19 @@ def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | No
     """
     if usage.provider in FREE_PROVIDERS:
         return Charge(operation=operation, usage=usage, cost=Decimal(0), unit_prices={"source": "runs locally"})
-    own = _own_prices(overrides, usage)
+    tenant_prices = _tenant_prices(overrides, usage)
     listed, source = _listed_prices(usage)
-    prices = {**listed, **own}
-    if "input_mtok" in own and "cached_input_mtok" not in own:
-        prices["cached_input_mtok"] = own["input_mtok"]
+    prices = {**listed, **tenant_prices}
+    if "input_mtok" in tenant_prices and "cached_input_mtok" not in tenant_prices:
+        prices["cached_input_mtok"] = tenant_prices["input_mtok"]
     amounts = _amounts(usage)
     used = {unit: prices[unit] for unit in amounts if unit in prices}
-    shown = {unit: f"{price.normalize():f}" for unit, price in used.items()}
+    unit_prices = {unit: f"{price.normalize():f}" for unit, price in used.items()}
     if len(used) < len(amounts):
-        return Charge(operation=operation, usage=usage, cost=None, unit_prices=shown)
+        return Charge(operation=operation, usage=usage, cost=None, unit_prices=unit_prices)
     cost = sum((prices[unit] * count / SIZES[unit] for unit, count in amounts.items()), Decimal(0))
-    shown["source"] = "tenant" if own.keys() & used.keys() else source
-    return Charge(operation=operation, usage=usage, cost=cost.quantize(SMALLEST), unit_prices=shown)
+    unit_prices["source"] = "tenant" if tenant_prices.keys() & used.keys() else source
+    return Charge(operation=operation, usage=usage, cost=cost.quantize(SMALLEST), unit_prices=unit_prices)
 
 
 def embedding_price(provider: str, model: str) -> Decimal | None:
@@ -174,14 +174,14 @@ def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
 
 def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], today: date) -> list[Price]:
     listed, source = _listed_prices(Usage(provider=provider, model=model)) if provider else ({}, "")
-    found = []
+    prices = []
     for unit in SIZES:
-        own = [change for change in changes if change.unit == unit]  # the latest comes first
-        begun = next((change for change in own if change.valid_from <= today), None)
-        if unit not in listed and not own:
+        unit_changes = [change for change in changes if change.unit == unit]  # the latest comes first
+        begun = next((change for change in unit_changes if change.valid_from <= today), None)
+        if unit not in listed and not unit_changes:
             continue
         paid = begun if begun is not None and begun.price is not None else None
-        found.append(
+        prices.append(
             Price(
                 provider=provider,
                 model=model,
@@ -190,16 +190,16 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
                 source=source if unit in listed else "",
                 own=paid.price if paid else None,
                 own_since=paid.valid_from if paid else None,
-                planned=_planned(own, today),
+                planned=_planned(unit_changes, today),
             )
         )
-    return found
+    return prices
 
 
-def _planned(own: Sequence[PriceChange], today: date) -> list[PriceChange]:
+def _planned(changes: Sequence[PriceChange], today: date) -> list[PriceChange]:
     """Return the future changes, next first. For each day only the last entered change applies."""
     days: dict[date, PriceChange] = {}
-    for change in own:
+    for change in changes:
         if change.valid_from > today:
             days.setdefault(change.valid_from, change)
     return [days[day] for day in sorted(days)]
@@ -257,10 +257,10 @@ def _amounts(usage: Usage) -> dict[str, int]:
     return {unit: count for unit, count in amounts.items() if count}
 
 
-def _own_prices(overrides: Mapping[str, Any] | None, usage: Usage) -> Prices:
+def _tenant_prices(overrides: Mapping[str, Any] | None, usage: Usage) -> Prices:
     """Return a tenant's prices for this model. Invalid prices are skipped, because they must not stop an answer."""
-    found = (overrides or {}).get(usage.model)
-    return _decimals(found) if isinstance(found, Mapping) else {}
+    prices = (overrides or {}).get(usage.model)
+    return _decimals(prices) if isinstance(prices, Mapping) else {}
 
 
 def _decimals(raw: Mapping[str, Any]) -> dict[str, Decimal]:
@@ -294,10 +294,10 @@ def _genai_prices(usage: Usage) -> Prices:
 
     base = _Counts(input_tokens=usage.input_tokens, output_tokens=0)
     try:
-        found = genai_prices.calc_price(base, model_ref=usage.model, provider_id=provider)
+        calculated = genai_prices.calc_price(base, model_ref=usage.model, provider_id=provider)
     except LookupError:
         return {}
-    listed, is_free = found.model_price, usage.model.endswith(":free")
+    listed, is_free = calculated.model_price, usage.model.endswith(":free")
     names: Mapping[str, str] = {
         "input_mtok": "input_mtok",
         "output_mtok": "output_mtok",
@@ -319,8 +319,8 @@ def _at_size(price: Any, input_tokens: int) -> Decimal | None:
     if price is None or isinstance(price, Decimal):
         return price
     reached = [tier.price for tier in price.tiers if input_tokens > tier.start]
-    found: Decimal = reached[-1] if reached else price.base
-    return found
+    reached_price: Decimal = reached[-1] if reached else price.base
+    return reached_price
 
 
 @dataclass

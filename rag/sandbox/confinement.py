@@ -114,8 +114,8 @@ def interpreter_files() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     installed = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     library = sysconfig.get_config_var("LIBDIR") or ""
-    found = [PROJECT / "rag", *map(Path, installed), *filter(Path.is_absolute, [Path(library)])]
-    return tuple(dict.fromkeys([*found, *map(Path, (*LIBRARIES, *DEVICES, *FONTS))]))
+    folders = [PROJECT / "rag", *map(Path, installed), *filter(Path.is_absolute, [Path(library)])]
+    return tuple(dict.fromkeys([*folders, *map(Path, (*LIBRARIES, *DEVICES, *FONTS))]))
 
 
 READING = AccessRules(reads=interpreter_files())
@@ -257,15 +257,15 @@ def _landlock(rules: AccessRules) -> int | None:
         return None
     from landlockpy import AccessFS, Ruleset, Scope
 
-    with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as made:
+    with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
         for paths, folder, file in (
             (rules.reads, AccessFS.READ_FILE | AccessFS.READ_DIR, AccessFS.READ_FILE),
             (rules.executes, AccessFS.EXECUTE, AccessFS.EXECUTE),
         ):
             for path in paths:
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-                    made.allow_path(path, folder if path.is_dir() else file)
-        return os.dup(made.fileno())
+                    ruleset.allow_path(path, folder if path.is_dir() else file)
+        return os.dup(ruleset.fileno())
 
 
 @functools.cache
@@ -281,11 +281,11 @@ def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes
     if "seccomp" in without or not _has_seccomp():
         return b""
     # "Does not exist" instead of "not permitted": libraries then try the older call, which is decided separately.
-    made = seccompy.Filter(default=seccompy.Action.ERRNO | errno.ENOSYS)
+    rules = seccompy.Filter(default=seccompy.Action.ERRNO | errno.ENOSYS)
 
     def allow(name: str, *conditions: tuple[int, int, int, int]) -> None:
         with suppress(ValueError):  # another processor has other calls
-            made.allow(name, args=conditions or None)
+            rules.allow(name, args=conditions or None)
 
     masked = int(seccompy.CmpOp.MASKED_EQ)
     for name in HARMLESS:
@@ -304,7 +304,7 @@ def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes
     allow("clone", (0, masked, CLONE_THREAD, CLONE_THREAD))
     if may_execute:
         allow("execve")
-    return made.program
+    return rules.program
 
 
 @functools.cache

@@ -61,8 +61,8 @@ def confine(order: str) -> dict[str, str]:
         os.close(rules["ruleset"])
     if rules["filter"]:
         program = base64.b64decode(rules["filter"])
-        given = SocketFilter(len(program) // 8, program)
-        _call(libc.prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(given), 0, 0)
+        filter_program = SocketFilter(len(program) // 8, program)
+        _call(libc.prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(filter_program), 0, 0)
     return in_force
 
 

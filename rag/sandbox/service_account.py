@@ -86,15 +86,17 @@ def _grant_search(folder: Path, user: int) -> None:
             (group_obj, mode >> 3 & 7, undefined),
             (other, mode & 7, undefined),
         ]
-    kept = [entry for entry in entries if not (entry[0] == named_user and entry[2] == user) and entry[0] != mask]
-    kept.append((named_user, 1, user))
+    other_entries = [
+        entry for entry in entries if not (entry[0] == named_user and entry[2] == user) and entry[0] != mask
+    ]
+    other_entries.append((named_user, 1, user))
     widest = 0
-    for tag, permission, _ in kept:
+    for tag, permission, _ in other_entries:
         if tag not in (user_obj, other):
             widest |= permission
-    kept.append((mask, widest, undefined))
-    kept.sort(key=lambda entry: (entry[0], entry[2]))
-    os.setxattr(folder, name, struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in kept))
+    other_entries.append((mask, widest, undefined))
+    other_entries.sort(key=lambda entry: (entry[0], entry[2]))
+    os.setxattr(folder, name, struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in other_entries))
 
 
 def hand_over(path: Path, account: pwd.struct_passwd | None) -> None:

@@ -468,14 +468,14 @@ class ContextResponse:
         return tuple(
             ContextSnippet(
                 number=number,
-                chunk_id=found.chunk_id,
-                document_id=found.document_id,
-                title=found.title,
-                content=found.content,
-                score=found.score,
-                similarity=found.similarity,
+                chunk_id=result.chunk_id,
+                document_id=result.document_id,
+                title=result.title,
+                content=result.content,
+                score=result.score,
+                similarity=result.similarity,
             )
-            for number, found in enumerate(self.results, 1)
+            for number, result in enumerate(self.results, 1)
         )
 
 
@@ -538,7 +538,7 @@ def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUI
 
     Empty for a single collection: its restriction applies to the log anyway.
     """
-    return [asked.id for asked in (collection, *others) if asked.groups] if others else []
+    return [searched.id for searched in (collection, *others) if searched.groups] if others else []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from rag.commands.questions import TOO_LOW, evaluate
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.evaluation.golden import GoldenQuestion, parse_golden
 from rag.evaluation.metrics import EvaluatedAnswer, compare, figures_of, means
-from rag.evaluation.runs import TAKEN
+from rag.evaluation.runs import ALREADY_RUNNING
 from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period
 from rag.services import Services, assemble, program_of
@@ -208,7 +208,7 @@ def test_of_many_that_claim_a_run_at_once_one_does_it(documents: Services, colle
     for thread in threads:
         thread.join()
 
-    assert sorted(ends, key=str) == [3, *[TAKEN] * 7]
+    assert sorted(ends, key=str) == [3, *[ALREADY_RUNNING] * 7]
     with documents.database.transaction("demo") as connection:
         asked = connection.execute("SELECT count(*) FROM chat_logs WHERE kind = 'evaluation'").fetchone()
     assert asked == (3,)
