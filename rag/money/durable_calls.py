@@ -92,31 +92,31 @@ class DurableCalls:
         """Make a call with `function`; return the call and the function's result. Raises the function's errors."""
         payer, operation = receipt.payer, receipt.operation
         key = self._key(payer.owner_id, operation, _digest([expected.provider, expected.model, *receipt.known_by]))
-        calls: list[_SentCall] = []
+        sent: list[_SentCall] = []
 
         def forget() -> None:
             with self._lock:
                 self._open.discard(key)
 
         def record(usage: Usage) -> None:
-            self._record(payer, operation, usage, calls[0].prices)
+            self._record(payer, operation, usage, sent[0].prices)
 
         def send() -> Value:
-            if calls:
-                self._database.execute(payer.tenant_id, "resend_paid_call", id=calls[0].id)
+            if sent:
+                self._database.execute(payer.tenant_id, "resend_paid_call", id=sent[0].id)
             else:
-                calls.append(self._begin(payer, operation, key[2], expected, forget))
-            with lost_calls(record), sending(str(calls[0].id), retries=0):
+                sent.append(self._begin(payer, operation, key[2], expected, forget))
+            with lost_calls(record), sending(str(sent[0].id), retries=0):
                 try:
                     return function()
                 except ProviderUnavailable:
                     # The possible cost is recorded by now; sending again is the same call.
-                    self._database.execute(payer.tenant_id, "account_for_paid_call", id=calls[0].id, unsettled=0)
+                    self._database.execute(payer.tenant_id, "account_for_paid_call", id=sent[0].id, unsettled=0)
                     raise
                 except Exception:
                     # Refused, or the answer is unusable. A retry is a new call; under the same key, the provider would
                     # send the same answer again. A kill leaves no time for this.
-                    self._database.execute(payer.tenant_id, "finish_paid_call", id=calls.pop().id)
+                    self._database.execute(payer.tenant_id, "finish_paid_call", id=sent.pop().id)
                     raise
 
         try:
@@ -124,7 +124,7 @@ class DurableCalls:
         except BaseException:
             forget()
             raise
-        return calls[0], value
+        return sent[0], value
 
     def settle(self, connection: Connection, receipt: Receipt, call: _SentCall, usages: Iterable[Usage]) -> None:
         """Record a call's cost and remove the call's row, in the transaction with the result."""
