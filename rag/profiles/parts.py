@@ -191,12 +191,12 @@ class Chunking(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, given: Any) -> Any:
+    def _complete(cls, value: Any) -> Any:
         """Replace 0 and empty lists by defaults, and lower default limits to stay below a chosen larger limit."""
-        if not isinstance(given, dict):
-            return given
+        if not isinstance(value, dict):
+            return value
         values = {
-            name: value for name, value in given.items()
+            name: value for name, value in value.items()
             if not (name.startswith(ZERO_IS_DEFAULT) and value in (0, (), []) and value is not False)
         }
         for smaller, larger in CHUNK_LIMITS:

@@ -80,16 +80,16 @@ class Profile(BaseModel):
         """
         by_part: dict[str, dict[str, Any]] = {}
         for name, value in values.items():
-            found = SETTINGS.get(name)
-            if found is None:
+            setting = SETTINGS.get(name)
+            if setting is None:
                 raise InvalidInput(f"A profile has no setting {name!r}.")
-            by_part.setdefault(found.part, {})[name] = value
+            by_part.setdefault(setting.part, {})[name] = value
         parts = {}
         for part_name, changes in by_part.items():
             part: Part = getattr(self, part_name)
-            kept = {name: getattr(part, name) for name in part.model_fields_set if name not in changes}
+            unchanged = {name: getattr(part, name) for name in part.model_fields_set if name not in changes}
             try:
-                parts[part_name] = type(part).model_validate({**kept, **changes})
+                parts[part_name] = type(part).model_validate({**unchanged, **changes})
             except ValidationError as exc:
                 raise _refused(exc, changes) from exc
         return self.model_copy(update=parts)
@@ -103,10 +103,10 @@ class Profile(BaseModel):
         for name in overrides:
             if name in SETTINGS and (why := SETTINGS[name].locked):
                 raise InvalidInput(LOCKED.format(title=SETTINGS[name].title.lower(), why=why))
-        made = self.changed(**overrides)
-        if sentence := made.contradiction():
+        profile = self.changed(**overrides)
+        if sentence := profile.contradiction():
             raise InvalidInput(sentence)
-        return made
+        return profile
 
     def differences(self, other: Profile) -> dict[str, tuple[Any, Any]]:
         """Return the settings that differ from `other`, with both values."""
@@ -115,9 +115,9 @@ class Profile(BaseModel):
 
     def passages(self, top_k: int | None = None) -> int:
         """Return the number of chunks in the context: `top_k`, or at most `rerank_top_n` with reranking."""
-        wanted = top_k or self.search.top_k
+        maximum = top_k or self.search.top_k
         return (
-            min(wanted, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else wanted
+            min(maximum, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else maximum
         )
 
     def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
@@ -288,8 +288,8 @@ def _refused(error: ValidationError, values: Mapping[str, Any]) -> InvalidInput:
 
 
 def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 #: Every setting by name. Names are unique among all parts.
@@ -311,12 +311,12 @@ class Options:
     settings: Mapping[str, Any]
 
     def __init__(self, *, filters: SearchFilters | None = None, **settings: Any) -> None:
-        wanted = {name: value for name, value in settings.items() if value is not None}
+        values = {name: value for name, value in settings.items() if value is not None}
         for name in settings:
             if name not in PER_CALL:
                 raise InvalidInput(f"A call cannot change {name!r}; it can change {', '.join(PER_CALL)}.")
         object.__setattr__(self, "filters", filters)
-        object.__setattr__(self, "settings", wanted)
+        object.__setattr__(self, "settings", values)
 
     def changed(self, **settings: Any) -> Options:
         """Return a copy with other values; `None` removes a value."""

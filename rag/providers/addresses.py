@@ -55,8 +55,8 @@ def is_never_allowed(address: Address) -> bool:
     if str(address) in ("::1", "127.0.0.1"):
         return False
     return any(
-        one.is_link_local or one.is_multicast or one.is_unspecified or str(one) in METADATA
-        for one in (address, *_carried(address))
+        candidate.is_link_local or candidate.is_multicast or candidate.is_unspecified or str(candidate) in METADATA
+        for candidate in (address, *_carried(address))
     )
 
 
@@ -77,10 +77,10 @@ def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
     """Return the IPv4 addresses inside an IPv6 address."""
     if not isinstance(address, ipaddress.IPv6Address):
         return ()
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     if any(address in network for network in TRANSLATED):
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return [one for one in found if one is not None]
+        embedded.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return [candidate for candidate in embedded if candidate is not None]
 
 
 def literal_address(host: str) -> Address | None:
@@ -99,4 +99,4 @@ def literal_address(host: str) -> Address | None:
 
 def resolve(host: str) -> list[str]:
     """Resolve a host name to IP addresses with the system's resolver. Raises `OSError`."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    return [str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]

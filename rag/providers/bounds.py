@@ -76,7 +76,7 @@ def bound(client: AnyClient, bounds: Bounds = USUAL) -> AnyClient:
     # A client with an explicit transport would ignore the environment's proxies.
     parts._transport = BoundedTransport(parts._transport, bounds)  # noqa: SLF001
     mounts = parts._mounts.items()  # noqa: SLF001
-    parts._mounts = {pattern: found and BoundedTransport(found, bounds) for pattern, found in mounts}  # noqa: SLF001
+    parts._mounts = {pattern: mounted and BoundedTransport(mounted, bounds) for pattern, mounted in mounts}  # noqa: SLF001
     return client
 
 
@@ -148,16 +148,16 @@ def unpacked(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     is_first = True
     for part in parts:
         try:
-            found = unpacker.decompress(part, PART_BYTES)
+            content = unpacker.decompress(part, PART_BYTES)
         except zlib.error as exc:
             if not is_first or encoding != "deflate":
                 raise ProviderAnswerInvalid(UNREADABLE) from exc
             unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-            found = _or_unreadable(unpacker, part)
+            content = _or_unreadable(unpacker, part)
         is_first = False
-        while found:
-            yield found
-            found = _or_unreadable(unpacker, unpacker.unconsumed_tail)
+        while content:
+            yield content
+            content = _or_unreadable(unpacker, unpacker.unconsumed_tail)
 
 
 def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
@@ -185,8 +185,8 @@ def timed(transport: AnyTransport) -> AnyTransport:
     """Make a transport's connections respect the deadline from `_until`. Changes and returns the transport."""
     pool: Any = getattr(transport, "_pool", None)
     if pool is not None:
-        kept = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one
-        pool._network_backend = kept if isinstance(kept, _TimedNetwork) else _TimedNetwork(kept)  # noqa: SLF001
+        backend = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one
+        pool._network_backend = backend if isinstance(backend, _TimedNetwork) else _TimedNetwork(backend)  # noqa: SLF001
     return transport
 
 
@@ -196,11 +196,11 @@ class _TimedNetwork:
     def __init__(self, backend: Any) -> None:
         self._backend = backend
 
-    def connect_tcp(self, *given: Any, **options: Any) -> _TimedConnection:
-        return _TimedConnection(self._backend.connect_tcp(*given, **options))
+    def connect_tcp(self, *arguments: Any, **options: Any) -> _TimedConnection:
+        return _TimedConnection(self._backend.connect_tcp(*arguments, **options))
 
-    def connect_unix_socket(self, *given: Any, **options: Any) -> _TimedConnection:
-        return _TimedConnection(self._backend.connect_unix_socket(*given, **options))
+    def connect_unix_socket(self, *arguments: Any, **options: Any) -> _TimedConnection:
+        return _TimedConnection(self._backend.connect_unix_socket(*arguments, **options))
 
     def sleep(self, seconds: float) -> None:
         self._backend.sleep(seconds)
@@ -211,10 +211,10 @@ class _TimedConnection:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return bytes(self._stream.read(max_bytes, _left(timeout)))
+        return bytes(self._stream.read(max_bytes, _remaining(timeout)))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(timeout))
+        self._stream.write(buffer, _remaining(timeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -222,15 +222,15 @@ class _TimedConnection:
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> _TimedConnection:
-        return _TimedConnection(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+        return _TimedConnection(self._stream.start_tls(ssl_context, server_hostname, _remaining(timeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def _left(timeout: float | None) -> float | None:
+def _remaining(timeout: float | None) -> float | None:
     deadline: float | None = getattr(_at_work, "deadline", None)
     if deadline is None:
         return timeout
-    left = max(LEAST_SECONDS, deadline - time.monotonic())
-    return left if timeout is None else min(timeout, left)
+    seconds = max(LEAST_SECONDS, deadline - time.monotonic())
+    return seconds if timeout is None else min(timeout, seconds)

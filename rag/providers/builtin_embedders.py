@@ -98,9 +98,9 @@ def _embed(text: str) -> FloatMatrix:
         counts = Counter(words or [text.strip()])
     features = [_features(word) for word in counts]
     repeats = [1.0 + math.log(count) for count in counts.values()]
-    positions = np.concatenate([found[0] for found in features])
-    weights = np.concatenate([found[1] for found in features])
-    weights = weights * np.repeat(repeats, [len(found[0]) for found in features])
+    positions = np.concatenate([feature[0] for feature in features])
+    weights = np.concatenate([feature[1] for feature in features])
+    weights = weights * np.repeat(repeats, [len(feature[0]) for feature in features])
     vector = np.bincount(positions, weights, minlength=LEXICAL_DIMENSIONS)
     length = float(np.sqrt(vector @ vector))
     if length == 0.0:  # signs may cancel out, if only in theory
@@ -237,10 +237,10 @@ class Engine:
 
     def embed(self, text: str) -> FloatMatrix:
         """Return a text's vector; raises the same errors as `MeaningEmbedder.embed`."""
-        wanted = prepared(text)
-        if not wanted.strip():
+        normalised = prepared(text)
+        if not normalised.strip():
             raise InvalidInput("A text of only spaces cannot be embedded.")
-        blob = wanted.encode()
+        blob = normalised.encode()
         with self._lock:
             self._is_closing = False
             own_ends = other_ends = 0
@@ -280,12 +280,12 @@ class Engine:
         )
         try:
             with _ended_after(process, 60.0):
-                said = read_message(process.stdout, 65_536)  # type: ignore[arg-type]
+                message = read_message(process.stdout, 65_536)  # type: ignore[arg-type]
         except (OSError, MalformedMessage):
-            said = None
-        if said is None or said.kind != "ready":
+            message = None
+        if message is None or message.kind != "ready":
             self._end()
-            reason = said.values.get("reason") if said is not None else None
+            reason = message.values.get("reason") if message is not None else None
             raise ProviderUnavailable(str(reason or "The engine of meaning cannot be started."))
         return process
 

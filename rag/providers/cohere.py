@@ -119,8 +119,8 @@ class CohereConnection(Connection):
     def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
         options = cast(RequestOptions, {"timeout_in_seconds": timeout_seconds, "max_retries": 0})
         with cohere_errors(self.spec.name):
-            found = self._client.models.list(endpoint="rerank", request_options=options).models or []
-            return sorted(str(model.name) for model in found if model.name)
+            models = self._client.models.list(endpoint="rerank", request_options=options).models or []
+            return sorted(str(model.name) for model in models if model.name)
 
     def close(self) -> None:
         self._transport.close()

@@ -77,9 +77,9 @@ def loaded_window(address: str, key: str, model: str) -> int | None:
             httpx2.Client(timeout=ASK_TIMEOUT_SECONDS), Bounds(longest_seconds=3 * ASK_TIMEOUT_SECONDS)
         ) as client:
             answer = client.get(f"{address}/api/ps", headers={"Authorization": f"Bearer {key}"})
-        for one in answer.json()["models"]:
-            if model in (one["name"], one["name"].removesuffix(":latest")):
-                return int(one["context_length"]) or None
+        for model_entry in answer.json()["models"]:
+            if model in (model_entry["name"], model_entry["name"].removesuffix(":latest")):
+                return int(model_entry["context_length"]) or None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError, TypeError, LookupError) as exc:
         log.info("the context window of %s is not known: %r", model, exc)
     return None

@@ -75,12 +75,12 @@ class LocalCrossEncoder:
     def _relevance(self, query: str, documents: Sequence[str]) -> NDArray[np.float64]:
         try:
             encoded = self._tokenizer.encode_batch([(query, document) for document in documents])
-            given = {
+            inputs = {
                 "input_ids": np.array([e.ids for e in encoded], dtype=np.int64),
                 "attention_mask": np.array([e.attention_mask for e in encoded], dtype=np.int64),
                 "token_type_ids": np.array([e.type_ids for e in encoded], dtype=np.int64),
             }
-            output = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+            output = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
         except Exception as exc:  # the runtime's errors share no class
             raise ProviderUnavailable(f"The cross-encoder {self.model} failed: {_first_line(exc)}.") from exc
         logits = np.asarray(output, dtype=np.float64).reshape(len(documents), -1)

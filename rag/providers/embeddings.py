@@ -63,12 +63,12 @@ def embedding_batches(
 def _embed_checked(texts: Sequence[str], embedder: Embedder, purpose: Purpose) -> Embeddings:
     if not all(text.strip() for text in texts):
         raise InvalidInput("A text of only spaces cannot be embedded.")
-    made = embedder.embed(texts, purpose=purpose)
-    if _sets_aside.get() and np.isnan(made.vectors).all(axis=1).any():
-        return made  # checked by the embedder, which set texts aside
-    with lost_with(made.usages):
-        vectors = unit_rows(made.vectors, count=len(texts), dimensions=embedder.dimensions)
-    return Embeddings(vectors=vectors, usages=made.usages)
+    embeddings = embedder.embed(texts, purpose=purpose)
+    if _sets_aside.get() and np.isnan(embeddings.vectors).all(axis=1).any():
+        return embeddings  # checked by the embedder, which set texts aside
+    with lost_with(embeddings.usages):
+        vectors = unit_rows(embeddings.vectors, count=len(texts), dimensions=embedder.dimensions)
+    return Embeddings(vectors=vectors, usages=embeddings.usages)
 
 
 # Texts for which a provider has no vector
@@ -178,12 +178,12 @@ def vector_from_json(value: Any) -> FloatMatrix | list[float]:
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
     """Cut each text to the model's maximum length; the log counts the cut texts."""
-    taken = []
+    cut_texts = []
     for text in texts:
         # A token has at least a byte.
         fits = len(text.encode("utf-8", "replace")) <= maximum_tokens
         tokens = 0 if fits else estimate_tokens(text, model=model)
-        taken.append(text if tokens <= maximum_tokens else text[: len(text) * maximum_tokens // tokens])
-    if shortened := sum(len(short) < len(text) for short, text in zip(taken, texts, strict=True)):
+        cut_texts.append(text if tokens <= maximum_tokens else text[: len(text) * maximum_tokens // tokens])
+    if shortened := sum(len(short) < len(text) for short, text in zip(cut_texts, texts, strict=True)):
         log.warning("%d texts were embedded by their beginning: %s takes no more", shortened, embedder_id)
-    return taken
+    return cut_texts

@@ -67,9 +67,9 @@ class ModelFile:
         return self._bytes[begin : begin + length].view(np.dtype([("scale", "<f2"), ("weights", "u1", BLOCK // 2)]))
 
     def _read(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(f"<{form}", self._bytes.data, self._place)
+        values = struct.unpack_from(f"<{form}", self._bytes.data, self._place)
         self._place += struct.calcsize(f"<{form}")
-        return found
+        return values
 
     def _array(self, kind: Any, count: int) -> NDArray[Any]:
         length = count * np.dtype(kind).itemsize
@@ -126,8 +126,8 @@ class GraphEngine:
         return len(self._tokens(text, is_query=is_query))
 
     def _tokens(self, text: str, *, is_query: bool) -> list[int]:
-        written = SPACES.sub(" ", f"{PREFIXES[is_query]}{text}".translate(self._replacements))
-        return [BEGINNING, *self._tokenizer.encode(written, add_special_tokens=False).ids, END]
+        prefixed = SPACES.sub(" ", f"{PREFIXES[is_query]}{text}".translate(self._replacements))
+        return [BEGINNING, *self._tokenizer.encode(prefixed, add_special_tokens=False).ids, END]
 
 
 def _normed(rows: Floats, weight: Floats, bias: Floats) -> Floats:

@@ -62,10 +62,10 @@ class OllamaEmbedder:
             raise InvalidInput("A text of only spaces cannot be embedded.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         usages: list[Usage] = []
-        taken = shortened_texts(texts, embedder_id=self.id, model=self.model, maximum_tokens=MAXIMUM_TEXT_TOKENS)
+        cut_texts = shortened_texts(texts, embedder_id=self.id, model=self.model, maximum_tokens=MAXIMUM_TEXT_TOKENS)
         with lost_with(usages):
-            for start in range(0, len(taken), self._batch_size):
-                batch = taken[start : start + self._batch_size]
+            for start in range(0, len(cut_texts), self._batch_size):
+                batch = cut_texts[start : start + self._batch_size]
                 rows = or_set_aside(
                     lambda some, _: self._request(some, usages), batch, str(start), dimensions=self.dimensions
                 )
@@ -76,10 +76,10 @@ class OllamaEmbedder:
         """Return a batch's vectors; each request's usage is added to `usages`."""
         if self._has_batches:
             body = {"model": self.model, "input": texts, "truncate": True}
-            found = self._post("/api/embed", body, texts, lambda answer: list(answer["embeddings"]))
-            if found is not None:
-                usages.append(found[1])
-                return found[0]
+            response = self._post("/api/embed", body, texts, lambda answer: list(answer["embeddings"]))
+            if response is not None:
+                usages.append(response[1])
+                return response[0]
             self._has_batches = False
         return np.concatenate(
             [
@@ -91,11 +91,11 @@ class OllamaEmbedder:
     def _request_one(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
         """Return a single text's vector from the older route, as a matrix with a row."""
         body = {"model": self.model, "prompt": texts[0]}
-        found = self._post("/api/embeddings", body, texts, lambda answer: [answer["embedding"]])
-        if found is None:
+        response = self._post("/api/embeddings", body, texts, lambda answer: [answer["embedding"]])
+        if response is None:
             raise ProviderError(NOT_OLLAMA)
-        usages.append(found[1])
-        return found[0]
+        usages.append(response[1])
+        return response[0]
 
     def _usage(self, texts: list[str], counted: Any = None) -> Usage:
         """Return Ollama's count, or an estimate if the route gives no count."""

@@ -145,13 +145,13 @@ class OpenAIChatModel:
         if cancel.is_set():
             return
         usage = self._usage(received.usage) if received.usage else None
-        told: dict[str, Any] = {"usage": usage, "is_perhaps_billed": True, "provider": self.provider}
+        details: dict[str, Any] = {"usage": usage, "is_perhaps_billed": True, "provider": self.provider}
         if received.finish_reason == "content_filter" or (received.is_refusal and not received.has_text):
-            raise ProviderRefused(None, **told)
+            raise ProviderRefused(None, **details)
         if received.finish_reason is None:
-            raise (ProviderStreamCut if received.has_text else ProviderStreamEmpty)(None, **told)
+            raise (ProviderStreamCut if received.has_text else ProviderStreamEmpty)(None, **details)
         if not received.has_text:
-            raise ProviderAnswerInvalid("The model ended its answer without a word. Try again in a moment.", **told)
+            raise ProviderAnswerInvalid("The model ended its answer without a word. Try again in a moment.", **details)
         sent = estimated_chat(self.provider, self.model, messages).input_tokens
         is_cut = usage is not None and self._window.cuts(sent=sent, counted=usage.input_tokens)
         yield Completed(usage=usage, finish_reason=received.finish_reason, is_prompt_cut=is_cut)
@@ -198,7 +198,7 @@ class OpenAIChatModel:
             named = {"name": "reply", "schema": dict(json_schema), "strict": strict}
             more["response_format"] = {"type": "json_schema", "json_schema": named}
 
-        def asked() -> ChatCompletion:
+        def request_completion() -> ChatCompletion:
             request = self._request(messages, temperature, maximum_output_tokens) | more
             reply: ChatCompletion = self._client.chat.completions.create(
                 **request, extra_headers=current_sending().headers(0)
@@ -214,7 +214,7 @@ class OpenAIChatModel:
                 requested(expected),
                 openai_errors(self.provider),
             ):
-                reply = self._as_it_takes(asked)
+                reply = self._as_it_takes(request_completion)
                 counted = self._usage(reply.usage) if reply.usage else None
                 call.used(counted)
                 with billed_as(counted or expected()), openai_errors(self.provider):

@@ -104,8 +104,8 @@ class OpenAIConnection(Connection):
 
     def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
         with openai_errors(self.spec.name):
-            found = self._client.with_options(timeout=timeout_seconds).models.list().data
-            names = sorted(str(model.id).removeprefix("models/") for model in found)
+            models = self._client.with_options(timeout=timeout_seconds).models.list().data
+            names = sorted(str(model.id).removeprefix("models/") for model in models)
         if capability == "embed":
             return [name for name in names if "embed" in name or name.startswith("bge")]
         # The list does not say what a model is for; its name does.
@@ -157,11 +157,11 @@ class OpenAIEmbedder:
             raise InvalidInput("A text of only spaces cannot be embedded.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         usages: list[Usage] = []
-        taken = shortened_texts(
+        cut_texts = shortened_texts(
             texts, embedder_id=self.id, model=self.model, maximum_tokens=self._spec.maximum_text_tokens
         )
         with lost_with(usages):
-            for start, batch in self._batches(taken):
+            for start, batch in self._batches(cut_texts):
 
                 def request(some: list[str], part: str) -> FloatMatrix:
                     if purpose == "query":
@@ -185,8 +185,8 @@ class OpenAIEmbedder:
                 raise  # The same text would give the same answer.
             except (ProviderUnavailable, ProviderQuotaExhausted, ProviderAnswerInvalid) as exc:
                 log.warning("%s is asked again: %s", self.id, exc.__cause__ or exc)
-                asked = exc.details.get("retry_after_seconds")
-                wait = FIRST_WAIT_SECONDS * 2**attempt if asked is None else float(asked)
+                retry_after = exc.details.get("retry_after_seconds")
+                wait = FIRST_WAIT_SECONDS * 2**attempt if retry_after is None else float(retry_after)
                 if wait > LONGEST_WAIT_SECONDS:
                     raise
                 time.sleep(wait)

@@ -29,13 +29,13 @@ class OutwardTransport(httpx.BaseTransport):
         host = request.url.host
         if host == "localhost" or literal_address(host) is not None:
             return self._transport.handle_request(request)
-        *others, last = self._outward(host)
-        for address in others:
+        *first_addresses, last_address = self._outward(host)
+        for address in first_addresses:
             try:
                 return self._transport.handle_request(_sent_to(address, request))
             except httpx.ConnectError:
                 continue  # For example IPv6 on a machine with only IPv4.
-        return self._transport.handle_request(_sent_to(last, request))
+        return self._transport.handle_request(_sent_to(last_address, request))
 
     def close(self) -> None:
         self._transport.close()
@@ -43,14 +43,14 @@ class OutwardTransport(httpx.BaseTransport):
     def _outward(self, host: str) -> list[Address]:
         """Return the name's addresses, if all are public."""
         try:
-            found = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
+            addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
         except (OSError, ValueError) as exc:
             raise httpx.ConnectError(f"There is no host {host}.") from exc
-        if not found:
+        if not addresses:
             raise httpx.ConnectError(f"There is no host {host}.")
-        if not all(map(is_public, found)):
+        if not all(map(is_public, addresses)):
             raise InvalidInput(f"{host} leads into a private network.")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(addresses))
 
 
 def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:

@@ -61,8 +61,8 @@ class Connections:
     def able(self, capability: Capability, provider: str = "") -> Connection | None:
         """Return the connection to a capable provider, by default the preferred one; `None` without any."""
         names = [provider] if provider else [spec.name for spec in providers_for(capability)]
-        found = [self.by_name[name] for name in names if name in self.by_name]
-        return next((connection for connection in found if capability in connection.spec.capabilities), None)
+        connections = [self.by_name[name] for name in names if name in self.by_name]
+        return next((connection for connection in connections if capability in connection.spec.capabilities), None)
 
     def close(self) -> None:
         for connection in {id(one): one for one in (*self.by_name.values(), self.at_primary) if one}.values():
@@ -88,27 +88,27 @@ def connect(settings: Settings) -> Connections:
         main = OpenAIConnection(
             BY_NAME[primary], settings, key=key, address=settings.openai_base_url, variables=variables
         )
-    others = {
+    other_connections = {
         spec.name: _factory(spec)(spec, settings)
         for spec in PROVIDERS
         if spec.factory and spec.name != "openai" and settings.has_provider(spec.name)
     }
-    return Connections(primary=primary, at_primary=main, by_name=({primary: main} if main else {}) | others)
+    return Connections(primary=primary, at_primary=main, by_name=({primary: main} if main else {}) | other_connections)
 
 
 def _factory(spec: ProviderSpec) -> Callable[[ProviderSpec, Settings], Connection]:
     module, _, name = spec.factory.partition(":")
-    found: Callable[[ProviderSpec, Settings], Connection] = getattr(
+    factory: Callable[[ProviderSpec, Settings], Connection] = getattr(
         importlib.import_module(f"rag.providers.{module}"), name
     )
-    return found
+    return factory
 
 
 def provider_of(base_url: str) -> str:
     """Return the provider's name for this address, as used in the ledger and in embedder ids."""
     host, port = require_web_address("OPENAI_BASE_URL", base_url)
     for spec in PROVIDERS:
-        if any(host == known or host.endswith(f".{known}") for known in spec.hosts):
+        if any(host == domain or host.endswith(f".{domain}") for domain in spec.hosts):
             return spec.name
     return "ollama" if port == 11434 or "ollama" in host else "openai"
 
@@ -219,11 +219,11 @@ class Providers:
 
     def probe(self) -> list[Probe]:
         """Call each configured provider which has a free call, concurrently."""
-        asked = [connection for connection in self._connections.by_name.values() if connection.spec.probe]
-        if not asked:
+        connections = [connection for connection in self._connections.by_name.values() if connection.spec.probe]
+        if not connections:
             return []
-        with ThreadPoolExecutor(len(asked), thread_name_prefix="probe") as pool:
-            return list(pool.map(_probed, asked))
+        with ThreadPoolExecutor(len(connections), thread_name_prefix="probe") as pool:
+            return list(pool.map(_probed, connections))
 
     def models(self, capability: Capability) -> ModelList:
         """Ask the default provider for this task for its models, by a free call."""
@@ -274,12 +274,12 @@ class Providers:
 
         EMBEDDING_MODEL comes first, unless the profile has a separate, configured provider: `civil` keeps its Ollama.
         """
-        own = profile.embedding.embedding_model
-        provider = own.partition("/")[0]
-        wanted = self._wanted_embedder_id()
-        if wanted and (provider == self.provider or not self.is_configured(provider)):
-            return wanted
-        return own if self.is_configured(provider) else self._builtin.id
+        profile_model = profile.embedding.embedding_model
+        provider = profile_model.partition("/")[0]
+        requested = self._wanted_embedder_id()
+        if requested and (provider == self.provider or not self.is_configured(provider)):
+            return requested
+        return profile_model if self.is_configured(provider) else self._builtin.id
 
     def embedder_options(self, profile: Profile) -> list[EmbedderOption]:
         """Return the embedders for a new collection: the default first, unconfigured embedders last."""
@@ -302,16 +302,16 @@ class Providers:
 
     def _wanted_embedder_id(self) -> str:
         """Return the embedder named in EMBEDDING_MODEL, short or in full; "" without a provider for it."""
-        wanted = self._settings.embedding_model
-        if not wanted or wanted == self._builtin.id:
-            return wanted
-        if not self.is_configured(wanted.partition("/")[0]) or "/" not in wanted:
+        requested = self._settings.embedding_model
+        if not requested or requested == self._builtin.id:
+            return requested
+        if not self.is_configured(requested.partition("/")[0]) or "/" not in requested:
             if self._connections.at_primary is None:
                 return ""
-            wanted = f"{self.provider}/{wanted}"
-        if EMBEDDER_ID.fullmatch(wanted):
-            return wanted
-        return f"{wanted}@{NATIVE_DIMENSIONS.get(wanted.split('/', 1)[1], DEFAULT_DIMENSIONS)}"
+            requested = f"{self.provider}/{requested}"
+        if EMBEDDER_ID.fullmatch(requested):
+            return requested
+        return f"{requested}@{NATIVE_DIMENSIONS.get(requested.split('/', 1)[1], DEFAULT_DIMENSIONS)}"
 
     # Language models
 
@@ -445,8 +445,8 @@ def _parts_of(identifier: str) -> tuple[str, str, int]:
 
 
 def _is_overridden(profile: Profile, field: str) -> bool:
-    own = PROFILES.get(profile.name)
-    return own is not None and bool(profile.value(field) != own.value(field))
+    original = PROFILES.get(profile.name)
+    return original is not None and bool(profile.value(field) != original.value(field))
 
 
 def _probed(connection: Connection) -> Probe:

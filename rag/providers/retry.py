@@ -69,10 +69,10 @@ class CallGate:
             except VectorUnusable:
                 raise  # The same text would give the same answer.
             except (ProviderQuotaExhausted, ProviderUnavailable, ProviderAnswerInvalid) as exc:
-                asked = retry_after(exc)
-                pause = max(asked, FIRST_WAIT_SECONDS * 2**attempt)
+                wait_seconds = retry_after(exc)
+                pause = max(wait_seconds, FIRST_WAIT_SECONDS * 2**attempt)
                 if isinstance(exc, ProviderQuotaExhausted):
-                    self._slow_down(asked)
+                    self._slow_down(wait_seconds)
                 if attempt == ATTEMPTS - 1 or pause > LONGEST_WAIT_SECONDS:
                     raise
                 wait(pause)
@@ -115,12 +115,12 @@ class CallGate:
             self.limit = min(self.maximum, self.limit + 1 / max(self.limit, 1))
             self._changed.notify_all()
 
-    def _slow_down(self, asked: float) -> None:
+    def _slow_down(self, wait_seconds: float) -> None:
         with self._changed:
             self.limit = max(1.0, self.limit / 2)
             # A wait this long is left to the document and must not block calls of other documents.
-            if asked <= LONGEST_WAIT_SECONDS:
-                self._not_before = max(self._not_before, time.monotonic() + asked)
+            if wait_seconds <= LONGEST_WAIT_SECONDS:
+                self._not_before = max(self._not_before, time.monotonic() + wait_seconds)
 
 
 def retry_after(error: ProviderError) -> float:
@@ -284,13 +284,13 @@ LONGEST_SECONDS = 24 * 3600.0
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the seconds from `retry-after-ms` or `Retry-After` (number or date, RFC 9110); `None` without either."""
-    found = {name.lower(): value for name, value in headers.items()}
-    seconds = _number(found.get("retry-after-ms"), 0.001)
+    lower_headers = {name.lower(): value for name, value in headers.items()}
+    seconds = _number(lower_headers.get("retry-after-ms"), 0.001)
     if seconds is None:
-        seconds = _number(found.get("retry-after"), 1.0)
+        seconds = _number(lower_headers.get("retry-after"), 1.0)
     if seconds is None:
         try:
-            until = parsedate_to_datetime(found.get("retry-after", ""))
+            until = parsedate_to_datetime(lower_headers.get("retry-after", ""))
         except ValueError:
             return None
         until = until if until.tzinfo else until.replace(tzinfo=UTC)

@@ -230,8 +230,8 @@ class ChatEvents:
             if reads is not None:
                 reads.pending -= lines.count(b"")
             # The next piece from the same read is already here: complete events go out with it.
-            is_whole = not is_counted or reads is None or reads.pending <= 0
-            if events and (is_whole or failure is not None or is_last):
+            is_complete = not is_counted or reads is None or reads.pending <= 0
+            if events and (is_complete or failure is not None or is_last):
                 yield events
                 events = []
             if failure is not None:
@@ -290,9 +290,9 @@ class ChatEvents:
         return events, None, False
 
     def _reported(self, error: object) -> openai.APIError:
-        said = error.get("message") if isinstance(error, dict) else None
+        message = error.get("message") if isinstance(error, dict) else None
         return openai.APIError(
-            message=said if isinstance(said, str) and said else "An error occurred during streaming",
+            message=message if isinstance(message, str) and message else "An error occurred during streaming",
             request=self._stream.response.request,
             body=error,
         )
@@ -324,7 +324,7 @@ class ReasoningFilter:
         if not self._held and not self._is_inside and self._has_answer and "<" not in delta:
             return delta
         text, self._held = self._held + delta, ""
-        shown = ""
+        visible = ""
         while text:
             if self._is_inside:
                 closing = _CLOSING.search(text)
@@ -338,23 +338,23 @@ class ReasoningFilter:
             opening, closing = _OPENING.search(text), _CLOSING.search(text)
             if closing is not None and (opening is None or closing.start() < opening.start()):
                 self.has_unopened = True
-                shown, self._has_answer, text = "", False, text[closing.end() :]
+                visible, self._has_answer, text = "", False, text[closing.end() :]
                 continue
             if opening is not None:
-                shown += self._answer(text[: opening.start()])
+                visible += self._answer(text[: opening.start()])
                 self._is_inside, text = True, text[opening.end() :]
                 continue
             perhaps = _PERHAPS_TAG.search(text)
             end = perhaps.start() if perhaps else len(text)
-            shown += self._answer(text[:end])
+            visible += self._answer(text[:end])
             self._held = text[end:]
             break
-        return shown
+        return visible
 
     def finish(self) -> str:
         """Return the text held back, unless reasoning."""
-        held, self._held = self._held, ""
-        return held if self._waits or not self._is_inside else ""
+        pending, self._held = self._held, ""
+        return pending if self._waits or not self._is_inside else ""
 
     def _answer(self, text: str) -> str:
         """Return answer text without the blank lines after the reasoning."""
@@ -366,5 +366,5 @@ class ReasoningFilter:
 def without_reasoning(text: str) -> str:
     """Return a whole reply without its reasoning."""
     answer = ReasoningFilter()
-    shown = answer.feed(text)
-    return shown + answer.finish()
+    visible = answer.feed(text)
+    return visible + answer.finish()

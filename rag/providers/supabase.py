@@ -128,8 +128,8 @@ def call(function: Callable[Parameters, Result], *arguments: Parameters.args, **
 
 
 def _auth_error(exc: AuthApiError) -> RagError:
-    if known := BY_CODE.get(str(exc.code or "")):
-        return known()
+    if error_class := BY_CODE.get(str(exc.code or "")):
+        return error_class()
     if exc.status == 429:
         return ProviderQuotaExhausted("Supabase's limit of requests is reached. Try again in a few minutes.")
     if exc.status in (401, 403):
@@ -205,8 +205,8 @@ class SupabaseFiles:
         if not TENANT.fullmatch(tenant_id):
             return []
         folders = self._names(tenant_id)
-        found = (f"{folder}/{name}" for folder in folders for name in self._names(f"{tenant_id}/{folder}"))
-        return sorted(key for key in found if KEY.fullmatch(key))
+        keys = (f"{folder}/{name}" for folder in folders for name in self._names(f"{tenant_id}/{folder}"))
+        return sorted(key for key in keys if KEY.fullmatch(key))
 
     def _names(self, folder: str) -> list[str]:
         names: list[str] = []

@@ -124,18 +124,18 @@ class UpstageConnection(Connection):
 
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
     """Read the text from `elements`, which name their pages; without any, `content.text` belongs to a single page."""
-    found: dict[int, list[str]] = defaultdict(list)
+    texts: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():
         content = element.get("content") or {}
         text = str(content.get("text") or "").strip() or _rows(str(content.get("html") or ""))
         if text and element.get("category") not in ("header", "footer"):
-            found[int(element["page"])].append(text)
-    if not found:
-        whole = str((body.get("content") or {}).get("text") or "").strip()
-        if whole and page_count > 1:
+            texts[int(element["page"])].append(text)
+    if not texts:
+        full_text = str((body.get("content") or {}).get("text") or "").strip()
+        if full_text and page_count > 1:
             raise ValueError("the answer does not say which page its text is from")
-        found[1] = [whole]
-    return {page: "\n".join(parts).strip() for page, parts in found.items() if 1 <= page <= page_count}
+        texts[1] = [full_text]
+    return {page: "\n".join(parts).strip() for page, parts in texts.items() if 1 <= page <= page_count}
 
 
 def _rows(html: str) -> str:
@@ -149,9 +149,9 @@ def _error_of(answer: httpx.Response) -> ProviderError:
     if answer.status_code in (401, 403):
         return ProviderKeyRejected("Upstage rejected its key. A valid one is set on the page Set-up.")
     seconds = retry_after_seconds(answer.headers)
-    asked = {} if seconds is None else {"retry_after_seconds": seconds}
+    details = {} if seconds is None else {"retry_after_seconds": seconds}
     if answer.status_code in (402, 429):
-        return ProviderQuotaExhausted(None, **asked)
+        return ProviderQuotaExhausted(None, **details)
     if answer.status_code == 408 or answer.status_code >= 500:
-        return ProviderUnavailable(None, **asked)
+        return ProviderUnavailable(None, **details)
     return ProviderError(f"Upstage did not accept this document (HTTP {answer.status_code}).")

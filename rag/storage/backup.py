@@ -168,7 +168,7 @@ def _write_plain(settings: Settings, file: BinaryIO) -> Moment:
                 "files": len(moment.files),
                 "migrations": moment.migrations,
                 # Contains no names: erased people are listed by their former account ids.
-                "erasures": [one.to_json() for one in moment.erasures],
+                "erasures": [erasure.to_json() for erasure in moment.erasures],
             }
             register = settings.data_dir / REGISTER
             if moment.erasures:
@@ -198,7 +198,7 @@ def restore(
     """
     _require_built_in(settings)
     folder = settings.data_dir.absolute()
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         locks = [name for name in (START_LOCK, USE_LOCK) if not (folder / name).exists()]
@@ -214,17 +214,21 @@ def restore(
                     f"{folder} holds a database already. Stop the application and move the folder away, or set "
                     "RAG_DATA_DIR to an empty one."
                 )
-            with private_folder(folder, RESTORE) as beside:
-                known = [*read_register(folder / REGISTER), *read_register(path.with_name(SHARED_REGISTER)), *erasures]
-                brought = _restore_into(beside, path, identity, known)
-                beside.rename(
+            with private_folder(folder, RESTORE) as temporary:
+                known_erasures = [
+                    *read_register(folder / REGISTER),
+                    *read_register(path.with_name(SHARED_REGISTER)),
+                    *erasures,
+                ]
+                brought = _restore_into(temporary, path, identity, known_erasures)
+                temporary.rename(
                     folder / RESTORED
                 )  # From here on the restore is complete, even if this process is killed.
                 move_restored(folder)
     except BaseException as exc:
         for name in locks:
             (folder / name).unlink(missing_ok=True)
-        if made and not any(folder.iterdir()):
+        if is_new and not any(folder.iterdir()):
             folder.rmdir()
         if isinstance(exc, OSError | tarfile.TarError | KeyError | TypeError | ValueError | EOFError):
             raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
@@ -239,8 +243,8 @@ def try_restore(settings: Settings, path: Path, *, identity: Path | None = None)
     Raises `SettingsError` like `restore`.
     """
     try:
-        with private_folder(settings.data_dir, RESTORE) as beside:
-            return _restore_into(beside, path, identity)
+        with private_folder(settings.data_dir, RESTORE) as temporary:
+            return _restore_into(temporary, path, identity)
     except (OSError, tarfile.TarError, KeyError, TypeError, ValueError, EOFError) as exc:
         raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
 
@@ -266,8 +270,8 @@ def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Seq
     plain = _decrypted(path, folder, identity)
     with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
-        known = {file.stem for file in MIGRATIONS.glob("*.sql")}
-        if newer := sorted(name for name in {*manifest["migrations"]} - known if name[:14] > LAST_REPLACED):
+        migrations = {file.stem for file in MIGRATIONS.glob("*.sql")}
+        if newer := sorted(name for name in {*manifest["migrations"]} - migrations if name[:14] > LAST_REPLACED):
             raise SettingsError(f"This backup is of a newer version ({newer[-1]}). Update the product first.")
         with _opened(archive, DUMP) as dump, (folder / DUMP).open("xb") as file:
             shutil.copyfileobj(dump, file)
@@ -276,18 +280,18 @@ def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Seq
             _run(server, "pg_restore", "--exit-on-error", "--clean", "--if-exists", str(folder / DUMP))
             with _connect(server) as connection:
                 documents, _ = _contents(connection)
-                wanted = _referenced(connection)
+                referenced = _referenced(connection)
                 erased = erasures_in(connection)
-            brought = _extract_files(archive, folder / FILES, wanted)
-            if missing := wanted - brought:
+            brought = _extract_files(archive, folder / FILES, referenced)
+            if missing := referenced - brought:
                 raise SettingsError(
-                    f"{path} is damaged: it lacks {len(missing)} of {counted(len(wanted), 'original')}."
+                    f"{path} is damaged: it lacks {len(missing)} of {counted(len(referenced), 'original')}."
                 )
         finally:
             server.stop()
     if erased or erasures:
         write_register(folder / REGISTER, [*erased, *erasures])
-    since = {one.id for one in erasures} - {one.id for one in erased}
+    since = {erasure.id for erasure in erasures} - {erasure.id for erasure in erased}
     return BackedUp(documents, len(brought), path.stat().st_size, len(since))
 
 
@@ -305,21 +309,21 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
 
     If a file is deleted before it is copied, a new snapshot is taken, which no longer refers to the file.
     """
-    kept: set[str] = set()
+    archived: set[str] = set()
     for _ in range(MOST_MOMENTS):
         with _connect(server) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             exported = connection.execute("SELECT pg_export_snapshot()").fetchone()
             assert exported is not None  # noqa: S101  a SELECT without FROM has a row
             moment = Moment(str(exported[0]), *_contents(connection), _referenced(connection), erasures_in(connection))
-            for name in sorted(moment.files - kept):
+            for name in sorted(moment.files - archived):
                 with contextlib.suppress(FileNotFoundError):
                     archive.add(folder / name, f"{FILES}/{name}")
-                    kept.add(name)
-            if moment.files <= kept:
+                    archived.add(name)
+            if moment.files <= archived:
                 yield moment
                 return
-    missing = sorted(moment.files - kept)
+    missing = sorted(moment.files - archived)
     are = counted(len(missing), "original is", "originals are")
     raise SettingsError(
         f"{are} not in {folder}, such as {missing[0]}. Delete their documents, or bring the "
@@ -327,13 +331,13 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
     )
 
 
-def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> set[str]:
+def _extract_files(archive: tarfile.TarFile, folder: Path, referenced: set[str]) -> set[str]:
     """Extract the originals to which the database refers, except damaged files. Return their names."""
-    written: set[str] = set()
+    extracted: set[str] = set()
     for member in archive:
         name = member.name.removeprefix(f"{FILES}/")
         tenant, _, key = name.partition("/")
-        if not member.isfile() or not TENANT.fullmatch(tenant) or not KEY.fullmatch(key) or name not in wanted:
+        if not member.isfile() or not TENANT.fullmatch(tenant) or not KEY.fullmatch(key) or name not in referenced:
             continue
         content = _read(archive, member)
         if not key.endswith(hashlib.sha256(content).hexdigest()):
@@ -344,8 +348,8 @@ def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> 
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        written.add(name)
-    return written
+        extracted.add(name)
+    return extracted
 
 
 def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
@@ -370,8 +374,8 @@ def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
 
 def _referenced(connection: psycopg.Connection) -> set[str]:
     """Return the originals to which all tenants' documents refer: tenant and key."""
-    found = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
-    return {f"{tenant}/{path}" for tenant, path in found}
+    rows = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
+    return {f"{tenant}/{path}" for tenant, path in rows}
 
 
 def _connect(server: EmbeddedServer) -> psycopg.Connection:

@@ -145,11 +145,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """
     if path.exists():
         raise SettingsError(f"{path} is there already. Name a file that is not.")
-    for left in path.parent.glob(f".{_escaped(path.name)}.*.part"):
-        lock = os.open(left, os.O_RDWR)
+    for leftover in path.parent.glob(f".{_escaped(path.name)}.*.part"):
+        lock = os.open(leftover, os.O_RDWR)
         with suppress(BlockingIOError):  # somebody is writing it
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink(missing_ok=True)
+            leftover.unlink(missing_ok=True)
         os.close(lock)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -177,7 +177,7 @@ def _give_name(partial: Path, path: Path) -> None:
 
 
 def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    return "".join(f"[{character}]" if character in "*?[" else character for character in name)
 
 
 @contextmanager
@@ -187,26 +187,26 @@ def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
     After a kill, `left_folders` finds the folder.
     """
     with starting(folder):
-        made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
-        lock = os.open(made, os.O_RDONLY)
+        created = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+        lock = os.open(created, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        yield made
+        yield created
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(created, ignore_errors=True)
         os.close(lock)
 
 
 def left_folders(folder: Path) -> list[Path]:
     """Return the folders left by killed backups and restores. Call only within `starting`."""
-    left = []
+    leftovers = []
     for path in sorted([*folder.glob(f"{BACKUP}*"), *folder.glob(f"{RESTORE}*")]):
         lock = os.open(path, os.O_RDONLY)
         with suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.append(path)
+            leftovers.append(path)
         os.close(lock)
-    return left
+    return leftovers
 
 
 def move_restored(folder: Path) -> None:

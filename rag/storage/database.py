@@ -116,8 +116,8 @@ def entering(
     presented = {"token_hash": token_hash, "email": email, "checks": str(checks or "")}
     values |= {name: value for name, value in presented.items() if value}
     # Postgres accepts neither zero characters nor lone surrogates.
-    known = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
-    return {**sealed(key, known), "plans": plans}
+    parameters = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
+    return {**sealed(key, parameters), "plans": plans}
 
 
 def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
@@ -139,7 +139,7 @@ def sealing_key(conninfo: str) -> bytes:
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
-            found = connection.execute("SELECT key FROM rag_private.sealing_key").fetchone()
+            row = connection.execute("SELECT key FROM rag_private.sealing_key").fetchone()
     except psycopg.errors.InsufficientPrivilege as exc:
         raise DatabaseUnavailable(
             "Only the owner of the tables may read the key by which transactions prove whose they are. "
@@ -147,9 +147,9 @@ def sealing_key(conninfo: str) -> bytes:
         ) from exc
     except psycopg.OperationalError as exc:
         raise DatabaseUnavailable(f"The database does not answer: {first_line(exc)}") from exc
-    if found is None:
+    if row is None:
         raise DatabaseUnavailable("The database has lost the key of its identities. Restore a backup.")
-    return bytes(found[0])
+    return bytes(row[0])
 
 
 def analyse_grown_tables(conninfo: str) -> bool:
@@ -159,8 +159,8 @@ def analyse_grown_tables(conninfo: str) -> bool:
     """
     # While an index is being built, analysing is postponed.
     with suppress(psycopg.errors.LockNotAvailable), psycopg.connect(conninfo, prepare_threshold=None) as connection:
-        found = connection.execute(queries["tables_in_parts_have_grown"]).fetchone()
-        if found == (True,):
+        row = connection.execute(queries["tables_in_parts_have_grown"]).fetchone()
+        if row == (True,):
             connection.execute("SELECT set_config('lock_timeout', '2s', true)")
             connection.execute(queries["analyse_tables_in_parts"])
             return True
@@ -348,16 +348,16 @@ class Database:
         if standby is not None:
             outcome: ReadOutcome = "failed"
             with self.pipeline(who) as pipeline:
-                asked = _ask_changes(pipeline, who, owner_id)
+                primary_changes = _ask_changes(pipeline, who, owner_id)
                 pipeline.finish()
-                wanted = _counts(asked)
+                needed = _counts(primary_changes)
             with suppress(DatabaseUnavailable), standby.database.pipeline(who) as pipeline:
                 # In the snapshot read by `work`, sent with its first statements.
-                there = _ask_changes(pipeline, who, owner_id)
-                found = work(pipeline)
-                if all(has >= needs for has, needs in zip(_counts(there), wanted, strict=True)):
+                standby_changes = _ask_changes(pipeline, who, owner_id)
+                result = work(pipeline)
+                if all(has >= needs for has, needs in zip(_counts(standby_changes), needed, strict=True)):
                     standby.note("read")
-                    return found
+                    return result
                 outcome = "behind"
             standby.note(outcome)
         with self.pipeline(who) as pipeline:
@@ -368,19 +368,19 @@ class Database:
         standby = self.standbys.next()
         if standby is not None:
             with suppress(DatabaseUnavailable):
-                found = standby.database.fetch_planned(who, name, row, **parameters)
+                rows = standby.database.fetch_planned(who, name, row, **parameters)
                 standby.note("read")
-                return found
+                return rows
             standby.note("failed")
         return self.fetch_planned(who, name, row, **parameters)
 
     def fetch_planned(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows from a named statement as `row` values, planned for these parameters."""
-        return self._alone(who, name, parameters, lambda found: found.read(row), plans="force_custom_plan")
+        return self._alone(who, name, parameters, lambda result: result.read(row), plans="force_custom_plan")
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows from a named statement, as `row` values."""
-        return self._alone(who, name, parameters, lambda found: found.read(row))
+        return self._alone(who, name, parameters, lambda result: result.read(row))
 
     def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
         """Return the first row from a named statement as a `row` value, or `None`."""
@@ -388,12 +388,12 @@ class Database:
 
     def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
         """Return the first column in the first row, or `None`."""
-        found = self._alone(who, name, parameters, PendingResult.fetchone)
-        return found[0] if found else None
+        first_row = self._alone(who, name, parameters, PendingResult.fetchone)
+        return first_row[0] if first_row else None
 
     def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
         """Run a named statement; return the number of affected rows."""
-        return self._alone(who, name, parameters, lambda found: found.rowcount)
+        return self._alone(who, name, parameters, lambda result: result.rowcount)
 
     def put_back(self, who: Who, *names: str, kept: str) -> None:
         """Insert removed rows again; `kept` is what their removal returned.
@@ -427,9 +427,9 @@ class Database:
         """Run a named statement in a separate transaction, in a single round trip."""
         with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans=plans))
-            found = pipeline.run(queries[name], parameters)
+            result = pipeline.run(queries[name], parameters)
             pipeline.finish()
-            return read(found)
+            return read(result)
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
@@ -497,18 +497,18 @@ def _ask_changes(pipeline: Pipeline, who: Who, owner_id: UUID | None) -> Pending
     return pipeline.execute(queries["history_changes"], {"owner_id": owner_id})
 
 
-def _counts(asked: PendingResult) -> tuple[int, ...]:
-    return tuple(int(count) for count in asked.fetchone() or (0,))
+def _counts(result: PendingResult) -> tuple[int, ...]:
+    return tuple(int(count) for count in result.fetchone() or (0,))
 
 
 def _connection_options(conninfo: str) -> dict[str, Any]:
     """Return timeouts for an unreachable server, except those which the address sets."""
     options = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": UNREACHABLE_MS}
     try:
-        given = conninfo_to_dict(conninfo)
+        address_options = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
-        given = {}  # Connecting reports the error.
-    return {name: value for name, value in options.items() if name not in given}
+        address_options = {}  # Connecting reports the error.
+    return {name: value for name, value in options.items() if name not in address_options}
 
 
 def _with_options(conninfo: str, options: dict[str, Any]) -> str:

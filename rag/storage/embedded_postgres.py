@@ -243,12 +243,12 @@ def remove_left(folder: Path) -> None:
 
     Call only within `starting`.
     """
-    for left in left_folders(folder):
-        log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
-        stop_server(left)
+    for leftover in left_folders(folder):
+        log.warning("Removing %s, left by a backup or a restore that was killed", leftover.name)
+        stop_server(leftover)
         for _ in range(50):  # A killed restore's `initdb` may still be writing in it.
-            shutil.rmtree(left, ignore_errors=True)
-            if not left.exists():
+            shutil.rmtree(leftover, ignore_errors=True)
+            if not leftover.exists():
                 break
             time.sleep(0.1)
 

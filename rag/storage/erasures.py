@@ -68,8 +68,8 @@ def read_register(path: Path) -> list[Erasure]:
 
 def write_register(path: Path, erasures: Iterable[Erasure]) -> None:
     """Write a register, oldest erasure first, without duplicates."""
-    by_id = {one.id: one for one in erasures}
-    rows = [one.to_json() for one in sorted(by_id.values(), key=lambda one: (one.erased_at, one.id))]
+    by_id = {erasure.id: erasure for erasure in erasures}
+    rows = [erasure.to_json() for erasure in sorted(by_id.values(), key=lambda one: (one.erased_at, one.id))]
     write_private(path, json.dumps(rows, indent=2))
 
 

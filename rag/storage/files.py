@@ -94,8 +94,8 @@ class FileStore:
         folder = self.folder / tenant_id
         if not TENANT.fullmatch(tenant_id) or not folder.is_dir():
             return []
-        found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-        return sorted(key for key in found if KEY.fullmatch(key))
+        keys = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        return sorted(key for key in keys if KEY.fullmatch(key))
 
     def path(self, tenant_id: str, key: str) -> Path:
         """Return the path for a key. Raises `InvalidInput` for an invalid tenant or key."""

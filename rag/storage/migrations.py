@@ -76,11 +76,11 @@ def require_version(server_version: int) -> None:
 
 
 def _require_pgvector(connection: psycopg.Connection) -> None:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
         " (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))"
     ).fetchone()
-    version = found[0] if found else None
+    version = row[0] if row else None
     if version is None:
         raise DatabaseUnavailable(
             "This Postgres has no pgvector. Install the extension (Debian: postgresql-17-pgvector; Supabase has it), "

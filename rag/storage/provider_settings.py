@@ -61,9 +61,9 @@ class PastedKeys:
             raise InvalidInput("This is not a key: a key is one line of letters and digits, without spaces.")
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._lock:
-            kept = {**self._read(), provider: key}
-            kept = {name: value for name, value in kept.items() if value}
-            text = self._cipher().encrypt(json.dumps(kept).encode()).decode()
+            keys = {**self._read(), provider: key}
+            keys = {name: value for name, value in keys.items() if value}
+            text = self._cipher().encrypt(json.dumps(keys).encode()).decode()
             write_private(self._folder / KEYS_FILE, text)
             self._settings.adopt({PASTED[provider]: key})
 
@@ -72,17 +72,17 @@ class PastedKeys:
         if not path.is_file():
             return {}
         try:
-            found = json.loads(self._cipher().decrypt(path.read_bytes()))
+            keys = json.loads(self._cipher().decrypt(path.read_bytes()))
         except InvalidToken:
             log.warning(
                 "The keys of providers that were pasted cannot be read with this RAG_SECRET_KEY; paste them again"
             )
             return {}
-        return {name: str(key) for name, key in found.items() if name in PASTED}
+        return {name: str(key) for name, key in keys.items() if name in PASTED}
 
     def _cipher(self) -> Fernet:
-        if given := self._settings.secret_key:
-            derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"provider keys").derive(given.encode())
+        if secret_key := self._settings.secret_key:
+            derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"provider keys").derive(secret_key.encode())
             return Fernet(base64.urlsafe_b64encode(derived))
         path = self._folder / SECRET_FILE
         if not path.is_file():
@@ -112,8 +112,8 @@ class ChosenModels:
     def adopt(self) -> None:
         """Put the stored models into the settings, except where the environment sets a model."""
         with self._lock:
-            kept = self._read()
-            self._settings.adopt({CHOSEN[name]: model for name, model in kept.items() if name not in self.fixed})
+            models = self._read()
+            self._settings.adopt({CHOSEN[name]: model for name, model in models.items() if name not in self.fixed})
 
     def keep(self, name: str, model: str) -> None:
         """Store a model and put it into the settings. With an empty name, each collection's model counts again.
@@ -129,8 +129,8 @@ class ChosenModels:
             raise InvalidInput("This is not the name of a model: it has letters, digits and . _ : / @ + - alone.")
         self._settings.data_dir.mkdir(parents=True, exist_ok=True)
         with self._lock:
-            kept = {key: value for key, value in {**self._read(), name: model}.items() if value}
-            write_private(self._settings.data_dir / MODELS_FILE, json.dumps(kept))
+            models = {key: value for key, value in {**self._read(), name: model}.items() if value}
+            write_private(self._settings.data_dir / MODELS_FILE, json.dumps(models))
             self._settings.adopt({CHOSEN[name]: model})
 
     def _read(self) -> Mapping[str, str]:
@@ -138,8 +138,8 @@ class ChosenModels:
         if not path.is_file():
             return {}
         try:
-            found = json.loads(path.read_text("utf-8"))
+            models = json.loads(path.read_text("utf-8"))
         except (ValueError, RecursionError):
             log.warning("The models that were chosen cannot be read; choose them again")
             return {}
-        return {name: model for name, model in found.items() if name in CHOSEN and MODEL_NAME.fullmatch(str(model))}
+        return {name: model for name, model in models.items() if name in CHOSEN and MODEL_NAME.fullmatch(str(model))}

@@ -47,9 +47,9 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
     For an unknown type, the query begins with its name.
     """
     kind = " ".join(opinion_type.split())
-    known = dict(profile.search.opinion_queries).get(kind, kind)
+    beginning = dict(profile.search.opinion_queries).get(kind, kind)
     analysis = " ".join((summary.strip() or " ".join(issues)).split())[:ANALYSIS_CHARACTERS]
-    return f"{known} {analysis}".strip()
+    return f"{beginning} {analysis}".strip()
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
@@ -95,7 +95,7 @@ def _part(heading: str, text: str) -> str:
 #: An opinion is several pages long; an answer in the chat is not.
 LEAST_OUTPUT_TOKENS = 4096
 CUT = N_("The draft reached its length limit and ends here.")
-LEFT = N_("This draft is incomplete: the connection was closed before it was finished.")
+INCOMPLETE = N_("This draft is incomplete: the connection was closed before it was finished.")
 NO_MODEL = N_(
     "There is no language model, so nothing can be drafted. An administrator can paste a key of Google Gemini or "
     "OpenAI on the page Set-up."
@@ -189,19 +189,19 @@ class Opinions:
         Raises `InvalidInput` for an unknown filter.
         """
         profile = profile_of(collection)
-        wanted = dict(filters or {})
-        if unknown := [name for name in wanted if name not in profile.search.metadata_filters]:
-            known = ", ".join(profile.search.metadata_filters) or "none"
-            raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
+        conditions = dict(filters or {})
+        if unknown := [name for name in conditions if name not in profile.search.metadata_filters]:
+            allowed = ", ".join(profile.search.metadata_filters) or "none"
+            raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {allowed}.")
         retrieval = self._searches.search(
             Question(text=query, identity=identity, collection=collection),
             profile=profile,
             top_k=top_k,
-            options=Options(filters=SearchFilters(metadata=wanted)),
+            options=Options(filters=SearchFilters(metadata=conditions)),
         )
         # Like in the source, the nearest at any distance: the author judges them.
-        found = retrieval.hits[: top_k or profile.search.top_k]
-        return FoundReferences(query=query, results=found, notices=retrieval.response.notices)
+        hits = retrieval.hits[: top_k or profile.search.top_k]
+        return FoundReferences(query=query, results=hits, notices=retrieval.response.notices)
 
     def begin(
         self,
@@ -229,7 +229,7 @@ class Opinions:
         prompt = build_full_prompt(
             kind, case.facts, case.instructions, case.examples, reference_block(profile, references)
         )
-        given = [_citation(number, found) for number, found in enumerate(references, 1)]
+        citations = [_citation(number, result) for number, result in enumerate(references, 1)]
         opinion_id = self._database.fetch_value(
             identity,
             "begin_opinion",
@@ -239,10 +239,10 @@ class Opinions:
             facts=storable(case.facts),
             instructions=storable(case.instructions),
             query=storable(query),
-            citations=Jsonb(given),
+            citations=Jsonb(citations),
             model=model.model,
         )
-        pieces = self._pieces(identity, opinion_id, collection, prompt, len(given))
+        pieces = self._pieces(identity, opinion_id, collection, prompt, len(citations))
         return Draft(id=opinion_id, pieces=pieces, prompt=prompt)
 
     def _pieces(
@@ -254,7 +254,7 @@ class Opinions:
             raise SettingsError(NO_MODEL)
         messages = [ChatMessage(role="user", content=prompt)]
         bill = self._chat_logs.bill_for(collection)
-        text, state, message = "", "cut", LEFT
+        text, state, message = "", "cut", INCOMPLETE
         filtered = CitationFilter(range(1, references + 1))
         try:
             for event in MeteredChatModel(model, bill).stream(
@@ -270,8 +270,8 @@ class Opinions:
                 elif isinstance(event, Discarded):
                     text, filtered = "", CitationFilter(range(1, references + 1))
                 elif isinstance(event, Completed):
-                    is_whole = event.finish_reason != "length"
-                    state, message = ("complete", "") if is_whole else ("cut", CUT)
+                    is_complete = event.finish_reason != "length"
+                    state, message = ("complete", "") if is_complete else ("cut", CUT)
             if piece := filtered.finish():
                 text += piece
                 yield piece
@@ -300,17 +300,17 @@ class Opinions:
 
     def get(self, identity: Identity, opinion_id: UUID) -> Opinion:
         """Return a person's draft. Raises `NotFound`."""
-        found = self._find(identity, opinion_id=opinion_id)
-        if not found:
+        opinions = self._find(identity, opinion_id=opinion_id)
+        if not opinions:
             raise NotFound("This draft does not exist, or no longer.")
-        return found[0]
+        return opinions[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> str:
         """Delete a person's draft, and return a value for `put_back`. Raises `NotFound`."""
-        kept = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
-        if kept is None:
+        removed = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
+        if removed is None:
             raise NotFound("This draft does not exist, or no longer.")
-        return str(kept)
+        return str(removed)
 
     def put_back(self, identity: Identity, kept: str) -> None:
         """Restore a deleted draft. Raises `PlaceTaken` if the collection was deleted."""
@@ -324,15 +324,15 @@ class Opinions:
         )
 
 
-def _citation(number: int, found: SearchResult) -> dict[str, Any]:
+def _citation(number: int, result: SearchResult) -> dict[str, Any]:
     return {
         "number": number,
-        "chunk_id": str(found.chunk_id),
-        "document_id": str(found.document_id),
-        "title": found.title,
-        "page_number": found.first_page,
-        "content": found.content,
-        "metadata": dict(found.metadata),
+        "chunk_id": str(result.chunk_id),
+        "document_id": str(result.document_id),
+        "title": result.title,
+        "page_number": result.first_page,
+        "content": result.content,
+        "metadata": dict(result.metadata),
     }
 
 
@@ -340,8 +340,8 @@ def as_docx(opinion: Opinion) -> bytes:
     """Write a draft to a Word document, with the cited references after the text."""
     import docx  # imported here, because drafts are saved seldom
 
-    made = docx.Document()
-    made.add_heading(opinion.opinion_type, level=1)
+    document = docx.Document()
+    document.add_heading(opinion.opinion_type, level=1)
     for block in opinion.content.split("\n"):
         text = block.strip()
         if not text:
@@ -349,15 +349,15 @@ def as_docx(opinion: Opinion) -> bytes:
         hashes = len(text) - len(text.lstrip("#"))
         plain = text.lstrip("#").replace("**", "").strip()
         if hashes:
-            made.add_heading(plain, level=min(hashes + 1, 9))
+            document.add_heading(plain, level=min(hashes + 1, 9))
         elif text.startswith(("- ", "* ")):
-            made.add_paragraph(plain[2:], style="List Bullet")
+            document.add_paragraph(plain[2:], style="List Bullet")
         else:
-            made.add_paragraph(plain)
+            document.add_paragraph(plain)
     if opinion.cited:
-        made.add_heading("참고자료", level=2)
+        document.add_heading("참고자료", level=2)
         for item in opinion.cited:
-            made.add_paragraph(f"[{item['cited']}] {item['title']}, {item['page_number']}쪽")
+            document.add_paragraph(f"[{item['cited']}] {item['title']}, {item['page_number']}쪽")
     target = io.BytesIO()
-    made.save(target)
+    document.save(target)
     return target.getvalue()

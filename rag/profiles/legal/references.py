@@ -99,11 +99,11 @@ class DescribedReference:
 
     def details(self) -> dict[str, str]:
         """Return the metadata fields description and category, without empty values."""
-        given = {
+        details = {
             "source_description": self.source_description.strip()[:LONGEST_DESCRIPTION],
             "category": self.category.strip(),
         }
-        return {name: text for name, text in given.items() if text}
+        return {name: text for name, text in details.items() if text}
 
 
 class ReferenceDocuments:
@@ -127,15 +127,17 @@ class ReferenceDocuments:
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
         """Return documents, newest first and by page, and their total number."""
-        found = self._find(who, limit=limit, offset=offset)
-        return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
+        documents = self._find(who, limit=limit, offset=offset)
+        return documents, int(
+            self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0
+        )
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
         """Return a document. Raises `NotFound`, also for documents in other profiles."""
-        found = self._find(who, document_id=document_id)
-        if not found:
+        documents = self._find(who, document_id=document_id)
+        if not documents:
             raise NotFound("This reference document does not exist, or no longer.")
-        return found[0]
+        return documents[0]
 
     def register(
         self,
@@ -200,17 +202,17 @@ class ReferenceDocuments:
     ) -> ReferenceDocument:
         """Change a document's title or description; `None` keeps a value. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
-        found = self.get(identity, document_id)
-        given = (
+        document = self.get(identity, document_id)
+        changes = (
             ("source_description", source_description, LONGEST_DESCRIPTION),
             ("category", category, LONGEST_CATEGORY),
         )
-        details = {name: text.strip()[:longest] for name, text, longest in given if text is not None}
+        details = {name: text.strip()[:longest] for name, text, longest in changes if text is not None}
         self._database.execute(
             identity,
             "name_document",
             document_id=document_id,
-            title=found.title if title is None else _title(title),
+            title=document.title if title is None else _title(title),
             metadata=Jsonb({"is_named": True, **details}),
         )
         return self.get(identity, document_id)
@@ -224,15 +226,15 @@ class ReferenceDocuments:
         """
         require_admin(identity)
         self.get(identity, document_id)
-        known = tag_names(self._control.job(identity.tenant_id, document_id).profile.reading.chunk_tags)
-        made: dict[str, str | list[str] | None] = {}
+        allowed = tag_names(self._control.job(identity.tenant_id, document_id).profile.reading.chunk_tags)
+        new_tags: dict[str, str | list[str] | None] = {}
         for name, value in tags.items():
-            if name not in known:
-                raise InvalidInput(f"Passages here have no tag {name[:60]!r}; they have {', '.join(known)}.")
+            if name not in allowed:
+                raise InvalidInput(f"Passages here have no tag {name[:60]!r}; they have {', '.join(allowed)}.")
             words = [value] if isinstance(value, str) else list(value or ())
             clean = [storable(word).strip()[:MAXIMUM_FIELD_CHARACTERS] for word in words if word.strip()]
-            made[name] = clean if name == "keywords" else " ".join(clean)[:500] or None
-        values = {"document_id": document_id, "chunk_index": chunk_index, "tags": Jsonb(made)}
+            new_tags[name] = clean if name == "keywords" else " ".join(clean)[:500] or None
+        values = {"document_id": document_id, "chunk_index": chunk_index, "tags": Jsonb(new_tags)}
         if not self._database.execute(identity, "set_chunk_tags", **values):
             raise NotFound("This document has no such passage.")
 
@@ -385,7 +387,7 @@ def _chunking_method(collection: Collection) -> str:
 
 
 def _title(title: str) -> str:
-    shown = " ".join(title.split())
-    if not shown:
+    one_line = " ".join(title.split())
+    if not one_line:
         raise InvalidInput("A reference document needs a title.")
-    return shown[:LONGEST_TITLE]
+    return one_line[:LONGEST_TITLE]

@@ -55,11 +55,13 @@ class AttachmentFiles:
             return ""
         try:
             address = urljoin(self._allowed[0].rstrip("/") + "/", url)
-            wanted = urlsplit(address)
-            is_allowed = any(_begins(wanted.scheme, wanted.netloc, wanted.path, prefix) for prefix in self._allowed)
+            requested = urlsplit(address)
+            is_allowed = any(
+                _begins(requested.scheme, requested.netloc, requested.path, prefix) for prefix in self._allowed
+            )
         except ValueError:
             return ""
-        return address if is_allowed and not _leaves(wanted.path) else ""
+        return address if is_allowed and not _leaves(requested.path) else ""
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
         """Download a file; `None` if it is missing, refused or too large. Raises `ProviderUnavailable`."""

@@ -159,10 +159,10 @@ def moment(value: Any) -> datetime | None:
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else None
-        found = datetime.fromisoformat(value) if isinstance(value, str) and value else None
+        parsed = datetime.fromisoformat(value) if isinstance(value, str) and value else None
     except (ValueError, OverflowError, OSError):
         return None
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    return parsed.replace(tzinfo=UTC) if parsed is not None and parsed.tzinfo is None else parsed
 
 
 def milliseconds(value: datetime | None) -> int:
@@ -290,10 +290,10 @@ class PostsMapping(_Columns):
 
     @field_validator("post_address")
     @classmethod
-    def _address(cls, given: str) -> str:
-        if given and not (given.startswith(("https://", "http://")) and "{id}" in given):
+    def _address(cls, value: str) -> str:
+        if value and not (value.startswith(("https://", "http://")) and "{id}" in value):
             raise ValueError("not the address of a web page with {id} for the post's id")
-        return given
+        return value
 
     def is_table(self, name: str) -> bool:
         """Whether an event's table name is this table, with or without the schema."""

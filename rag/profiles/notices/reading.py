@@ -92,7 +92,7 @@ class PostReader:
         for number, attachment in enumerate(attachments, 1):
             described.append(self._describe(job, attachment, language))
             on_page(number, len(attachments))
-        whole = post_text("", text, described, language) or title
+        full_text = post_text("", text, described, language) or title
         warnings = read.pages[0].warnings if read.pages else ()
         backdated = read.metadata.get("backdated_at")
         metadata: dict[str, Any] = {
@@ -104,7 +104,7 @@ class PostReader:
             ),
         }
         return ExtractedDocument(
-            pages=(Page(number=1, text=whole, warnings=warnings),),
+            pages=(Page(number=1, text=full_text, warnings=warnings),),
             sections=read.sections,
             language=read.language,
             metadata=metadata,
@@ -130,9 +130,9 @@ class PostReader:
         if attachment.content is None:
             return AttachmentText(file_name=name, kind=kind, size=size, note=NOTES.get(kind, NOT_FETCHED))
         digest = hashlib.sha256(attachment.content).hexdigest()
-        known = self._known(job).get(digest)
-        if known is not None:
-            return AttachmentText(file_name=name, kind=known.kind, size=size, text=known.text, note=known.note)
+        stored = self._known(job).get(digest)
+        if stored is not None:
+            return AttachmentText(file_name=name, kind=stored.kind, size=size, text=stored.text, note=stored.note)
         model = self._providers.attachment_model_for(profile)
         if model is None:
             reader = self._sandbox.of_tenant(job.document.tenant_id)
@@ -145,7 +145,7 @@ class PostReader:
             return AttachmentText(file_name=name, kind=kind, size=size, note=exc.message)
         self._control.stop_if_asked()
         receipt = self._calls.receipt(job.payer, "ocr", [digest, language])
-        found = describe_attachment(
+        described = describe_attachment(
             name,
             attachment.content,
             model=DurableChatModel(model, receipt),
@@ -153,8 +153,8 @@ class PostReader:
             language=language,
             limits=limits,
         )
-        self._keep(job, receipt, digest, found)
-        return replace(found, note=note) if note and found.note in ("", NOTES["no_text"]) else found
+        self._keep(job, receipt, digest, described)
+        return replace(described, note=note) if note and described.note in ("", NOTES["no_text"]) else described
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
         """Return a reader for an attachment with its recognised pages, and a sentence about pages left out, or "".
@@ -167,16 +167,16 @@ class PostReader:
         content = attachment.content or b""
         extracted = reader.load(content, file_name=attachment.file_name)
         pages = extracted.pages
-        wanted = pages_to_recognise(pages)
-        if not wanted:
+        page_numbers = pages_to_recognise(pages)
+        if not page_numbers:
             return OpenedAttachment(reader, extracted), ""
         if self._recognition.engine is None:
             note = "" if any(page.text.strip() for page in pages) else SCANNED
             return OpenedAttachment(reader, extracted), note
-        for batch in self._recognition.batches(wanted[:MOST_SCANNED_PAGES]):
+        for batch in self._recognition.batches(page_numbers[:MOST_SCANNED_PAGES]):
             read = self._recognised(job, content, digest, [page for page in pages if page.number in batch])
             pages = with_recognised(pages, read)
-        note = MORE_SCANNED.format(count=MOST_SCANNED_PAGES) if len(wanted) > MOST_SCANNED_PAGES else ""
+        note = MORE_SCANNED.format(count=MOST_SCANNED_PAGES) if len(page_numbers) > MOST_SCANNED_PAGES else ""
         return OpenedAttachment(reader, replace(extracted, pages=pages)), note
 
     def _recognised(self, job: DocumentJob, content: bytes, digest: str, pages: Sequence[Page]) -> Sequence[Page]:
@@ -185,8 +185,8 @@ class PostReader:
         document, language = job.document, job.collection.language
         named = [digest, "recognised", *(str(page.number) for page in pages)]
         stored_as = hashlib.sha256("\0".join(named).encode()).hexdigest()
-        if (known := self._known(job).get(stored_as)) is not None:
-            return [page_from_json(row) for row in json.loads(known.text)]
+        if (stored := self._known(job).get(stored_as)) is not None:
+            return [page_from_json(row) for row in json.loads(stored.text)]
 
         receipt = self._calls.receipt(job.payer, "ocr", named)
         read = self._recognition.recognise(
@@ -196,14 +196,20 @@ class PostReader:
         self._keep(job, receipt, stored_as, AttachmentText(file_name="", kind="document", size=len(content), text=text))
         return read
 
-    def _keep(self, job: DocumentJob, receipt: Receipt, digest: str, found: AttachmentText) -> None:
+    def _keep(self, job: DocumentJob, receipt: Receipt, digest: str, attachment_text: AttachmentText) -> None:
         """Store text and cost in a single transaction. Failures are not stored: the next version tries again."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
             receipt.settle(connection)
-            if is_there and found.text:
-                row = {**job.key, "sha256": digest, "kind": found.kind, "text": found.text, "note": found.note}
+            if is_there and attachment_text.text:
+                row = {
+                    **job.key,
+                    "sha256": digest,
+                    "kind": attachment_text.kind,
+                    "text": attachment_text.text,
+                    "note": attachment_text.note,
+                }
                 connection.execute(queries["note_attachment_text"], row)
         if not is_there:
             raise DocumentGone

@@ -102,23 +102,23 @@ class RestReader:
         """Return the next `limit` rows in the order of a column, after the value `last`."""
 
         def ask() -> Any:
-            asked = self._of(table).select("*").order(column).limit(limit)
-            return (asked.gt(column, last) if last is not None else asked).execute()
+            query = self._of(table).select("*").order(column).limit(limit)
+            return (query.gt(column, last) if last is not None else query).execute()
 
         return _rows(self._ask(table, ask))
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
         """Return the rows with these values in a column; [] if the table does not exist."""
-        found: Rows = []
+        rows: Rows = []
         for first in range(0, len(values), VALUES_PER_REQUEST):
-            some, begun = values[first : first + VALUES_PER_REQUEST], len(found)
+            some, begun = values[first : first + VALUES_PER_REQUEST], len(rows)
             while self.exists(table):
                 # A project returns a thousand rows at most, however many are requested.
-                page = _rows(self._ask(table, partial(self._page, table, column, some, len(found) - begun)))
-                found += page
+                page = _rows(self._ask(table, partial(self._page, table, column, some, len(rows) - begun)))
+                rows += page
                 if not page:
                     break
-        return found
+        return rows
 
     def _page(self, table: str, column: str, values: list[str], first: int) -> Any:
         return self._of(table).select("*").in_(column, values).order(column).range(first, first + 999).execute()
@@ -143,20 +143,20 @@ class RestReader:
 
 
 def _error(table: str, code: str, message: str) -> Exception:
-    said = (message.strip().splitlines() or ["no reason given"])[0].rstrip(".")
+    reason = (message.strip().splitlines() or ["no reason given"])[0].rstrip(".")
     if code in REFUSED or "api key" in message.lower():
         return SettingsError(
-            f"Supabase does not let {table} be read: {said}. Check RAG_POSTS_SUPABASE_KEY, and that its role may read "
-            "the table.",
+            f"Supabase does not let {table} be read: {reason}. Check RAG_POSTS_SUPABASE_KEY, and that its role may "
+            "read the table.",
             code=code,
         )
     if code in NO_COLUMN:
-        return SettingsError(f"The columns of {table} differ: {said}.")
-    return ProviderUnavailable(f"The table of posts cannot be read at the moment: {said}")
+        return SettingsError(f"The columns of {table} differ: {reason}.")
+    return ProviderUnavailable(f"The table of posts cannot be read at the moment: {reason}")
 
 
 def _rows(answer: Any) -> Rows:
-    found = [] if answer is None else answer.data
-    if not isinstance(found, list) or not all(isinstance(row, Mapping) for row in found):
+    rows = [] if answer is None else answer.data
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise ProviderAnswerInvalid(UNREADABLE)
-    return found
+    return rows

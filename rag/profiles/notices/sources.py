@@ -71,16 +71,16 @@ def board_makers(settings: Settings, database: Database) -> Mapping[str, SourceM
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
     )
 
-    def posts(collection: Collection, kept: Mapping[str, Any]) -> Source:
+    def posts(collection: Collection, stored: Mapping[str, Any]) -> Source:
         profile = profile_of(collection)
         return PostsTable(
             post_rows(settings, database),
-            mapping_from(kept),
+            mapping_from(stored),
             files=attachment_files,
             maximum_attachment_bytes=profile.reading.maximum_attachment_bytes or MAXIMUM_BYTES,
         )
 
-    def sample(collection: Collection, kept: Mapping[str, Any]) -> Source:
+    def sample(collection: Collection, stored: Mapping[str, Any]) -> Source:
         return SampleBoard()
 
     return {PostsTable.kind: posts, SampleBoard.kind: sample}

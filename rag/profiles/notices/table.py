@@ -121,9 +121,9 @@ class PostsTable:
     def _complete(self, reader: Reader, rows: Rows) -> list[Post]:
         """Convert rows to posts with their categories and attachments, without hidden posts."""
         mapping = self._mapping
-        shown = [row for row in rows if not is_hidden(row, mapping)]
-        ids = [str(row[mapping.id]) for row in shown]
-        named = {str(row[mapping.category_id]) for row in shown if row.get(mapping.category_id) is not None}
+        visible = [row for row in rows if not is_hidden(row, mapping)]
+        ids = [str(row[mapping.id]) for row in visible]
+        named = {str(row[mapping.category_id]) for row in visible if row.get(mapping.category_id) is not None}
         categories = reader.having(mapping.categories.table, mapping.categories.id, sorted(named))
         by_id = {str(row[mapping.categories.id]): row for row in categories}
         attached: dict[str, list[Mapping[str, Any]]] = {}
@@ -132,7 +132,7 @@ class PostsTable:
             attached.setdefault(str(row[mapping.attachments.post_id]), []).append(row)
         return [
             post_from_record(row, mapping, categories=by_id, attachments=attached.get(str(row[mapping.id]), ()))
-            for row in shown
+            for row in visible
         ]
 
 
@@ -191,19 +191,19 @@ class DatabaseReader:
 
     def exists(self, table: str) -> bool:
         """Whether a table exists, besides Postgres's and the queue's tables."""
-        found = self._connection.execute(
+        row = self._connection.execute(
             "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
             "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
             "OR c.relname LIKE 'procrastinate%%')))",
             {"table": _table(table).as_string(self._connection), "is_own": self._is_own_database},
         ).fetchone()
-        return bool(found and found[0])
+        return bool(row and row[0])
 
     def count(self, table: str) -> int:
         """Count a table's rows."""
         self.table = table
-        found = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(_table(table))).fetchone()
-        return int(found[0]) if found else 0
+        row = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(_table(table))).fetchone()
+        return int(row[0]) if row else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
         """Return the next `limit` rows in the order of a column, after the value `last`."""

@@ -52,43 +52,43 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
     # In a résumé, a single short job keeps a chunk for itself.
     fewest, most = limits.professional_minimum_tokens, limits.professional_maximum_tokens
     kind = document_type_of(text, file_name)
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for part in _parts(text, without_headline=kind.kind == "linkedin"):
-        known = {"source": file_name, "category": kind.kind}
+        section_facts = {"source": file_name, "category": kind.kind}
         if part.title:
-            known |= {"section": part.title, "subcategory": subcategory_of(part.title)}
+            section_facts |= {"section": part.title, "subcategory": subcategory_of(part.title)}
         lines = _lines(text, part)
         has_jobs = WORK.search(part.title) is not None or any(is_piped(line.text) for line in lines)
         jobs = jobs_of(lines) if has_jobs else []
         groups = _grouped(text, part, jobs, fewest, most) if kind.kind == "linkedin" else _single(part, jobs)
         for start, end, facts in groups:
-            metadata: dict[str, Any] = known | facts
+            metadata: dict[str, Any] = section_facts | facts
             if "year" not in metadata and kind.year:
                 metadata["year"] = kind.year
-            found.append(Piece(start, end, metadata))
+            pieces.append(Piece(start, end, metadata))
     return [
         Piece(*span, piece.metadata)
-        for piece in _joined(text, found, fewest, most)
+        for piece in _joined(text, pieces, fewest, most)
         for span in spans_by_tokens(boundaries, piece.start, piece.end, most)
     ]
 
 
 def _joined(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
     """Join neighbouring sections without jobs while a section is below `fewest` tokens."""
-    held: Piece | None = None
+    pending: Piece | None = None
     for piece in pieces:
-        if held is not None and "dateRange" not in held.metadata and "dateRange" not in piece.metadata:
-            is_small = min(estimate_tokens(text[p.start : p.end]) for p in (held, piece)) < fewest
-            if is_small and estimate_tokens(text[held.start : piece.end]) <= most:
-                titles = [str(p.metadata["section"]) for p in (held, piece) if p.metadata.get("section")]
+        if pending is not None and "dateRange" not in pending.metadata and "dateRange" not in piece.metadata:
+            is_small = min(estimate_tokens(text[p.start : p.end]) for p in (pending, piece)) < fewest
+            if is_small and estimate_tokens(text[pending.start : piece.end]) <= most:
+                titles = [str(p.metadata["section"]) for p in (pending, piece) if p.metadata.get("section")]
                 section = {"section": ", ".join(titles)} if titles else {}
-                held = Piece(held.start, piece.end, {**piece.metadata, **held.metadata, **section})
+                pending = Piece(pending.start, piece.end, {**piece.metadata, **pending.metadata, **section})
                 continue
-        if held is not None:
-            yield held
-        held = piece
-    if held is not None:
-        yield held
+        if pending is not None:
+            yield pending
+        pending = piece
+    if pending is not None:
+        yield pending
 
 
 SUBCATEGORIES = (
@@ -127,16 +127,16 @@ def _headline(text: str) -> int | None:
 
 
 def _parts(text: str, *, without_headline: bool = False) -> list[PortfolioSection]:
-    found = [(match["title"], match.start()) for match in RESUME_HEADINGS.finditer(text)]
+    headings = [(match["title"], match.start()) for match in RESUME_HEADINGS.finditer(text)]
     headline = _headline(text) if without_headline else None
-    if headline is not None and found and headline > found[0][1]:
-        found = sorted([*found, ("", headline)], key=lambda part: part[1])
-    if not found or text[: found[0][1]].strip():
-        found.insert(0, ("", 0))
+    if headline is not None and headings and headline > headings[0][1]:
+        headings = sorted([*headings, ("", headline)], key=lambda part: part[1])
+    if not headings or text[: headings[0][1]].strip():
+        headings.insert(0, ("", 0))
     else:
-        found[0] = (found[0][0], 0)
-    ends = [start for _, start in found[1:]] + [len(text)]
-    return [PortfolioSection(title, start, end) for (title, start), end in zip(found, ends, strict=True)]
+        headings[0] = (headings[0][0], 0)
+    ends = [start for _, start in headings[1:]] + [len(text)]
+    return [PortfolioSection(title, start, end) for (title, start), end in zip(headings, ends, strict=True)]
 
 
 def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
@@ -234,8 +234,8 @@ def facts_of_pipes(line: str) -> dict[str, str]:
     parts = [part.strip() for part in line.split("|")]
     dates = next((i for i in range(len(parts) - 1, 0, -1) if DATE_RANGE.search(parts[i])), None)
     facts = _company(parts[0])
-    others = [part for index, part in enumerate(parts) if index not in (0, dates) and part]
-    facts |= dict(zip(("position", "location"), others, strict=False))
+    other_parts = [part for index, part in enumerate(parts) if index not in (0, dates) and part]
+    facts |= dict(zip(("position", "location"), other_parts, strict=False))
     if dates is not None:
         facts |= _dates(parts[dates])
     return facts
@@ -247,8 +247,8 @@ def _company(text: str) -> dict[str, str]:
 
 
 def _dates(text: str) -> dict[str, str]:
-    found = DATE_RANGE.search(text)
-    dates = " ".join((found[0] if found else text).split())
+    match = DATE_RANGE.search(text)
+    dates = " ".join((match[0] if match else text).split())
     years = YEAR.findall(dates)
     if not years:
         return {"dateRange": dates}
@@ -260,33 +260,33 @@ def _jobs_by_dates(lines: Sequence[TextLine]) -> list[Job]:
     """Find jobs by date ranges: on a line below the position (LinkedIn), or at the end of a heading."""
     jobs: list[Job] = []
     company = ""
-    taken = -1  # the last line in the previous job's head
+    last_head = -1  # the last line in the previous job's head
     for index, line in enumerate(lines):
         if len(line.text) > LONGEST_NAME or BULLET.match(line.text):
             continue
-        found = DATE_RANGE.search(line.text)
-        if found is None:
+        match = DATE_RANGE.search(line.text)
+        if match is None:
             continue
-        before = line.text[: found.start()].strip(" ,|·—–-(\t")
+        before = line.text[: match.start()].strip(" ,|·—–-(\t")
         if before:
             names = [part.strip() for part in re.split(r"\s[,·|–—-]\s|,\s|\s{2,}", before, maxsplit=1)]
             facts = _company(names[0]) | ({"position": names[1]} if len(names) > 1 else {})
             jobs.append(Job(line.start, facts | _dates(line.text)))
-            taken = index
+            last_head = index
             continue
         first = index
         facts = {}
-        if index - 1 > taken and _is_name(lines[index - 1].text):
+        if index - 1 > last_head and _is_name(lines[index - 1].text):
             first, facts = index - 1, {"position": lines[index - 1].text}
             above = index - 2
-            if above > taken and DURATION.fullmatch(lines[above].text) and above - 1 > taken:
+            if above > last_head and DURATION.fullmatch(lines[above].text) and above - 1 > last_head:
                 first, company = above - 1, lines[above - 1].text
-            elif above > taken + bool(jobs) and _is_name(lines[above].text):
+            elif above > last_head + bool(jobs) and _is_name(lines[above].text):
                 first, company = above, lines[above].text
         if company:
             facts |= _company(company)
-        facts |= _dates(found[0])
-        taken = index
+        facts |= _dates(match[0])
+        last_head = index
         after = lines[index + 1].text if index + 1 < len(lines) else ""
         if 0 < len(after) <= 60 and _is_name(after) and not DURATION.fullmatch(after):
             facts["location"] = after
@@ -338,20 +338,20 @@ def _spans(boundaries: Boundaries, limits: Chunking) -> list[Span]:
 def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: Chunking) -> int:
     """Return the best end for a chunk from `start`, but after `covered`, because each chunk needs new text."""
     hard_limit, soft_limit = limits.narrative_hard_tokens, limits.narrative_soft_tokens
-    share, wanted = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
+    share, target_share = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
     hard = max(fitting_end(boundaries, start, stop, hard_limit), covered + 1)
     length = hard - start
     if hard == stop and estimate_tokens(boundaries.text[start:stop]) <= soft_limit:
         return stop
     soft = max(start + int(length * share), covered + 1)
-    target = start + int(length * wanted)
-    filled = max(start + int(length * wanted * FILLED), covered)
-    last = boundaries.last
+    target = start + int(length * target_share)
+    filled = max(start + int(length * target_share * FILLED), covered)
+    last_boundary = boundaries.last
     for end in (
-        last(PARAGRAPH, filled, soft),
-        last(SENTENCE, max(filled, covered), soft),
-        last(SENTENCE, max(soft, covered), hard),
-        last(LINE, max(filled, covered), soft),
+        last_boundary(PARAGRAPH, filled, soft),
+        last_boundary(SENTENCE, max(filled, covered), soft),
+        last_boundary(SENTENCE, max(soft, covered), hard),
+        last_boundary(LINE, max(filled, covered), soft),
     ):
         if end is not None and estimate_tokens(boundaries.text[start:end]) <= hard_limit:
             return end

@@ -55,16 +55,16 @@ def document_type_of(text: str, file_name: str = "") -> DocumentType:
 def year_of(file_name: str) -> str:
     """Return the year in a file name, for a fiscal year the first year; "" without a year."""
     _, year = fiscal_year_of(file_name)
-    found = YEAR.search(file_name)
-    return year or (found[0] if found else "")
+    match = YEAR.search(file_name)
+    return year or (match[0] if match else "")
 
 
 def fiscal_year_of(file_name: str) -> tuple[str, str]:
     """Return the fiscal year in a file name and its first year: ("FY25-26", "2025") for `FY25-26`; else ("", "")."""
-    found = FISCAL_YEAR.search(file_name)
-    if found is None:
+    match = FISCAL_YEAR.search(file_name)
+    if match is None:
         return "", ""
-    first, last = found["first"], found["last"]
+    first, last = match["first"], match["last"]
     year = first if len(first) == 4 else f"20{first}"
     return (f"FY{first[-2:]}-{last[-2:]}" if last else f"FY{first[-2:]}"), year
 
