@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
+
+from pydantic import BaseModel, Field
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import BudgetSpent, InvalidInput, NotFound
@@ -76,13 +78,11 @@ class Budget:
         return max(self.amount - self.spent, Decimal(0))
 
 
-@dataclass(frozen=True)
-class BudgetShares:
-    """Percentages to be spent before administrators are warned, and before people are asked."""
+class BudgetShares(BaseModel):
+    """Percentages to be spent before administrators are warned, and before people are asked; `None`: never."""
 
-    warn_percent: int = 80
-    #: `None`: never.
-    ask_percent: int | None = None
+    warn_percent: Annotated[int, Field(title=N_("Warn from (%)"), ge=0, le=100), "percent"] = 80
+    ask_percent: Annotated[int, Field(title=N_("Ask from (%)"), ge=0, le=100), "percent"] | None = None
 
 
 USUAL_SHARES = BudgetShares()
@@ -182,8 +182,6 @@ class Budgets:
         require_recent(self._database, identity)
         if (scope == "group") != bool(user_group.strip()) or (scope == "person") != (account_id is not None):
             raise InvalidInput("Choose the group or the person whose budget it is.")
-        if not 0 <= shares.warn_percent <= 100 or not 0 <= (shares.ask_percent or 0) <= 100:
-            raise InvalidInput("The shares from which to warn and to ask are between 0 and 100 %.")
         self._without.clear()
         self._database.execute(
             identity,

@@ -8,27 +8,23 @@ overrides, options for a call and the API's limits are derived from it. A settin
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, cast, get_args, get_origin
+from typing import Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.fields import FieldInfo
 
 from rag.errors import InvalidInput
 from rag.language import N_
 from rag.profiles.parts import Answer, Chunking, Embedding, Language, Part, Ranking, Reading, Search, Understanding
 from rag.types import SearchFilters
+from rag.types.fields import FormField, field_of, first_invalid
 
 __all__ = [
     "GROUPS", "PER_CALL", "SETTINGS", "WITHOUT_OUR_STEPS", "Answer", "Chunking", "Embedding", "Language", "Options",
     "Part", "Profile", "Ranking", "Reading", "Search", "Setting", "Understanding",
 ]  # fmt: skip
 
-Kind = Literal[
-    "whole", "number", "switch", "choice", "text", "words", "pairs", "patterns", "steps", "boosts", "factors"
-]
 #: The groups on the settings page, in order.
 GROUPS = (N_("Documents"), N_("Search"), N_("Order"), N_("Language and answers"))
 #: Candidates for a question; Cohere takes 1000 documents a call.
@@ -91,7 +87,8 @@ class Profile(BaseModel):
             try:
                 parts[part_name] = type(part).model_validate({**unchanged, **changes})
             except ValidationError as exc:
-                raise _refused(exc, changes) from exc
+                invalid = first_invalid(exc)
+                raise SETTINGS[invalid].refusal(changes[invalid]) from exc
         return self.model_copy(update=parts)
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
@@ -189,45 +186,19 @@ class Profile(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(FormField):
     """The description of a setting, for the settings page and for errors."""
 
-    name: str
     #: The setting's part of the profile.
     part: str
     group: str
-    title: str
-    help: str
-    kind: Kind
     default: Any
     unit: str
     source: str
-    minimum: float
-    maximum: float
-    choices: tuple[str, ...]
     locked: str
     new_documents_only: bool
     per_call: bool
     only_with: tuple[str, tuple[Any, ...]] | None
-
-    @property
-    def wanted(self) -> str:
-        """Return the accepted values, to complete the sentence "it has to be …"."""
-        if self.kind in ("whole", "number"):
-            noun = "a whole number" if self.kind == "whole" else "a number"
-            return f"{noun} from {self.minimum:,g} to {self.maximum:,g}"
-        if self.kind == "choice":
-            return "one of " + ", ".join(self.choices)
-        return {
-            "switch": "on or off",
-            "text": f"a text of at most {self.maximum:,g} characters",
-            "words": "a list of texts",
-            "pairs": "a list of names, each with a text",
-            "patterns": "a list of regular expressions, each with its categories",
-            "steps": "a list of days, each more than the one before, with factors above 0",
-            "boosts": "a list of names, each with a factor above 0",
-            "factors": "a list of factors above 0",
-        }[self.kind]
 
     def has_effect(self, profile: Profile) -> bool:
         """Whether this setting has an effect in a profile, which may depend on another setting."""
@@ -235,10 +206,6 @@ class Setting:
             return True
         other, values = self.only_with
         return profile.value(other) in values
-
-    def refusal(self, value: Any) -> InvalidInput:
-        """Build the error for an invalid value; it names the accepted values."""
-        return InvalidInput(f"{self.title} cannot be {_shown(value)}: it has to be {self.wanted}.")
 
 
 def _settings() -> Iterator[Setting]:
@@ -249,47 +216,17 @@ def _settings() -> Iterator[Setting]:
         for name, field in part.model_fields.items():
             facts = cast(dict[str, Any], field.json_schema_extra)
             yield Setting(
-                name=name,
+                **vars(field_of(name, field)),
                 part=part_name,
                 group=part.group,
-                title=field.title or "",
-                help=field.description or "",
-                kind=_kind_of(field),
                 default=field.default,
                 unit=facts["unit"],
                 source=facts["source"],
-                minimum=_bound(field, "ge", 0),
-                maximum=_bound(field, "le", _bound(field, "max_length", math.inf)),
-                choices=get_args(field.annotation) if get_origin(field.annotation) is Literal else (),
                 locked=facts["locked"],
                 new_documents_only=facts["new_documents_only"] or part.new_documents_only,
                 per_call=facts["per_call"],
                 only_with=facts["only_with"],
             )
-
-
-def _kind_of(field: FieldInfo) -> Kind:
-    if words := [item for item in field.metadata if isinstance(item, str)]:
-        return cast(Kind, words[-1])
-    if get_origin(field.annotation) is Literal:
-        return "choice"
-    kinds: dict[Any, Kind] = {int: "whole", float: "number", float | None: "number", bool: "switch", str: "text"}
-    return kinds[field.annotation]
-
-
-def _bound(field: FieldInfo, name: str, default: float) -> float:
-    return next((getattr(item, name) for item in field.metadata if hasattr(item, name)), default)
-
-
-def _refused(error: ValidationError, values: Mapping[str, Any]) -> InvalidInput:
-    """Convert pydantic's first error to ours."""
-    name = str(error.errors(include_url=False)[0]["loc"][0])
-    return SETTINGS[name].refusal(values[name])
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 #: Every setting by name. Names are unique among all parts.

@@ -8,11 +8,13 @@ from functools import partial
 import streamlit as st
 
 from rag.language import N_, _
-from rag.money.budgets import Budget, BudgetShares, Scope
+from rag.money.budgets import USUAL_SHARES, Budget, BudgetShares, Scope
 from rag.services import services
 from rag.types import Identity, Who
+from rag.types.fields import fields_of
 from rag.ui import actions
 from rag.ui.formats import money, percent
+from rag.ui.forms import draw_field
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, draw_head, name_labels, red, words_of
 
@@ -21,6 +23,7 @@ SCOPES: dict[Scope, str] = {
     "group": N_("A group together"),
     "person": N_("One person"),
 }
+SHARES = fields_of(BudgetShares)
 PROBLEM = "prices_budget_problem"
 
 
@@ -144,13 +147,13 @@ def _set_budget(identity: Identity) -> None:
         people = name_labels({one.id: one.email for one in running.accounts.list(identity)})
         account = st.selectbox(_("Person"), list(people), format_func=people.of, key="prices_budget_person")
     amount = st.text_input(_("US dollars a month"), key="prices_budget_amount", max_chars=20, autocomplete="off")
-    warn = st.slider(_("Warn from (%)"), 0, 100, 80, step=5, key="prices_budget_warn")
+    warn = draw_field(SHARES["warn_percent"], USUAL_SHARES.warn_percent, key="prices_budget_warn")
     asks = st.toggle(
         _("Ask people before more is spent"), key="prices_budget_asks",
         help=_("When the share chosen below is spent, each person is asked once a month whether to go on using "
                "paid models."),
     )  # fmt: skip
-    ask = st.slider(_("Ask from (%)"), 0, 100, 90, step=5, key="prices_budget_ask") if asks else None
+    ask = draw_field(SHARES["ask_percent"], 90, key="prices_budget_ask") if asks else None
     if st.button(_("Save"), type="primary", icon=":material/check:", key="prices_budget_save"):
         actions.finish(
             running.budgets.set,
@@ -159,5 +162,5 @@ def _set_budget(identity: Identity) -> None:
             amount,
             user_group=group,
             account_id=account,
-            shares=BudgetShares(warn, ask),
+            shares=BudgetShares(warn_percent=warn, ask_percent=ask),
         )

@@ -6,6 +6,7 @@ For a portfolio, also who answers: the person's name and facts, tone, and where 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,7 @@ from rag.ui.actions import attempt, draw_ending, draw_problem
 from rag.ui.collection_changes import Save, changes_of, draw_presets, draw_preview, preset_by_name
 from rag.ui.collection_profile import CUTS
 from rag.ui.formats import count
+from rag.ui.forms import draw_field
 from rag.ui.text import code, plain
 from rag.ui.widgets import draw_head, name_labels
 
@@ -229,21 +231,15 @@ def _typed(field: Setting, value: Any) -> Any:
 
 def _widget(field: Setting, value: Any) -> Any:
     key = f"collections_value_{field.name}"
-    if field.kind in ("whole", "number"):
-        # Not bounded here: a number typed too large is refused with a sentence instead of being cut in silence.
-        step, shown = (1, "%d") if field.kind == "whole" else (0.05, "%g")
-        return st.number_input(_(field.title), value=value, step=step, key=key, format=shown)
-    if field.kind == "switch":
-        return st.toggle(_("On"), value=value, key=key)
     if field.kind == "choice":
         words = name_labels({choice: plain(choice_name(field, choice)) for choice in field.choices})
         chosen = st.radio(_(field.title), list(words), index=field.choices.index(value), key=key, format_func=words.of)
         return str(chosen)
-    text = text_of(field, value)
-    if field.kind in LISTS or field.maximum > 200:
-        note = _("One per line.") if field.kind in LISTS else None
-        return st.text_area(_(field.title), text, key=key, height=180, help=note)
-    return st.text_input(_(field.title), text, key=key)
+    shown = replace(field, title=N_("On") if field.kind == "switch" else field.title, help="")
+    if field.kind not in LISTS:
+        return draw_field(shown, value, key=key)
+    one_per_line = replace(shown, kind="lines", help=N_("One per line."))
+    return draw_field(one_per_line, _lines(field, value), key=key, height=180)
 
 
 def _with_unit(field: Setting, value: Any) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 import streamlit as st
 
-from rag.errors import PackagesMissing
+from rag.errors import InvalidInput, PackagesMissing
 from rag.ingestion.sources.folder import FolderSource
 from rag.ingestion.sources.runs import SCHEDULE, SourceSettings, SyncRun, Syncs
 from rag.language import _, ngettext, translated
@@ -255,10 +255,10 @@ def _draw_choice(syncs: Syncs, identity: Identity, collection: Collection, forms
 def _try(
     syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, known: Mapping[str, str]
 ) -> list[str]:
-    settings, secrets = form.typed(f"collections_follow_{form.kind}")
     found: list[str] = []
 
     def reach() -> None:
+        settings, secrets = form.typed(f"collections_follow_{form.kind}")
         found.extend(syncs.try_source(identity, collection, form.kind, settings, secrets={**secrets, **known}))
 
     _run(reach)
@@ -268,13 +268,11 @@ def _try(
 def _follow(
     syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, known: Mapping[str, str]
 ) -> None:
-    settings, typed = form.typed(f"collections_follow_{form.kind}")
-    secrets = {**typed, **known}
-    if len(form.fields) == 1 and not form.place(settings):
-        st.session_state[PROBLEM] = _("Fill in this field: {name}.", name=_(form.name))
-        return
-
     def follow() -> None:
+        settings, typed = form.typed(f"collections_follow_{form.kind}")
+        secrets = {**typed, **known}
+        if len(form.fields) == 1 and not form.place(settings):
+            raise InvalidInput(f"Fill in this field: {form.name}.")
         syncs.set_source(identity, collection, form.kind, settings, secrets=secrets if any(secrets.values()) else None)
         syncs.request(identity, collection)
 

@@ -228,6 +228,22 @@ def test_an_administrator_sets_a_price_on_the_page(running: Services, signed_in:
     assert "US dollars" in str(page.session_state["prices_error"])
 
 
+def test_a_budget_is_set_and_a_bad_amount_is_refused(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("prices.py").run()
+    for amount in ("much", "$1,250.50"):
+        page.button("prices_budget_add").click().run()
+        assert (page.slider("prices_budget_warn").min, page.slider("prices_budget_warn").max) == (0, 100)
+        page.text_input("prices_budget_amount").set_value(amount)
+        page.slider("prices_budget_warn").set_value(100)
+        page.button("prices_budget_add").click()  # a click in a dialog runs the page, here without the dialog
+        page.button("prices_budget_save").click().run()
+        assert not page.exception
+        assert len(page.error) == (amount == "much")
+    (made,) = running.budgets.list(identity)
+    assert (made.amount, made.warn_share, made.ask_share) == (Decimal("1250.5"), Decimal(1), None)
+
+
 @pytest.mark.parametrize("role", [Role.EMPLOYEE, Role.MANAGER])
 def test_prices_are_for_administrators(role: Role, signed_in: SignIn) -> None:
     tab, _ = signed_in(role)

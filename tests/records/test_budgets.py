@@ -18,6 +18,7 @@ from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Outcome, Question, Role, UploadOptions
+from rag.types.fields import validated
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
 from tests.records.test_analytics import ask, pay
@@ -214,8 +215,8 @@ def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     assert parts.budgets.asking(admin) is None
     answered(parts, collection, admin)
     assert len(provider_standin.requests) > calls
-    with pytest.raises(InvalidInput):
-        parts.budgets.set(admin, "company", "10", shares=BudgetShares(ask_percent=101))
+    with pytest.raises(InvalidInput, match=r"Ask from .* cannot be 101: it has to be a whole number from 0 to 100"):
+        validated(BudgetShares, {"ask_percent": 101})
 
 
 def test_a_spent_budget_asks_nobody_because_a_yes_would_change_nothing(

@@ -76,8 +76,8 @@ OURS = {
     ("rag/ui/analytics.py", "change.shown"),  # figures
     ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
     ("rag/ui/board.py", "words"),  # of `counted`, beside a figure
-    ("rag/ui/source_forms.py", "self.label"),  # of the table of forms
-    ("rag/ui/source_forms.py", "self.help"),
+    ("rag/ui/forms.py", "field.title"),  # of the models and tables of fields
+    ("rag/ui/forms.py", "field.help"),
     ("rag/ui/collection_sources.py", "form.icon"),
     ("rag/ui/collection_sources.py", "form.name"),
     ("rag/ui/collection_sources.py", "form.hint"),

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from rag.access.problems import problems
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
-from rag.integrations.channels.webhooks.webhooks import LONGEST_ADDRESS, MOST_LISTED, webhooks_of
+from rag.integrations.channels.webhooks.webhooks import MOST_LISTED, WebhookValues, webhooks_of
 from rag.records.events import EVENTS
 from rag.services import services
 
@@ -40,18 +40,8 @@ class WebhookList(ApiModel):
     total: int
 
 
-class NewWebhook(ApiBody):
+class NewWebhook(ApiBody, WebhookValues):
     """An address to add."""
-
-    name: str = Field(max_length=200)
-    address: str = Field(
-        max_length=LONGEST_ADDRESS,
-        description="https, at a public host, or at one that RAG_WEBHOOK_HOSTS names.",
-        examples=["https://example.com/hooks/hr"],
-    )
-    events: list[Annotated[str, Field(max_length=100)]] = Field(
-        default_factory=list, max_length=50, description=f"Of {KINDS}; empty: every kind."
-    )
 
 
 class MadeWebhook(WebhookShape):

@@ -8,12 +8,14 @@ from functools import partial
 
 import streamlit as st
 
-from rag.integrations.channels.webhooks.webhooks import TEST, Delivery, Webhook, Webhooks
+from rag.integrations.channels.webhooks.webhooks import TEST, Delivery, Webhook, Webhooks, WebhookValues
 from rag.language import N_, _
 from rag.records.events import EVENTS
 from rag.types import Identity
+from rag.types.fields import fields_of
 from rag.ui import actions, lists
 from rag.ui.formats import ago, date_time, time_zone
+from rag.ui.forms import draw_fields, entered
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, draw_head, draw_secret, red, words_of
 
@@ -23,6 +25,7 @@ ABOUT = N_(
 )
 STATES = {"waiting": N_("Waiting"), "delivered": N_("Delivered"), "failed": N_("Failed")}
 ERROR = "programs_error"
+NEW = fields_of(WebhookValues, "name", "address")
 
 
 def _attempt(action: Callable[..., object], *arguments: object, **changes: object) -> None:
@@ -133,21 +136,11 @@ def _ask_for_webhook(webhooks: Webhooks, identity: Identity) -> None:
     state = st.session_state
 
     def add() -> None:
-        state.programs_webhook_made = webhooks.add(
-            identity, state.programs_webhook_name, state.programs_webhook_address, state.programs_webhook_events
-        )
+        values = entered(NEW.values(), "programs_webhook")
+        state.programs_webhook_made = webhooks.add(identity, **values, events=state.programs_webhook_events)
 
     with st.form("programs_webhook", border=False):
-        st.text_input(
-            _("Name"),
-            key="programs_webhook_name",
-            max_chars=80,
-            autocomplete="off",
-            help=_("The program that receives the messages."),
-        )
-        st.text_input(
-            _("Address"), key="programs_webhook_address", max_chars=500, placeholder="https://example.com/hook"
-        )
+        draw_fields(NEW.values(), "programs_webhook")
         st.multiselect(
             _("Events"),
             list(EVENTS),

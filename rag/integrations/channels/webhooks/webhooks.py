@@ -11,28 +11,30 @@ import builtins
 import hashlib
 import ipaddress
 import json
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from cryptography.fernet import Fernet
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound, PackagesMissing
+from rag.language import N_
 from rag.records.events import EVENTS
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.types import Identity, page_path
+from rag.types.fields import one_line, validated
 
 if TYPE_CHECKING:
     import httpx
@@ -44,7 +46,6 @@ RETRY_SECONDS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 TIMEOUT_SECONDS = 10.0
 MOST_WEBHOOKS = 20
 MOST_LISTED = 200
-LONGEST_NAME, LONGEST_ADDRESS = 80, 500
 GONE = 410
 
 
@@ -63,6 +64,22 @@ class Webhook:
     waiting: int
     failed: int
     last_delivered_at: datetime | None
+
+
+class WebhookValues(BaseModel):
+    """The values for a new webhook."""
+
+    name: Annotated[str, BeforeValidator(one_line)] = Field(
+        title=N_("Name"), description=N_("The program that receives the messages."), min_length=1, max_length=80
+    )
+    address: Annotated[str, StringConstraints(strip_whitespace=True), "line"] = Field(
+        title=N_("Address"),
+        max_length=500,
+        examples=["https://example.com/hook"],
+        json_schema_extra={"description": "https, at a public host, or at one that RAG_WEBHOOK_HOSTS names."},
+    )
+    #: The wanted kinds; empty: every kind.
+    events: list[str] = Field(default=[], description=f"Of {', '.join(EVENTS)}; empty: every kind.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,20 +125,18 @@ class Webhooks:
         """
         require_admin(identity)
         require_recent(self._database, identity)
-        shown = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
-        if not 1 <= len(shown) <= LONGEST_NAME:
-            raise InvalidInput(f"A webhook needs a name of at most {LONGEST_NAME} characters.")
+        wanted = validated(WebhookValues, {"name": name, "address": address, "events": [*events]})
         if unknown := [event for event in events if event not in EVENTS]:
             raise InvalidInput(f"There is no event {unknown[0]!r}; there are {', '.join(EVENTS)}.")
         if len(self.list(identity)) >= MOST_WEBHOOKS:
             raise InvalidInput(f"There are {MOST_WEBHOOKS} webhooks already. Remove one first.")
-        self._check_address(address)
+        self._check_address(wanted.address)
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         made = self._database.fetch_value(
             identity,
             "add_webhook",
-            name=shown,
-            address=address.strip(),
+            name=wanted.name,
+            address=wanted.address,
             events=list(dict.fromkeys(events)),
             secret=self._locker.encrypt(secret.encode()),
         )
@@ -273,7 +288,7 @@ class Webhooks:
             host, _ = (parts.hostname or "").lower(), parts.port
         except ValueError:
             raise InvalidInput("The address cannot be read. It looks like https://example.com/hook.") from None
-        is_text = len(address) <= LONGEST_ADDRESS and address.strip().isascii() and address.strip().isprintable()
+        is_text = address.strip().isascii() and address.strip().isprintable()
         if not host or not is_text or parts.username is not None or parts.scheme not in ("http", "https"):
             raise InvalidInput("An address looks like https://example.com/hook, without a name or a password in it.")
         if self._is_listed(address):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -31,7 +30,7 @@ from rag.api.form_pages import filled, page_of
 from rag.api.questions import accepted_languages, chosen_collection
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
-from rag.integrations.channels.widget.widgets import CLOSED, Widget, WidgetChange, widgets_of
+from rag.integrations.channels.widget.widgets import CLOSED, Widget, WidgetChange, WidgetValues, widgets_of
 from rag.language import N_, _
 from rag.profiles.profile import Options
 from rag.retrieval.known_by import folder_shown
@@ -50,7 +49,6 @@ TITLE = N_("Ask a question")
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-Site = Annotated[str, Field(max_length=300, examples=["https://intranet.example.com"])]
 router = APIRouter(route_class=ApiRoute, tags=["Widgets"])
 
 
@@ -82,26 +80,14 @@ class WidgetList(ApiModel):
     total: int
 
 
-class NewWidget(ApiBody):
+class NewWidget(ApiBody, WidgetValues):
     """A new widget, which is off until someone turns the widget on."""
 
-    name: str = Field(max_length=200)
     collection: str = Field(max_length=200, description="Id or name; it has to be open to everybody in the company.")
-    sites: list[Site] = Field(default_factory=list, max_length=50)
 
 
-class WidgetChanges(ApiBody):
+class WidgetChanges(ApiBody, WidgetChange):
     """Changes to a widget. Missing fields stay unchanged."""
-
-    name: str | None = Field(default=None, max_length=200)
-    sites: list[Site] | None = Field(default=None, max_length=50)
-    is_active: bool | None = None
-    has_page: bool | None = None
-    title: str | None = Field(default=None, max_length=80)
-    greeting: str | None = Field(default=None, max_length=500)
-    requests_per_minute: int | None = Field(default=None, ge=1, le=1000)
-    questions_per_day: int | None = Field(default=None, ge=1, le=100_000)
-    budget: str | None = Field(default=None, pattern=r"^[0-9]{1,7}(\.[0-9]{1,4})?$", description="US dollars a month.")
 
 
 @router.get("/api/widgets", summary="List widgets", dependencies=[needs("admin")])
@@ -125,9 +111,7 @@ def add_widget(request: Request, caller: Caller, body: NewWidget) -> WidgetShape
 )
 def change_widget(request: Request, widget_id: UUID, caller: Caller, body: WidgetChanges) -> WidgetShape:
     """Turn a widget on or off, or change the sites, texts and limits."""
-    budget = None if body.budget is None else Decimal(body.budget)
-    change = WidgetChange(budget=budget, **body.model_dump(exclude={"budget"}))
-    return _shape(request, widgets_of(services().database).change(caller, widget_id, change))
+    return _shape(request, widgets_of(services().database).change(caller, widget_id, body))
 
 
 @router.delete(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from dataclasses import replace
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 import streamlit as st
@@ -13,8 +12,10 @@ import streamlit as st
 from rag.integrations.channels.widget.widgets import Widget, WidgetChange, Widgets
 from rag.language import N_, _, ngettext
 from rag.types import Collection, Identity
+from rag.types.fields import fields_of, validated
 from rag.ui import actions, lists
 from rag.ui.formats import money
+from rag.ui.forms import draw_field, draw_fields, entered
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, draw_head, name_labels, red
 
@@ -23,6 +24,10 @@ ABOUT = N_(
     "signing in. It is off until you turn it on, and has limits of its own."
 )
 ERROR = "programs_widget_problem"
+#: The form's fields, in pairs.
+CHANGE = fields_of(
+    WidgetChange, "name", "title", "sites", "greeting", "requests_per_minute", "questions_per_day", "budget", "has_page"
+)
 
 
 def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
@@ -42,7 +47,7 @@ def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Col
             _("Select a row (Shift + Space on the keyboard) to see the tag for your page and to change a widget.")
         )
         return
-    _draw_widget(widgets, identity, chosen, base)
+    draw_widget(widgets, identity, chosen, base)
 
 
 def _draw_table(found: Sequence[Widget]) -> Widget | None:
@@ -62,25 +67,17 @@ def _draw_table(found: Sequence[Widget]) -> Widget | None:
     )
 
 
-def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str) -> None:
+def draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str) -> None:
     """Draw a widget's tag, settings and actions."""
-    state = st.session_state
     key = f"programs_widget_{widget.id}"
 
-    def change(**changes: Any) -> None:
-        actions.attempt("programs_error", widgets.change, identity, widget.id, WidgetChange(**changes))
+    @actions.attempted("programs_error")
+    def switch() -> None:
+        widgets.change(identity, widget.id, WidgetChange(is_active=not widget.is_active))
 
+    @actions.attempted("programs_error")
     def save() -> None:
-        change(
-            name=state[f"{key}_name"],
-            title=state[f"{key}_title"],
-            greeting=state[f"{key}_greeting"],
-            sites=state[f"{key}_sites"].split(),
-            has_page=state[f"{key}_page"],
-            requests_per_minute=state[f"{key}_minute"],
-            questions_per_day=state[f"{key}_day"],
-            budget=Decimal(str(state[f"{key}_budget"])),
-        )
+        widgets.change(identity, widget.id, validated(WidgetChange, entered(CHANGE.values(), key)))
 
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -90,8 +87,7 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
                 key=f"{key}_switch",
                 type="secondary" if widget.is_active else "primary",
                 icon=":material/power_settings_new:",
-                on_click=change,
-                kwargs={"is_active": not widget.is_active},
+                on_click=switch,
             )
             if widget.is_active and widget.has_page:
                 st.link_button(
@@ -105,32 +101,8 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
         if not widget.sites:
             st.caption(_("No website may show the assistant yet. Add the websites below."))
         with st.form(f"{key}_form", border=False):
-            left, right = st.columns(2)
-            left.text_input(_("Name"), widget.name, key=f"{key}_name", max_chars=80)
-            right.text_input(
-                _("Title"), widget.title, key=f"{key}_title", max_chars=80, placeholder=widget.name,
-                help=_(
-                    "The title that visitors read at the top of the widget. If you leave it empty, the widget shows "
-                    "its name."
-                ),
-            )  # fmt: skip
-            left.text_area(
-                _("Sites that may show it, one a line"),
-                "\n".join(widget.sites),
-                key=f"{key}_sites",
-                placeholder="https://intranet.example.com",
-            )
-            right.text_area(_("Greeting"), widget.greeting, key=f"{key}_greeting", max_chars=500)
-            left.number_input(_("Questions a minute"), 1, 1000, widget.requests_per_minute, key=f"{key}_minute")
-            right.number_input(_("Questions a day"), 1, 100_000, widget.questions_per_day, key=f"{key}_day")
-            left.number_input(
-                _("US dollars a month"), 0.0, 1_000_000.0, float(widget.budget), key=f"{key}_budget",
-                help=_("When this amount is spent, the widget quotes documents and calls no model."),
-            )  # fmt: skip
-            right.checkbox(
-                _("Has a public page"), widget.has_page, key=f"{key}_page",
-                help=_("Anybody who has the address can ask the collection there, without signing in."),
-            )  # fmt: skip
+            title = replace(CHANGE["title"], example=widget.name)
+            draw_fields((CHANGE | {"title": title}).values(), key, vars(widget), columns=2)
             st.form_submit_button(_("Save"), icon=":material/save:", on_click=save)
 
 
@@ -148,13 +120,9 @@ def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[
         widgets.add(identity, named[chosen], state.programs_widget_name, state.programs_widget_sites.split())
 
     with st.form("programs_widget", border=False):
-        st.text_input(_("Name"), key="programs_widget_name", max_chars=80, autocomplete="off")
+        draw_field(CHANGE["name"], key="programs_widget_name")
         st.selectbox(_("Collection"), list(named), key="programs_widget_collection", format_func=labels.of)
-        st.text_area(
-            _("Sites that may show it, one a line"),
-            key="programs_widget_sites",
-            placeholder="https://intranet.example.com",
-        )
+        draw_field(CHANGE["sites"], key="programs_widget_sites")
         actions.draw_submit(_("Add the widget"), add, key=ERROR, icon=":material/chat_add_on:")
 
 

@@ -17,7 +17,10 @@ from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from threading import Lock
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from rag.access.limits import MINUTE, Window
 from rag.access.sessions import require_admin, require_recent, token_hash
@@ -26,13 +29,14 @@ from rag.language import N_
 from rag.settings import ORIGIN
 from rag.storage.database import Database, queries
 from rag.types import WIDGET_ACTOR, Collection, Identity, Role
+from rag.types.fields import one_line, validated
 
 PREFIX = "pub_"
 PUBLIC_KEY = re.compile(r"pub_[A-Za-z0-9_-]{24}")
 REQUESTS_PER_MINUTE = 20
 #: Questions a minute from a network address.
 ADDRESS_PER_MINUTE = 6
-MOST_WIDGETS, MOST_SITES, LONGEST_NAME, LONGEST_GREETING = 50, 20, 80, 500
+MOST_WIDGETS, MOST_SITES = 50, 20
 MAXIMUM_KEPT = 10_000
 CLOSED = N_("This assistant is switched off.")
 BUSY = "Too many questions are being asked here at this moment. Wait {wait} seconds and ask again."
@@ -79,20 +83,63 @@ class Widget:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class WidgetChange:
+def _sites(sites: builtins.list[str]) -> builtins.list[str]:
+    """Normalise sites to origins in the form browsers send. Raises `InvalidInput` for other text."""
+    found = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
+    if len(found) > MOST_SITES:
+        raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
+    for site in found:
+        is_own_machine = re.fullmatch(r"http://(localhost|127\.0\.0\.1)(:[0-9]{1,5})?", site)
+        if not ORIGIN.fullmatch(site) or not (site.startswith("https://") or is_own_machine):
+            raise InvalidInput(f"{site} is no site: write it like https://intranet.example.com, without a path.")
+    return found
+
+
+Name = Annotated[str, Field(title=N_("Name"), min_length=1, max_length=80), BeforeValidator(one_line)]
+Sites = Annotated[
+    list[str],
+    Field(title=N_("Sites that may show it, one a line"), examples=["https://intranet.example.com"]),
+    AfterValidator(_sites),
+    "lines",
+]
+
+
+class WidgetValues(BaseModel):
+    """The values for a new widget, without the collection."""
+
+    name: Name
+    sites: Sites = []
+
+
+class WidgetChange(BaseModel):
     """New values for a widget; `None` keeps a value."""
 
-    name: str | None = None
-    sites: Sequence[str] | None = None
+    name: Name | None = None
+    title: Annotated[str | None, BeforeValidator(one_line)] = Field(
+        default=None,
+        title=N_("Title"),
+        description=N_(
+            "The title that visitors read at the top of the widget. If you leave it empty, the widget shows its name."
+        ),
+        max_length=80,
+    )
+    sites: Sites | None = None
+    greeting: Annotated[str, Field(title=N_("Greeting"), max_length=500), BeforeValidator(one_line)] | None = None
+    requests_per_minute: int | None = Field(default=None, title=N_("Questions a minute"), ge=1, le=1000)
+    questions_per_day: int | None = Field(default=None, title=N_("Questions a day"), ge=1, le=100_000)
+    budget: Decimal | None = Field(
+        default=None,
+        title=N_("US dollars a month"),
+        description=N_("When this amount is spent, the widget quotes documents and calls no model."),
+        ge=0,
+        le=1_000_000,
+    )
+    has_page: bool | None = Field(
+        default=None,
+        title=N_("Has a public page"),
+        description=N_("Anybody who has the address can ask the collection there, without signing in."),
+    )
     is_active: bool | None = None
-    has_page: bool | None = None
-    title: str | None = None
-    greeting: str | None = None
-    requests_per_minute: int | None = None
-    questions_per_day: int | None = None
-    #: US dollars a month.
-    budget: Decimal | None = None
 
 
 class Widgets:
@@ -118,15 +165,15 @@ class Widgets:
             )
         if len(self.list(identity)) >= MOST_WIDGETS:
             raise InvalidInput(f"There are {MOST_WIDGETS} widgets already. Remove one first.")
-        shown, allowed = _name(name), _sites(sites)
+        wanted = validated(WidgetValues, {"name": name, "sites": [*sites]})
         public_key = PREFIX + secrets.token_urlsafe(18)
         with self._database.transaction(identity) as connection:
-            hidden = {"name": f"Widget: {shown}", "secret_hash": token_hash(secrets.token_urlsafe(32))}
+            hidden = {"name": f"Widget: {wanted.name}", "secret_hash": token_hash(secrets.token_urlsafe(32))}
             key = connection.execute(
                 queries["add_widget_key"], {**hidden, "requests_per_minute": REQUESTS_PER_MINUTE}
             ).fetchone()
             assert key is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
-            values = {"name": shown, "sites": allowed, "public_key": public_key, "key_hash": token_hash(public_key)}
+            values = {**wanted.model_dump(), "public_key": public_key, "key_hash": token_hash(public_key)}
             made = connection.execute(
                 queries["add_widget"], {**values, "api_key_id": key[0], "collection_id": collection.id}
             ).fetchone()
@@ -147,39 +194,16 @@ class Widgets:
             raise NotFound
         return found
 
-    def change(
-        self,
-        identity: Identity,
-        widget_id: UUID,
-        wanted: WidgetChange,
-    ) -> Widget:
-        """Change a widget. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
+    def change(self, identity: Identity, widget_id: UUID, wanted: WidgetChange) -> Widget:
+        """Change a widget. Raises `NotAllowed`, `SignInAgain`, `NotFound`."""
         require_admin(identity)
         require_recent(self._database, identity)
-        budget, questions_per_day = wanted.budget, wanted.questions_per_day
-        requests_per_minute = wanted.requests_per_minute
-        if budget is not None and not (budget.is_finite() and 0 <= budget <= 1_000_000):
-            raise InvalidInput("The budget is an amount in US dollars a month, such as 10.")
-        if questions_per_day is not None and not 1 <= questions_per_day <= 100_000:
-            raise InvalidInput("A widget may be asked 1 to 100,000 questions a day.")
-        if requests_per_minute is not None and not 1 <= requests_per_minute <= 1000:
-            raise InvalidInput("A widget may be asked 1 to 1,000 questions a minute.")
-        changes = {
-            "name": None if wanted.name is None else _name(wanted.name),
-            "sites": None if wanted.sites is None else _sites(wanted.sites),
-            "is_active": wanted.is_active,
-            "has_page": wanted.has_page,
-            "title": None if wanted.title is None else _line(wanted.title)[:LONGEST_NAME],
-            "greeting": None if wanted.greeting is None else _line(wanted.greeting)[:LONGEST_GREETING],
-            "questions_per_day": questions_per_day,
-            "budget": budget,
-        }
+        changes = {"widget_id": widget_id, **{name: getattr(wanted, name) for name in WidgetChange.model_fields}}
         with self._database.transaction(identity) as connection:
-            if not connection.execute(queries["change_widget"], {"widget_id": widget_id, **changes}).rowcount:
+            if not connection.execute(queries["change_widget"], changes).rowcount:
                 raise NotFound
-            if requests_per_minute is not None:
-                limit = {"widget_id": widget_id, "requests_per_minute": requests_per_minute}
-                connection.execute(queries["change_widget_limit"], limit)
+            if wanted.requests_per_minute is not None:
+                connection.execute(queries["change_widget_limit"], changes)
         return self.get(identity, widget_id)
 
     def remove(self, identity: Identity, widget_id: UUID) -> str:
@@ -246,26 +270,3 @@ class Widgets:
 def widgets_of(database: Database) -> Widgets:
     """Return the `Widgets` for a database; repeated calls return the same object, which counts questions."""
     return Widgets(database)
-
-
-def _line(text: str) -> str:
-    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", text).split())
-
-
-def _name(name: str) -> str:
-    shown = _line(name)
-    if not 1 <= len(shown) <= LONGEST_NAME:
-        raise InvalidInput(f"A widget needs a name of at most {LONGEST_NAME} characters.")
-    return shown
-
-
-def _sites(sites: Sequence[str]) -> builtins.list[str]:
-    """Normalise sites to origins in the form browsers send. Raises `InvalidInput` for other text."""
-    found = list(dict.fromkeys(site.strip().rstrip("/").lower() for site in sites if site.strip()))
-    if len(found) > MOST_SITES:
-        raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
-    for site in found:
-        is_own_machine = re.fullmatch(r"http://(localhost|127\.0\.0\.1)(:[0-9]{1,5})?", site)
-        if not ORIGIN.fullmatch(site) or not (site.startswith("https://") or is_own_machine):
-            raise InvalidInput(f"{site} is no site: write it like https://intranet.example.com, without a path.")
-    return found

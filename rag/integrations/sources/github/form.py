@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag.language import N_
-from rag.ui.source_forms import Field, SourceForm
+from rag.types.fields import FormField
+from rag.ui.source_forms import SourceForm
 
 FORM = SourceForm(
     kind="github",
@@ -12,11 +13,11 @@ FORM = SourceForm(
     icon=":material/code:",
     hint=N_("What the repositories of an account say about themselves: description, languages and README."),
     fields=(
-        Field(
+        FormField(
             name="owner",
-            label=N_("A person or an organisation, or one repository as owner/name"),
+            title=N_("A person or an organisation, or one repository as owner/name"),
             example="octocat/hello-world",
-            longest=300,
+            maximum=300,
         ),
     ),
     shown=("owner",),

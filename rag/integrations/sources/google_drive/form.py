@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import streamlit as st
@@ -10,8 +11,9 @@ from rag.integrations.sources.google_drive.sign_in import ACCOUNT_COOKIE, DriveA
 from rag.language import N_, _
 from rag.services import services
 from rag.types import Collection, Identity
+from rag.types.fields import FormField
 from rag.ui.frame import link_here
-from rag.ui.source_forms import READERS, Field, SignIn, SourceForm
+from rag.ui.source_forms import READERS, SignIn, SourceForm
 from rag.ui.text import plain
 
 
@@ -67,25 +69,26 @@ FORM = SourceForm(
         "Share the folder with the account's e-mail address, or let it read as a person of your domain."
     ),
     fields=(
-        Field(
+        FormField(
             name="folder",
-            label=N_("Address of the folder or the shared drive"),
+            title=N_("Address of the folder or the shared drive"),
             example="https://drive.google.com/drive/folders/…",
         ),
-        Field(
+        FormField(
             name="subject",
-            label=N_("Read as this person; empty if the folder is shared"),
+            title=N_("Read as this person; empty if the folder is shared"),
             example="hr@example.com",
             help=N_("An e-mail address of your domain, where the service account may act for everybody in it."),
-            longest=254,
+            maximum=254,
         ),
-        Field(
+        FormField(
             name="key",
-            label=N_("Key of the service account"),
+            title=N_("Key of the service account"),
             example='{"type": "service_account", …}',
             help=N_("The whole text of the JSON file that Google made."),
+            kind="text",
+            maximum=math.inf,
             is_secret=True,
-            is_text=True,
         ),
         READERS,
     ),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag.language import N_
-from rag.ui.source_forms import READERS, Field, SourceForm
+from rag.types.fields import FormField
+from rag.ui.source_forms import READERS, SourceForm
 
 FORM = SourceForm(
     kind="sharepoint",
@@ -16,16 +17,16 @@ FORM = SourceForm(
         "secret."
     ),
     fields=(
-        Field(
+        FormField(
             name="site",
-            label=N_("Address of the site, or e-mail address of the OneDrive's owner"),
+            title=N_("Address of the site, or e-mail address of the OneDrive's owner"),
             example="https://contoso.sharepoint.com/sites/HR",
         ),
-        Field(name="library", label=N_("Library; empty for the usual one"), example="Documents"),
-        Field(name="folder", label=N_("Folder; empty for all of it"), example="HR/Handbook"),
-        Field(name="tenant", label=N_("Directory (tenant) ID"), longest=253),
-        Field(name="client_id", label=N_("Application (client) ID"), longest=36),
-        Field(name="client_secret", label=N_("Client secret"), is_secret=True),
+        FormField(name="library", title=N_("Library; empty for the usual one"), example="Documents"),
+        FormField(name="folder", title=N_("Folder; empty for all of it"), example="HR/Handbook"),
+        FormField(name="tenant", title=N_("Directory (tenant) ID"), maximum=253),
+        FormField(name="client_id", title=N_("Application (client) ID"), maximum=36),
+        FormField(name="client_secret", title=N_("Client secret"), is_secret=True),
         READERS,
     ),
     shown=("site", "library", "folder"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag.language import N_
-from rag.ui.source_forms import Field, SourceForm
+from rag.types.fields import FormField
+from rag.ui.source_forms import SourceForm
 
 FORM = SourceForm(
     kind="webdav",
@@ -15,18 +16,18 @@ FORM = SourceForm(
         "settings, under Security."
     ),
     fields=(
-        Field(
+        FormField(
             name="address",
-            label=N_("Address of the server"),
+            title=N_("Address of the server"),
             example="https://cloud.example.com",
             help=N_(
                 "With Nextcloud, you can also enter the address of an opened folder. With other servers, "
                 "enter the address of the folder."
             ),
         ),
-        Field(name="folder", label=N_("Folder; empty for all of it"), example="HR/Handbook"),
-        Field(name="user", label=N_("Name of the account"), longest=200),
-        Field(name="password", label=N_("App password"), is_secret=True),
+        FormField(name="folder", title=N_("Folder; empty for all of it"), example="HR/Handbook"),
+        FormField(name="user", title=N_("Name of the account"), maximum=200),
+        FormField(name="password", title=N_("App password"), is_secret=True),
     ),
     shown=("address", "folder"),
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag.language import N_
-from rag.ui.source_forms import Field, SourceForm
+from rag.types.fields import FormField
+from rag.ui.source_forms import SourceForm
 
 FORM = SourceForm(
     kind="website",
@@ -15,14 +16,14 @@ FORM = SourceForm(
         "what the website allows programs to read is read. Citations link to the page."
     ),
     fields=(
-        Field(
+        FormField(
             name="address",
-            label=N_("Address of the first page, or of a sitemap"),
+            title=N_("Address of the first page, or of a sitemap"),
             example="https://www.example.com/handbook/",
             help=N_("All pages below this address are read."),
         ),
-        Field(name="hosts", label=N_("Further hosts that may be read"), example="docs.example.com"),
-        Field(name="pages", label=N_("Pages at most"), example="500", longest=5),
+        FormField(name="hosts", title=N_("Further hosts that may be read"), example="docs.example.com"),
+        FormField(name="pages", title=N_("Pages at most"), example="500", maximum=5),
     ),
     shown=("address",),
 )

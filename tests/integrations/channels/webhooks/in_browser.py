@@ -10,8 +10,13 @@ from tests.browser.tables import BOX, cells, click_row, remove, table_of, undo
 def try_that_a_removed_webhook_is_put_back(address: str, tab: Page) -> None:
     tab.get_by_role("button", name="Add a webhook").click()
     form = tab.get_by_role("dialog")
-    form.get_by_label("Name", exact=True).fill("Payroll")
     form.get_by_label("Address", exact=True).fill("https://payroll.example.com/hook")
+    for name, shown in (("", "empty"), ("n" * 81, "so long")):
+        form.get_by_label("Name", exact=True).fill(name)
+        form.get_by_role("button", name="Add the webhook").click()
+        expect(form).to_contain_text(f"Name cannot be {shown}: it has to be a text of 1 to 80 characters.")
+        expect(form.get_by_label("Name", exact=True)).to_have_value(name)
+    form.get_by_label("Name", exact=True).fill("Payroll")
     form.get_by_role("button", name="Add the webhook").click()
     tab.get_by_role("button", name="I have copied it").click()
     removes = tab.get_by_role("button", name="Remove Payroll")

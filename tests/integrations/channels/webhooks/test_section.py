@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag.integrations.channels.webhooks.webhooks import webhooks_of
@@ -22,6 +23,7 @@ def test_a_webhook_is_added_tested_and_removed(signed_in: SignIn, running: Servi
     page.button(key="programs_webhook_add").click().run()
     page.text_input(key="programs_webhook_name").set_value("Intra[net](x)")
     page.text_input(key="programs_webhook_address").set_value("https://10.0.0.1/hook")
+    assert page.text_input(key="programs_webhook_address").placeholder == "https://example.com/hook"
     submit = next(button for button in page.button if button.label == "Add the webhook")
     submit.click().run()
     assert "is not a public host name" in page.session_state.programs_webhook_error.message
@@ -39,3 +41,25 @@ def test_a_webhook_is_added_tested_and_removed(signed_in: SignIn, running: Servi
     assert "whsec_" not in " ".join(code.value for code in page.code)
     assert made.name in page.dataframe[0].value["Name"].tolist()
     assert page.dataframe[0].value["Events"].tolist() == ["A document can be searched"]
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "sentence"),
+    [
+        (" ", "https://example.com/", "Name cannot be empty: it has to be a text of 1 to 80 characters."),
+        ("n" * 81, "https://example.com/", "Name cannot be so long: it has to be a text of 1 to 80 characters."),
+        ("Payroll", "a" * 501, "Address cannot be so long: it has to be a text of at most 500 characters."),
+    ],
+    ids=["no_name", "long_name", "long_address"],
+)
+def test_a_bad_value_is_refused_with_what_it_has_to_be(
+    signed_in: SignIn, running: Services, name: str, address: str, sentence: str
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("programs.py").run()
+    page.button(key="programs_webhook_add").click().run()
+    page.text_input(key="programs_webhook_name").set_value(name)
+    page.text_input(key="programs_webhook_address").set_value(address)
+    page = next(button for button in page.button if button.label == "Add the webhook").click().run()
+    assert page.session_state.programs_webhook_error.message == sentence
+    assert webhooks_of(running).list(identity) == []

@@ -210,8 +210,12 @@ def test_administrators_manage_them_by_the_api(api: Api, widget: Widget) -> None
     changed = client.patch(where, json={"isActive": True, "budget": "2.5", "greeting": "Hello"}).json()
     assert (changed["isActive"], changed["budget"], changed["greeting"]) == (True, "2.5", "Hello")
     for body in ({"sites": ["intranet.example.com"]}, {"sites": ["https://a.example/path"]}, {"sites": ["https://*"]},
-                 {"sites": ["http://intranet.example.com"]}, {"name": " "}, {"unknown": 1}):  # fmt: skip
+                 {"sites": ["http://intranet.example.com"]}, {"name": " "}, {"unknown": 1},
+                 {"name": "n" * 81}, {"title": "t" * 81}, {"greeting": "g" * 501}, {"requestsPerMinute": 1001},
+                 {"questionsPerDay": "5"}, {"questionsPerDay": 100_001}, {"budget": "much"}, {"budget": "1e9"},
+                 ):  # fmt: skip
         assert client.patch(where, json=body).status_code == 422, body
+    assert client.patch(where, json={"name": None, "title": "Leave"}).json() == {**changed, "title": "Leave"}
     assert api.client(api.key("chat")).get("/api/widgets").status_code == 403
     assert client.get("/api/widgets").json()["total"] == 2
     assert client.delete(where).status_code == 204
