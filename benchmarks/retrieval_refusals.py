@@ -82,7 +82,7 @@ class Asker:
                     text=text,
                     has_answer=has_answer,
                     is_answered=found.response.evidence == "answered",
-                    passages=tuple((i.coverage.share, max(0.0, i.margin)) for i in found.scored if i.coverage.found),
+                    passages=tuple((i.coverage.share, max(0.0, i.margin)) for i in found.scored if i.coverage.matched),
                 )
             )
 

@@ -330,7 +330,7 @@ def meaning(database: Database, superuser: str, corpus: Corpus, tenants: Sequenc
                 )
                 values = (tenant.id, tenant.collection_id, str(direction.tolist()))
                 nearest = {row[0] for row in connection.execute(NEAREST_BY_MEANING, values)}
-                shares.append(len(nearest & {hit.chunk_id for hit in by_bits.meant}) / len(nearest))
+                shares.append(len(nearest & {hit.chunk_id for hit in by_bits.meaning_hits}) / len(nearest))
     for name, taken_by_name in sorted(times.items()):
         line(name, taken_by_name)
     for name in ("hybrid, built-in embedder", "hybrid, a provider's"):

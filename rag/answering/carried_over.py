@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rag.answering.routes.recognise import is_yes
 from rag.answering.routes.small_talk import about_product, small_talk
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.proximity import own_terms_of_others
+from rag.retrieval.proximity import unshared_terms
 from rag.text.language_detection import detect_language
 from rag.text.number_words import number_words
 
@@ -272,7 +272,7 @@ def without_others(before: str, question: str, titles: Sequence[str], language: 
     After "the deductible of Health Plus", "and on the standard plan?" asks only for the standard plan's deductible.
     """
     names = {frozenset(tokenize(title, language)) for title in titles}
-    left_out = own_terms_of_others(names, frozenset(tokenize(question, language)))
+    left_out = unshared_terms(names, frozenset(tokenize(question, language)))
     if not left_out:
         return before
     words = before.split()

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.search_query import asked_words
+from rag.retrieval.search_query import cached_question_words
 from rag.text.analysers import analyser_code
 from rag.text.figures import days, figures, missing_days, missing_figures
 from rag.text.language_detection import detect_language
@@ -255,7 +255,7 @@ def share_held(claim: str, source: CitedSource, language: str) -> float:
     if language in _UNSPACED:
         own = _terms(claim, language)
         return _shared(own, source.terms, language) / len(own) if own else 1.0
-    words = asked_words(claim, language, analyser_code(language))
+    words = cached_question_words(claim, language, analyser_code(language))
     held = sum(
         _shared(frozenset(word.terms), source.terms, language) * 2 >= len(word.terms)
         or any(source.terms.issuperset(synonym) for synonym in word.synonyms)

@@ -53,7 +53,7 @@ from rag.answering.state import AnswerState
 from rag.providers.processor import working
 from rag.retrieval.as_of import names_a_day
 from rag.retrieval.context_builder import document_day
-from rag.retrieval.since import says_in_force, since_meant
+from rag.retrieval.since import says_in_force, without_since
 from rag.storage.database import Database
 from rag.text.language_detection import detect_language
 from rag.types import Citation, ContextResponse, DocumentChunk, Evidence, MessageState, Outcome, Question, SearchFilters
@@ -135,7 +135,7 @@ def quote(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     if evidence == "perhaps":
         quotes = quotes.closest
         _call_perhaps(state)
-    asked_since = since_meant(state.question.text, state.language)
+    asked_since = without_since(state.question.text, state.language)
     opening = _opening(state, found, quotes, reason, is_perhaps=evidence == "perhaps", is_since=asked_since is not None)
     text = quotes.text
     if asked_since is not None:
@@ -209,10 +209,10 @@ def quotes_of(state: AnswerState, context: ContextResponse) -> tuple[ContextResp
     """Return the context and the quotations to show, following a reference to a different section."""
     if context.own_place is not None:
         of_place = _quotes_from(state, context, context.own_place.documents)
-        as_found = _quotes_from(state, context.own_place.as_found)
+        as_found = _quotes_from(state, context.own_place.usual_context)
         if _may_come_first(of_place, as_found):
             return of_place
-        state.context = context.own_place.as_found
+        state.context = context.own_place.usual_context
         return as_found
     return _quotes_from(state, context)
 

@@ -22,7 +22,7 @@ from rag.answering.routes.small_talk import about_product, small_talk
 from rag.answering.state import AnswerState
 from rag.providers.processor import working
 from rag.retrieval.query_understanding import questions_in
-from rag.retrieval.since import since_meant
+from rag.retrieval.since import without_since
 from rag.text.language_detection import detect_language
 from rag.types import ChatMessage, Citation, ContextResponse, Evidence, MessageState, Outcome
 
@@ -88,7 +88,7 @@ def _is_chat(text: str, language: str) -> bool:
 def _replies(state: AnswerState) -> list[_Reply]:
     """Search and quote for each question in the message; empty for a single question."""
     questions = _questions(state)
-    if len(questions) < 2 or any(since_meant(text, state.language) for text in questions):
+    if len(questions) < 2 or any(without_since(text, state.language) for text in questions):
         return []
     replies = []
     for place, text in enumerate(questions):

@@ -35,7 +35,7 @@ from rag.ingestion.question_templates import (
 )
 from rag.profiles import DEFAULT
 from rag.providers.registry import Providers
-from rag.retrieval.bm25.synonyms import said_in
+from rag.retrieval.bm25.synonyms import translate_expression
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -206,7 +206,7 @@ def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, langu
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
         heading = bare(section.title)
-        subject = said_in(heading, own, language)
+        subject = translate_expression(heading, own, language)
         # A German adjective would need its ending: "für unbezahlten Urlaub".
         if not subject or (language == "de" and subject[0].islower()):
             continue

@@ -21,18 +21,18 @@ from rapidfuzz.fuzz import token_set_ratio
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.query_understanding import ParsedQuestion
-from rag.retrieval.search_query import asked_words
+from rag.retrieval.search_query import cached_question_words
 from rag.retrieval.searching import search
 from rag.retrieval.trace import RetrievalTrace
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
 from rag.text.analysers import words_with_terms
 from rag.text.dates import dates_in, years_in
-from rag.text.relative_days import written_out
+from rag.text.relative_days import write_out_dates
 from rag.types import SearchResult, VersionOnDay, Who
 
 #: A question must have at least this many terms, besides the month or year, to be searched.
-LEAST_ASKED = 2
+LEAST_WORDS = 2
 #: Lowest similarity in words and headings, 0 … 100, for two passages to be counterparts.
 LEAST_ALIKE = 55.0
 #: The most passages without a counterpart to add.
@@ -87,7 +87,7 @@ _TAIL = (
 
 
 @dataclass(frozen=True)
-class DayMeant:
+class NamedDay:
     """The day in a question, and the question without this day."""
 
     day: date
@@ -96,68 +96,68 @@ class DayMeant:
     named: str = field(default="", compare=False)
 
 
-def day_meant(text: str, language: str, today: date) -> DayMeant | None:
+def past_day_in(text: str, language: str, today: date) -> NamedDay | None:
     """Return the past day a question asks about, or `None` for today's rules.
 
     A month or year gives its last day, the present month or year gives today. "Carry over days from 2025" names a year
     but asks for today's rule: only a past tense or "as of" points to the past.
     """
-    language = _known(language)
-    text = written_out(text, language, today)
+    language = _supported_language(language)
+    text = write_out_dates(text, language, today)
     if not any(re.search(_PAST[code], text, re.IGNORECASE) for code in {language, "en"} & _PAST.keys()):
         return None
     named = dates_in(text, today)
     day, without = named.last if named is not None else None, text
     for pattern in (_NUMERIC, _EASTERN, _months(language), _months("en")):
-        if found := pattern.search(text):
-            if (last := _last_day(found.groupdict(), language)) is None:
+        if match := pattern.search(text):
+            if (last_day := _last_day(match.groupdict(), language)) is None:
                 return None
             is_until = named is not None and named.first is None and named.last is not None
-            day, without = day if is_until else last, _without(text, found.group())
+            day, without = day if is_until else last_day, _remove_phrase(text, match.group())
             break
     else:
         years = years_in(text, today)
         if len(years) == 1:
-            day, without = day or date(years[0], 12, 31), _without(text, str(years[0]))
-    return DayMeant(day, without) if day is not None and day < today else None
+            day, without = day or date(years[0], 12, 31), _remove_phrase(text, str(years[0]))
+    return NamedDay(day, without) if day is not None and day < today else None
 
 
-def day_to_come(text: str, language: str, today: date) -> DayMeant | None:
+def future_day_in(text: str, language: str, today: date) -> NamedDay | None:
     """Return the future day a question asks about, or `None` if it names no future day.
 
     A month or year stands for its last day. A month without a year means the next month with this name. The caller
     still checks whether a version starts by then, because "days carried over to 2027" names a year too.
     """
-    language = _known(language)
-    text = written_out(text, language, today)
+    language = _supported_language(language)
+    text = write_out_dates(text, language, today)
     for pattern in (_NUMERIC, _EASTERN, _months(language), _months("en")):
-        if found := pattern.search(text):
-            day = _last_day(found.groupdict(), language)
-            if day is None or not _begins_after(day, found, today):
+        if match := pattern.search(text):
+            day = _last_day(match.groupdict(), language)
+            if day is None or not _begins_after(day, match, today):
                 return None
-            return DayMeant(day, _without(text, found.group()), found.group())
-    if found := _bare_month(language).search(text) or _bare_month("en").search(text):
-        day = _next_of_its_name(found.groupdict(), language, today)
-        return DayMeant(day, _without(text, found["all"]), found["all"]) if day else None
+            return NamedDay(day, _remove_phrase(text, match.group()), match.group())
+    if match := _bare_month(language).search(text) or _bare_month("en").search(text):
+        day = _next_of_its_name(match.groupdict(), language, today)
+        return NamedDay(day, _remove_phrase(text, match["all"]), match["all"]) if day else None
     years = [year for year in years_in(text, today) if year > today.year]
     if len(years) == 1:
-        return DayMeant(date(years[0], 12, 31), _without(text, str(years[0])), str(years[0]))
+        return NamedDay(date(years[0], 12, 31), _remove_phrase(text, str(years[0])), str(years[0]))
     return None
 
 
 def names_a_day(text: str, language: str) -> bool:
     """Whether a text names a day, or a month with a year."""
-    language = _known(language)
+    language = _supported_language(language)
     return any(pattern.search(text) for pattern in (_NUMERIC, _EASTERN, _months(language), _months("en")))
 
 
-def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
-    """Whether the day, month or year in the match, which ends on `last`, begins after today."""
-    parts = found.groupdict()
+def _begins_after(last_day: date, match: re.Match[str], today: date) -> bool:
+    """Whether the day, month or year in the match, which ends on `last_day`, begins after today."""
+    parts = match.groupdict()
     if parts.get("d") or parts.get("d2"):
-        return last > today
+        return last_day > today
     is_month = parts.get("name") or parts.get("m")
-    return (last.year, last.month if is_month else 0) > (today.year, today.month if is_month else 0)
+    return (last_day.year, last_day.month if is_month else 0) > (today.year, today.month if is_month else 0)
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
@@ -170,7 +170,7 @@ def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: dat
     return None
 
 
-def _known(language: str) -> str:
+def _supported_language(language: str) -> str:
     """Return the language code, or "en" if there are no rules for dates in this language."""
     code = language.split("-")[0]
     return code if code in _PAST else "en"
@@ -230,9 +230,9 @@ def _last_day(parts: Mapping[str, str | None], language: str) -> date | None:
     return date.fromordinal(after.toordinal() - 1)
 
 
-def _without(text: str, named: str) -> str:
-    left = re.sub(_JOINT + re.escape(named) + _TAIL, " ", text, count=1, flags=re.IGNORECASE)
-    return re.sub(r"\s+(?=[?？؟.,!:]|$)", "", " ".join(left.split())).lstrip(",，、: ")
+def _remove_phrase(text: str, phrase: str) -> str:
+    remaining = re.sub(_JOINT + re.escape(phrase) + _TAIL, " ", text, count=1, flags=re.IGNORECASE)
+    return re.sub(r"\s+(?=[?？؟.,!:]|$)", "", " ".join(remaining.split())).lstrip(",，、: ")
 
 
 @dataclass(frozen=True)
@@ -259,9 +259,9 @@ def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> li
         return []
 
     def read(pipeline: Pipeline) -> list[VersionOnDay]:
-        asked = pipeline.execute(queries["versions_on_day"], {"document_ids": ids, "day": day})
+        pending = pipeline.execute(queries["versions_on_day"], {"document_ids": ids, "day": day})
         pipeline.finish()
-        return asked.read(VersionOnDay)
+        return pending.read(VersionOnDay)
 
     return database.read(who, read)
 
@@ -273,41 +273,44 @@ def in_their_versions(
 
     A passage without a counterpart was not valid on the day and is dropped.
     """
-    others = {version.published_id: version for version in versions if version.document_id != version.published_id}
+    earlier = {version.published_id: version for version in versions if version.document_id != version.published_id}
 
     def read(pipeline: Pipeline) -> list[VersionPassage]:
-        ids = [version.document_id for version in others.values()]
-        asked = pipeline.execute(queries["passages_of_documents"], {"document_ids": ids})
+        ids = [version.document_id for version in earlier.values()]
+        pending = pipeline.execute(queries["passages_of_documents"], {"document_ids": ids})
         pipeline.finish()
-        return asked.read(VersionPassage)
+        return pending.read(VersionPassage)
 
     passages: dict[UUID, list[VersionPassage]] = {}
     for passage in database.read(who, read):
         passages.setdefault(passage.document_id, []).append(passage)
-    kept, taken = list[SearchResult](), set[UUID]()
+    valid_results, used_ids = list[SearchResult](), set[UUID]()
     for result in hits.results:
-        version = others.get(result.document_id)
+        version = earlier.get(result.document_id)
         if version is None:
-            kept.append(result)
+            valid_results.append(result)
             continue
-        own = [passage for passage in passages.get(version.document_id, []) if passage.chunk_id not in taken]
+        candidates = [passage for passage in passages.get(version.document_id, []) if passage.chunk_id not in used_ids]
         words = f"{result.section}\n{result.content}"
-        alike = [(token_set_ratio(passage.words, words), passage) for passage in own]
+        alike = [(token_set_ratio(passage.words, words), passage) for passage in candidates]
         likeness, counterpart = max(alike, key=lambda item: item[0], default=(0.0, None))
         if counterpart is not None and likeness >= LEAST_ALIKE:
-            taken.add(counterpart.chunk_id)
-            kept.append(_in_place(result, counterpart, version))
-    asked = {word.terms for word in asked_words(text, language, language or "en")}
-    shared = max((_shares(asked, result.content, language) for result in kept), default=0)
+            used_ids.add(counterpart.chunk_id)
+            valid_results.append(_in_place(result, counterpart, version))
+    question_terms = {word.terms for word in cached_question_words(text, language, language or "en")}
+    shared = max((_count_shared(question_terms, result.content, language) for result in valid_results), default=0)
     added = list[tuple[int, SearchResult]]()
-    for version in others.values():
+    for version in earlier.values():
         place = next(result for result in hits.results if result.document_id == version.published_id)
         for passage in passages.get(version.document_id, []):
-            if passage.chunk_id not in taken and (count := _shares(asked, passage.words, language)) > shared:
+            if (
+                passage.chunk_id not in used_ids
+                and (count := _count_shared(question_terms, passage.words, language)) > shared
+            ):
                 added.append((count, _in_place(place, passage, version)))
     added.sort(key=lambda item: -item[0])
-    results = [*(result for _, result in added[:MOST_ADDED]), *kept]
-    languages = dict(hits.languages) | {version.document_id: version.language for version in others.values()}
+    results = [*(result for _, result in added[:MOST_ADDED]), *valid_results]
+    languages = dict(hits.languages) | {version.document_id: version.language for version in earlier.values()}
     return replace(hits, results=tuple(results), languages=languages)
 
 
@@ -327,11 +330,11 @@ def _in_place(result: SearchResult, passage: VersionPassage, version: VersionOnD
     )
 
 
-def _shares(asked: set[tuple[str, ...]], text: str, language: str) -> int:
-    return len(asked & {terms for _, terms in words_with_terms(text, language or "en")})
+def _count_shared(question_terms: set[tuple[str, ...]], text: str, language: str) -> int:
+    return len(question_terms & {terms for _, terms in words_with_terms(text, language or "en")})
 
 
-def days_said(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
+def describe_versions(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
     """Return a line for the model about each cited document with an earlier version; "" without any."""
     return "".join(
         f"The passages of “{version.title} (v{version.version})” were valid on {version.day}, the day asked about.\n"
@@ -341,19 +344,19 @@ def days_said(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
 
 
 def of_the_day(
-    trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits
+    trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, date]:
     """Search again without the day, if the question names a day; also return the day, else today."""
-    meant = _day_asked_for(trace, hits)
-    if meant is None:
-        return asked, hits, trace.today
-    asked = asked.said_as(trace.text, meant.text)
-    trace.text = meant.text
-    trace.details.query.expanded = [*trace.details.query.expanded, meant.text]
-    return asked, search(trace, asked), meant.day
+    named_day = _find_named_day(trace, hits)
+    if named_day is None:
+        return parsed, hits, trace.today
+    parsed = parsed.reword(trace.text, named_day.text)
+    trace.text = named_day.text
+    trace.details.query.expanded = [*trace.details.query.expanded, named_day.text]
+    return parsed, search(trace, parsed), named_day.day
 
 
-def _day_asked_for(trace: RetrievalTrace, hits: SearchHits) -> DayMeant | None:
+def _find_named_day(trace: RetrievalTrace, hits: SearchHits) -> NamedDay | None:
     """Return the day a question asks about, or `None`.
 
     A past day counts if a found document has a version known for this day, a future day if a new version begins by
@@ -369,15 +372,15 @@ def _day_asked_for(trace: RetrievalTrace, hits: SearchHits) -> DayMeant | None:
     def on(day: date) -> list[VersionOnDay]:
         return versions_on(trace.database, trace.question.identity, hits, day)
 
-    if meant := day_meant(trace.text, trace.language, trace.today):
-        return meant if valid_on(meant.day) else None
-    coming = day_to_come(trace.text, trace.language, trace.today)
+    if named_day := past_day_in(trace.text, trace.language, trace.today):
+        return named_day if valid_on(named_day.day) else None
+    coming = future_day_in(trace.text, trace.language, trace.today)
     if coming is None or valid_on(coming.day) - valid_on(trace.today):
         return coming
     # A passage naming the month or year is about it. Versions seldom begin on a day within a month.
-    is_said = any(coming.named.casefold() in result.content.casefold() for result in hits.results)
+    is_mentioned = any(coming.named.casefold() in result.content.casefold() for result in hits.results)
     is_period = coming.day.day == 1 or (coming.day + timedelta(days=1)).day == 1
-    if is_said or not is_period or len(set(tokenize(coming.text, trace.language))) < LEAST_ASKED:
+    if is_mentioned or not is_period or len(set(tokenize(coming.text, trace.language))) < LEAST_WORDS:
         return None
     valid = on(coming.day)
     trace.staying = tuple(version for version in valid if version.document_id == version.published_id)
@@ -396,5 +399,7 @@ def in_valid_versions(trace: RetrievalTrace, hits: SearchHits, day: date) -> Sea
         return hits
     with trace.step("versions") as step:
         trace.versions = tuple(versions)
-        step.detail = f"as of {day}: " + ", ".join(f"{found.title}, version {found.version}" for found in versions)
+        step.detail = f"as of {day}: " + ", ".join(
+            f"{version.title}, version {version.version}" for version in versions
+        )
         return in_their_versions(trace.database, who, hits, versions, trace.text, trace.language)

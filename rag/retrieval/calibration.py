@@ -25,7 +25,7 @@ from rag.storage.database import Database, queries
 from rag.types import Collection, FloatMatrix
 
 #: Passages to examine; with 100, the fifth percentile varies by about .02.
-WANTED_PASSAGES = 100
+SAMPLED_PASSAGES = 100
 LEAST_PASSAGES = 8
 LEAST_CHARACTERS = 300
 SENTENCE_CHARACTERS = (40, 300)
@@ -52,7 +52,7 @@ class Calibration:
     passages: int
 
 
-def calibrated(database: Database, collection: Collection, embedder: Embedder) -> Calibration:
+def calibrate(database: Database, collection: Collection, embedder: Embedder) -> Calibration:
     """Measure a collection's threshold and return it without storing.
 
     Embeds about 200 short texts. Raises `InvalidInput` if there is too little text or the embedder compares words only,
@@ -67,17 +67,17 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
                 "tenant_id": collection.tenant_id,
                 "collection_id": collection.id,
                 "least_characters": LEAST_CHARACTERS,
-                "wanted": WANTED_PASSAGES,
+                "wanted": SAMPLED_PASSAGES,
             },
         ).fetchall()
     pairs = [(pair, section, title) for content, section, title in rows if (pair := cloze(content)) is not None]
     if len(pairs) < LEAST_PASSAGES:
         raise InvalidInput(f"{collection.name} has too little text: {LEAST_PASSAGES} longer passages are needed.")
-    asked = generate_embeddings_batch([pair[0] for pair, _, _ in pairs], embedder=embedder, purpose="query")
+    questions = generate_embeddings_batch([pair[0] for pair, _, _ in pairs], embedder=embedder, purpose="query")
     answers = generate_embeddings_batch(
         [contextual_text(title, section, pair[1]) for pair, section, title in pairs], embedder=embedder
     )
-    cosines = asked.vectors @ answers.vectors.T
+    cosines = questions.vectors @ answers.vectors.T
     related = np.diag(cosines)
     unrelated = cosines[~np.eye(len(pairs), dtype=bool)]
     low, middle = np.percentile(related, [PERCENTILE, 50])
@@ -109,11 +109,11 @@ class Calibrations:
         return generate_embeddings_batch(texts, embedder=self._embedder(collection), purpose="query").vectors
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
-        """Measure a collection's threshold and, with `keep`, store it. Raises the errors of `calibrated`."""
-        found = calibrated(self._database, collection, self._embedder(collection))
-        if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, found):
+        """Measure a collection's threshold and, with `keep`, store it. Raises the errors of `calibrate`."""
+        calibration = calibrate(self._database, collection, self._embedder(collection))
+        if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, calibration):
             raise InvalidInput("The collection has another embedding model by now. Measure once more.")
-        return found
+        return calibration
 
     def _embedder(self, collection: Collection) -> Embedder:
         """Return the collection's embedder, billed to the collection."""
@@ -121,7 +121,7 @@ class Calibrations:
         return MeteredEmbedder(embedder, self._chat_logs.bill_for(collection))
 
 
-def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, found: Calibration) -> bool:
+def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, calibration: Calibration) -> bool:
     """Store the measurement with the collection; the profile decides whether it is used.
 
     Returns `False` and stores nothing if the collection's embedding model has changed.
@@ -130,9 +130,9 @@ def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, fo
         tenant_id,
         "note_calibration",
         collection_id=collection_id,
-        threshold=found.threshold,
-        embedding_model=found.embedding_model,
-        passages=found.passages,
+        threshold=calibration.threshold,
+        embedding_model=calibration.embedding_model,
+        passages=calibration.passages,
     )
     return bool(changed)
 
@@ -141,7 +141,7 @@ def cloze(content: str) -> tuple[str, str] | None:
     """Split a passage into its middle sentence and the rest; `None` if no sentence has the right length."""
     least, most = SENTENCE_CHARACTERS
     sentences: Sequence[re.Match[str]] = [
-        found for found in _SENTENCE.finditer(content) if least <= len(found.group().strip()) <= most
+        match for match in _SENTENCE.finditer(content) if least <= len(match.group().strip()) <= most
     ]
     if not sentences:
         return None

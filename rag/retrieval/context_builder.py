@@ -46,42 +46,44 @@ def context_from(
     `context_characters`. `metadata` maps document ids to metadata. `neighbours` reads the passages around the chosen
     ones, added while there is room.
     """
-    room = Room(tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED)
+    budget = ContextBudget(
+        tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED
+    )
 
     labels = labels_of([item.result for item in scored], metadata)
 
     def part(number: int, item: ScoredHit) -> str:
         return format_passage(profile, _passage(number, item, metadata or {}, labels))
 
-    kept: list[ScoredHit] = []
+    included: list[ScoredHit] = []
     for item in scored:
-        number = len(kept) + 1
-        joiner = profile.answer.context_joiner if kept else ""
+        number = len(included) + 1
+        joiner = profile.answer.context_joiner if included else ""
         text = joiner + part(number, item)
-        if room.take(text):
-            kept.append(item)
+        if budget.take(text):
+            included.append(item)
             continue
-        share = room.characters - (len(text) - len(item.result.content))
-        if not kept:
-            share = min(share, int(len(item.result.content) * room.tokens / max(1, estimate_tokens(text))))
-        elif estimate_tokens(text) > room.tokens:
+        share = budget.characters - (len(text) - len(item.result.content))
+        if not included:
+            share = min(share, int(len(item.result.content) * budget.tokens / max(1, estimate_tokens(text))))
+        elif estimate_tokens(text) > budget.tokens:
             share = 0
         if share > 0:
-            kept.append(replace(item, result=replace(item.result, content=item.result.content[:share])))
-        room.close()
+            included.append(replace(item, result=replace(item.result, content=item.result.content[:share])))
+        budget.close()
         break
-    if neighbours is not None and room.tokens > 0 and kept:
-        kept = stitched(kept, neighbours([item.result for item in kept]), room.take)
-    passages = [_passage(number, item, metadata or {}, labels) for number, item in enumerate(kept, 1)]
+    if neighbours is not None and budget.tokens > 0 and included:
+        included = stitched(included, neighbours([item.result for item in included]), budget.take)
+    passages = [_passage(number, item, metadata or {}, labels) for number, item in enumerate(included, 1)]
     text = format_context(profile, passages)
     if profile.answer.attachment_format:
         of_posts = ((passage.result.title, passage.document_metadata) for passage in passages)
-        text = "\n".join(filter(None, (text, attachment_part(profile.answer.attachment_format, of_posts, room.take))))
-    return text, kept
+        text = "\n".join(filter(None, (text, attachment_part(profile.answer.attachment_format, of_posts, budget.take))))
+    return text, included
 
 
 @dataclass
-class Room:
+class ContextBudget:
     """Tokens and characters still free in the context."""
 
     tokens: int
@@ -192,8 +194,8 @@ class ContextPassage:
 
     def value(self, name: str) -> Any:
         """Return a metadata field by its snake_case name, even if stored in camelCase; `None` if missing."""
-        first, *others = name.split("_")
-        names = (name, first + "".join(map(str.capitalize, others)))
+        first, *rest = name.split("_")
+        names = (name, first + "".join(map(str.capitalize, rest)))
         places = (self.result.metadata, self.document_metadata)
         return next((place[n] for place in places for n in names if place.get(n) not in (None, "")), None)
 
@@ -214,18 +216,18 @@ def format_passage(profile: Profile, passage: ContextPassage) -> str:
     if profile.answer.attachment_format:
         # Attachments are listed after all passages instead.
         passage = replace(passage, text=without_attachments(passage.text, passage.document_metadata))
-    return head + filled(profile.answer.context_format, passage)
+    return head + fill_template(profile.answer.context_format, passage)
 
 
-def filled(template: str, passage: ContextPassage) -> str:
+def fill_template(template: str, passage: ContextPassage) -> str:
     """Fill a template with a passage's values.
 
     The content goes in last: braces and labels in it stay untouched.
     """
     template = _LINE_OF_FIELD.sub(lambda line: line[0] if _text(passage, line[1]) else "", template)
-    before, found, after = template.partition("{content}")
-    parts = [_labelled(_FIELD.sub(lambda name: _text(passage, name[1]), part), passage) for part in (before, after)]
-    return parts[0] + (passage.text if found else "") + parts[1]
+    before, marker, after = template.partition("{content}")
+    parts = [_clean_labels(_FIELD.sub(lambda name: _text(passage, name[1]), part), passage) for part in (before, after)]
+    return parts[0] + (passage.text if marker else "") + parts[1]
 
 
 def place(result: SearchResult, label: str = "") -> str:
@@ -247,14 +249,14 @@ def labels_of(
     }
     titles = Counter(names.values())
     files = Counter((names[key], result.file_name) for key, result in documents.items())
-    seen: Counter[tuple[tuple[str, str], str]] = Counter()
+    copies: Counter[tuple[tuple[str, str], str]] = Counter()
     labels: dict[UUID, str] = {}
     for document_id, result in documents.items():
         file = (names[document_id], result.file_name)
-        seen[file] += 1
+        copies[file] += 1
         parts = [file[0][1]]
         parts += [result.file_name] if titles[file[0]] > 1 else []
-        parts += [f"copy {seen[file]}"] if files[file] > 1 else []
+        parts += [f"copy {copies[file]}"] if files[file] > 1 else []
         day = document_day((metadata or {}).get(document_id, {}))
         labels[document_id] = ", ".join(filter(None, (*parts, day.isoformat() if day else "")))
     return labels
@@ -292,15 +294,15 @@ def _text(passage: ContextPassage, name: str) -> str:
     return "" if value is None else str(value)
 
 
-def _labelled(text: str, passage: ContextPassage) -> str:
+def _clean_labels(text: str, passage: ContextPassage) -> str:
     """Remove empty parts from labels 【…】; a label without any part becomes the title."""
 
     def label(match: re.Match[str]) -> str:
         parts = (
             [part.strip() for part in match[1].split(_LABEL_PARTS.strip())] if _LABEL_PARTS in match[1] else [match[1]]
         )
-        known = _LABEL_PARTS.join(part for part in parts if part.strip())
-        return f"【{known or passage.result.title}】"
+        label_text = _LABEL_PARTS.join(part for part in parts if part.strip())
+        return f"【{label_text or passage.result.title}】"
 
     return _LABEL.sub(label, text)
 
@@ -333,9 +335,9 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
         return []
 
     def read(pipeline: Pipeline) -> list[Neighbour]:
-        asked = pipeline.execute(queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids})
+        pending = pipeline.execute(queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids})
         pipeline.finish()
-        return asked.read(Neighbour)
+        return pending.read(Neighbour)
 
     return [neighbour for neighbour in database.read(who, read) if neighbour.chunk_id not in ids]
 

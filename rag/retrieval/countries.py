@@ -31,12 +31,14 @@ def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) ->
 
     Codes count only in capitals ("DE", not "de"), and not if they are ambiguous ("IT").
     """
-    said = f" {plain(text)} "
-    found = {code: name for code, names in _names(languages).items() for name in names if is_said(name, said)}
+    padded = f" {plain(text)} "
+    names_by_code = {
+        code: name for code, names in _names(languages).items() for name in names if is_name_in(name, padded)
+    }
     if not text.isupper() or len(text) == len("NL"):
-        written = CODE.findall(text.replace("_", " "))
-        found = {code: code for code in written if code in countries() and code not in AMBIGUOUS} | found
-    return found
+        codes = CODE.findall(text.replace("_", " "))
+        names_by_code = {code: code for code in codes if code in countries() and code not in AMBIGUOUS} | names_by_code
+    return names_by_code
 
 
 def plain(text: str) -> str:
@@ -45,7 +47,7 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", normal))
 
 
-def is_said(name: str, text: str) -> bool:
+def is_name_in(name: str, text: str) -> bool:
     """Whether a text contains a name; in Korean, endings may follow the name.
 
     `text` is the result of `plain` with a space before and after.
@@ -55,7 +57,7 @@ def is_said(name: str, text: str) -> bool:
     if _HANGUL.search(name):
         return f" {name}" in text
     # Arabic prefixes "in", "for" and "and" to the word as a letter.
-    return f" {name} " in text or (bool(_ARABIC.search(name)) and any(f" {one}{name} " in text for one in "بلو"))
+    return f" {name} " in text or (bool(_ARABIC.search(name)) and any(f" {prefix}{name} " in text for prefix in "بلو"))
 
 
 @cache
@@ -70,7 +72,7 @@ def countries() -> dict[str, tuple[str, ...]]:
     """Return each country's names in all languages, by code."""
     codes = territories("en")
     return {
-        code: (*OTHER_NAMES.get(code, ()), *(territories(spoken).get(code, "") for spoken in LANGUAGES))
+        code: (*OTHER_NAMES.get(code, ()), *(territories(language).get(code, "") for language in LANGUAGES))
         for code in codes
     }
 
@@ -84,11 +86,11 @@ def country_codes() -> dict[str, str]:
 @cache
 def _names(languages: frozenset[str]) -> dict[str, tuple[str, ...]]:
     """Return each country's plain names in some languages, by code, the longest name last."""
-    known = [territories(spoken) for spoken in sorted(languages & LANGUAGES.keys())]
+    translations = [territories(language) for language in sorted(languages & LANGUAGES.keys())]
     return {
         code: tuple(
             sorted(
-                {plain(name) for name in (*OTHER_NAMES.get(code, ()), *(n.get(code, "") for n in known))} - {""},
+                {plain(name) for name in (*OTHER_NAMES.get(code, ()), *(n.get(code, "") for n in translations))} - {""},
                 key=len,
             )
         )

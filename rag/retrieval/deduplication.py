@@ -44,7 +44,7 @@ class Hit(Protocol):
 Item = TypeVar("Item", bound=Hit)
 
 
-def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
+def without_repeats(scored: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
     """Drop repeated passages; the rest keep their order and scores.
 
     With `same_beginning`, two passages from the same document repeat each other if this many first characters are equal
@@ -55,13 +55,13 @@ def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int 
     passages, because the answer depends on the document.
     """
     starts = [
-        (known_by(passage.title, passage.folder).casefold(), _first_words(passage.content)) for passage, _ in found
+        (known_by(passage.title, passage.folder).casefold(), _first_words(passage.content)) for passage, _ in scored
     ]
     alike = Counter(starts)
     seen: set[tuple[str, str]] = set()
     beginnings: set[tuple[UUID, str]] = set()
-    kept = []
-    for (passage, score), start in zip(found, starts, strict=True):
+    remaining = []
+    for (passage, score), start in zip(scored, starts, strict=True):
         # Normalize the whole text only if a different passage starts alike.
         key = (start[0], _normal(passage.content) if alike[start] > 1 else start[1])
         beginning = (passage.document_id, passage.content[:same_beginning])
@@ -69,8 +69,8 @@ def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int 
             continue
         seen.add(key)
         beginnings.add(beginning)
-        kept.append((passage, score))
-    return kept
+        remaining.append((passage, score))
+    return remaining
 
 
 def _normal(text: str) -> str:
@@ -87,12 +87,12 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
     if maximum < 1:
         return list(results)
     counts: dict[object, int] = {}
-    kept = []
+    remaining = []
     for result in results:
         counts[result.document_id] = counts.get(result.document_id, 0) + 1
         if counts[result.document_id] <= maximum:
-            kept.append(result)
-    return kept
+            remaining.append(result)
+    return remaining
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -102,12 +102,12 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     such as two health plans, keep theirs, because the plan is part of the answer. Passages with different figures,
     names or words stay, because these differences matter.
     """
-    kept: list[SearchResult] = []
+    remaining: list[SearchResult] = []
     # Only passages with the same title and figures need a comparison by words.
-    seen: dict[tuple[str, frozenset[str]], list[SearchResult]] = {}
+    groups: dict[tuple[str, frozenset[str]], list[SearchResult]] = {}
     for result in results:
         name = known_by(result.title, result.folder).casefold()
-        alike = seen.setdefault((name, frozenset(_FIGURE.findall(result.content))), [])
+        alike = groups.setdefault((name, frozenset(_FIGURE.findall(result.content))), [])
         if any(
             likeness(shingles(result.content), shingles(other.content)) >= SAME
             and not says_otherwise(result.content, other.content, is_cut=True)
@@ -115,21 +115,23 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
         ):
             continue
         alike.append(result)
-        kept.append(result)
-    return kept
+        remaining.append(result)
+    return remaining
 
 
-def says_otherwise(one: str, other: str, *, is_cut: bool = False) -> bool:
+def says_otherwise(text: str, other: str, *, is_cut: bool = False) -> bool:
     """Whether two nearly equal texts differ in a word: "may", "may not"; "Ann", "Bob".
 
     With `is_cut`, the texts may begin and end at different places. Different spaces within words do not count.
     """
-    words, others = tokens(one), tokens(other)
-    for what, start, end, other_start, other_end in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
-        is_edge = (start == 0 and other_start == 0) or (end == len(words) and other_end == len(others))
+    words, other_words = tokens(text), tokens(other)
+    for what, start, end, other_start, other_end in SequenceMatcher(
+        None, words, other_words, autojunk=False
+    ).get_opcodes():
+        is_edge = (start == 0 and other_start == 0) or (end == len(words) and other_end == len(other_words))
         if what == "equal" or (is_cut and is_edge and what != "replace"):
             continue
-        if "".join(words[start:end]) != "".join(others[other_start:other_end]):
+        if "".join(words[start:end]) != "".join(other_words[other_start:other_end]):
             return True
     return False
 
@@ -148,9 +150,9 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(zip(*(words[i:] for i in range(SHINGLE_WORDS)), strict=False))
 
 
-def likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
+def likeness(shingle_set: frozenset[tuple[str, ...]], other_set: frozenset[tuple[str, ...]]) -> float:
     """Return Jaccard's index, 0 … 1: shared elements divided by all elements; 0 if below `SAME`."""
     # Sets with very different sizes cannot be similar; this check saves most comparisons.
-    if min(len(one), len(other)) < SAME * max(len(one), len(other)):
+    if min(len(shingle_set), len(other_set)) < SAME * max(len(shingle_set), len(other_set)):
         return 0.0
-    return len(one & other) / len(one | other)
+    return len(shingle_set & other_set) / len(shingle_set | other_set)

@@ -30,7 +30,7 @@ class EvidenceRule:
     """The numbers of the rule, with the questions they were tuned on."""
 
     #: A word is found if at least this share in its terms is: a Korean word has syllable pairs for terms.
-    found: float = 0.5
+    matched_share: float = 0.5
     #: How much of the word share is replaced by the margin: a passage's similarity above the candidates' usual
     #: similarity. The similarity itself depends on the embedder and on how alike a collection's passages are.
     margin_weight: float = 2.0
@@ -128,18 +128,18 @@ class Coverage:
     """A question's coverage by a passage: the `share` in words by idf, 0 … 1, and the words found."""
 
     share: float
-    found: tuple[str, ...]
+    matched: tuple[str, ...]
     words: int
 
 
 #: Coverage by a wording which is not compared with the passage, being in a different language; lower than any other.
-NOTHING_COVERED = Coverage(share=-1.0, found=(), words=0)
+NOTHING_COVERED = Coverage(share=-1.0, matched=(), words=0)
 
 
 def background(similarities: Sequence[float | None]) -> float | None:
     """Return the candidates' median similarity, or `None` with too few candidates."""
-    known = [similarity for similarity in similarities if similarity is not None]
-    return statistics.median(known) if len(known) >= RULE.least_candidates else None
+    values = [similarity for similarity in similarities if similarity is not None]
+    return statistics.median(values) if len(values) >= RULE.least_candidates else None
 
 
 def is_sentence(text: str, language: str) -> bool:
@@ -161,7 +161,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
     present = frozenset(passage_terms)
     highest = idf("")  # of a term found nowhere
     total = reached = 0.0
-    found = []
+    matched = []
     for word in words:
         weights = [idf(term) for term in word.terms]
         # Average the terms: a word counts the same however many terms the analyser makes.
@@ -178,9 +178,9 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
             part = 1.0
         total += counted
         reached += counted * part
-        if part >= RULE.found:
-            found.append(word.text)
-    return Coverage(share=reached / total if total else 0.0, found=tuple(found), words=len(words))
+        if part >= RULE.matched_share:
+            matched.append(word.text)
+    return Coverage(share=reached / total if total else 0.0, matched=tuple(matched), words=len(words))
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
@@ -205,9 +205,11 @@ def passage_terms(text: str, language: str) -> tuple[str, ...]:
 
 def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tuple[str, ...]:
     """Return the passage's words, in lower case, which match question words, for marking."""
-    wanted = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
-    found = dict.fromkeys(word for word, terms in _words_of_passage(text, language) if wanted.intersection(terms))
-    return tuple(found)
+    question_terms = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
+    matches = dict.fromkeys(
+        word for word, terms in _words_of_passage(text, language) if question_terms.intersection(terms)
+    )
+    return tuple(matches)
 
 
 @lru_cache(maxsize=256)
@@ -329,7 +331,7 @@ class ScoredHit:
 
 def score_hits(
     results: Sequence[SearchResult],
-    found: SearchHits,
+    hits: SearchHits,
     *,
     wordings: Sequence[tuple[str, str]],
     own_language: str = "",
@@ -344,23 +346,26 @@ def score_hits(
     words: dict[tuple[int, str], list[QuestionWord]] = {}
 
     def idf(term: str) -> float:
-        return found.statistics.idf(term_id(term))
+        return hits.statistics.idf(term_id(term))
 
-    asked_in = wordings[0][1].split("-")[0]
-    across = RULE.across if any(hit.language == asked_in for hit in found.meant) else RULE.across_alone
-    is_said = any(is_sentence(*wording) for wording in wordings)
+    question_language = wordings[0][1].split("-")[0]
+    across = RULE.across if any(hit.language == question_language for hit in hits.meaning_hits) else RULE.across_alone
+    has_sentence = any(is_sentence(*wording) for wording in wordings)
     # If the question has no words, any text would look like a match.
     has_words = any(is_worded(wording) for wording, _ in wordings)
     is_address = all(is_only_an_address(wording) for wording, _ in wordings)
     nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
     threshold = next((t for t in thresholds if nearest >= t), thresholds[-1] if thresholds else None)
     # Use passages found by words or vectors: passages near only in meaning are lower and would make the rest look near.
-    usual = background([r.similarity for r in found.results if r.vector_rank or r.keyword_rank])
-    said, spoken = "\n".join(text for text, _ in wordings), frozenset(code.partition("-")[0] for _, code in wordings)
+    usual = background([r.similarity for r in hits.results if r.vector_rank or r.keyword_rank])
+    question_text, question_languages = (
+        "\n".join(text for text, _ in wordings),
+        frozenset(code.partition("-")[0] for _, code in wordings),
+    )
     scored = []
     for result in results:
-        language = found.languages[result.document_id]
-        name = known_by(result.title, result.folder, said, spoken)
+        language = hits.languages[result.document_id]
+        name = known_by(result.title, result.folder, question_text, question_languages)
         text = contextual_text(name, result.section, result.content)
         coverages = []
         is_own = own_language != "" and language.partition("+")[0] == own_language
@@ -373,22 +378,22 @@ def score_hits(
                 words[key] = question_words(wording, wording_language, language)
             coverages.append(coverage(words[key], passage_terms(text, language), idf))
         best = max(range(len(coverages)), key=lambda i: coverages[i].share)
-        held = coverages[best]
-        margin = _margin(result, held, usual) if has_words else 0.0
+        best_coverage = coverages[best]
+        margin = _margin(result, best_coverage, usual) if has_words else 0.0
         signals = PassageSignals(
-            share=held.share if held.found and not is_address else 0.0,
+            share=best_coverage.share if best_coverage.matched and not is_address else 0.0,
             margin=margin,
-            meaning=_meaning(result, language, asked_in, across),
+            meaning=_meaning(result, language, question_language, across),
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
             says_all=has_words
-            and len(held.found) > 1
-            and held.share >= RULE.all_words
-            and language.partition("+")[0] == asked_in,
+            and len(best_coverage.matched) > 1
+            and best_coverage.share >= RULE.all_words
+            and language.partition("+")[0] == question_language,
         )
         scored.append(
             ScoredHit(
                 result=result,
-                coverage=held,
+                coverage=best_coverage,
                 margin=margin,
                 signals=signals,
                 words=tuple(words[best, language]),
@@ -396,8 +401,8 @@ def score_hits(
             )
         )
     # If the question has two words, one match is enough: people type "leave policy".
-    least = RULE.found if any(item.coverage.words >= RULE.words_of_a_question for item in scored) else 1e-9
-    if not is_said and all(item.coverage.share < least for item in scored):
+    least = RULE.matched_share if any(item.coverage.words >= RULE.words_of_a_question for item in scored) else 1e-9
+    if not has_sentence and all(item.coverage.share < least for item in scored):
         return [_with_cosine_up_to(RULE.unrelated_cosine, item) for item in scored]
     if any(item.coverage.share or item.coverage.words >= RULE.words_of_a_question for item in scored):
         return scored
@@ -409,9 +414,9 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
     return item if meaning is None else replace(item, signals=replace(item.signals, meaning=min(meaning, most)))
 
 
-def _meaning(result: SearchResult, language: str, asked_in: str, across: float) -> float | None:
+def _meaning(result: SearchResult, language: str, question_language: str, across: float) -> float | None:
     """Return the cosine by meaning, with the correction added for a passage in a different language."""
-    is_other = asked_in and asked_in != language.partition("+")[0]
+    is_other = question_language and question_language != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
@@ -447,7 +452,7 @@ def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
-def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
+def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | None) -> float:
     """Return a passage's similarity above the usual similarity.
 
     With too few candidates for a usual similarity, half the similarity is returned if several words are shared. A
@@ -456,12 +461,12 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
     if result.similarity is None:
         return 0.0
     if usual is None:
-        return result.similarity / 2 if len(held.found) > 1 else RULE.margin_of_one_word
+        return result.similarity / 2 if len(passage_coverage.matched) > 1 else RULE.margin_of_one_word
     return result.similarity - usual
 
 
 def in_order(
-    scored: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
+    scored: Sequence[ScoredHit], hits: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
     """Order passages by search rank and probability, if meaning was compared and no reranker ran.
 
@@ -475,15 +480,15 @@ def in_order(
         item.result.rerank_score is not None for item in scored
     ):
         return list(scored)
-    own = [item for item in scored if item.is_in(language)]
-    is_sure = best_of(own) >= RULE.sure and not named
+    in_language = [item for item in scored if item.is_in(language)]
+    is_sure = best_of(in_language) >= RULE.sure and not named
 
     def likelihood(item: ScoredHit) -> float:
         # The correction for other languages applies only if no passage in the question's language is sure.
         signals = replace(item.signals, meaning=item.result.meaning) if is_sure else item.signals
         return probability(signals)
 
-    by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in found.twins, -likelihood(item)))
+    by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in hits.twins, -likelihood(item)))
     likely = {id(item): rank for rank, item in enumerate(by_likelihood, 1)}
     # A passage which is first in both orders gets the best probability.
     most = best_of(scored) * (RULE.rank_constant + 1) / 2
@@ -492,42 +497,42 @@ def in_order(
         for rank, item in enumerate(scored, 1)
     ]
     ordered = sorted(scored, key=lambda item: -(item.order or 0.0))
-    wanted = RULE.places_of_named if named else 0 if is_sure else RULE.places_of_others
+    reserved = RULE.places_of_named if named else 0 if is_sure else RULE.places_of_others
     # Passages which are early anyway need no reserved place.
     early = {item.result.chunk_id for item in ordered[:places]}
-    others = _of_other_languages(scored, found, language, early=set() if named else early)
+    foreign = _of_other_languages(scored, hits, language, early=set() if named else early)
     # A refused passage would only be here because no passage in its language is better.
-    others = [item for item in others if named or outcome_of(item.probability) != "none"]
-    others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
-    if not others:
+    foreign = [item for item in foreign if named or outcome_of(item.probability) != "none"]
+    foreign = [item for item in foreign if not named or item.language in named][: min(reserved, places // 2 + 1)]
+    if not foreign:
         return ordered
-    chosen = {item.result.chunk_id for item in others}
+    chosen = {item.result.chunk_id for item in foreign}
     rest = [item for item in ordered if item.result.chunk_id not in chosen]
-    others = [replace(item, has_place=True) for item in others]
+    foreign = [replace(item, has_place=True) for item in foreign]
     # If no passage is in the question's language, the first place is reserved.
-    first = max(0, places - len(others)) if own and not named else 0
-    return [*rest[:first], *others, *rest[first:]]
+    first = max(0, places - len(foreign)) if in_language and not named else 0
+    return [*rest[:first], *foreign, *rest[first:]]
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Set each score to fit the order: a passage which a rule moved up gets the next passage's score."""
-    least, found = 0.0, list[ScoredHit]()
+    least, rescored = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
-        found.append(replace(item, result=replace(item.result, score=least)))
-    return found[::-1]
+        rescored.append(replace(item, result=replace(item.result, score=least)))
+    return rescored[::-1]
 
 
 def _of_other_languages(
-    scored: Sequence[ScoredHit], found: SearchHits, language: str, *, early: Collection[UUID]
+    scored: Sequence[ScoredHit], hits: SearchHits, language: str, *, early: Collection[UUID]
 ) -> list[ScoredHit]:
     """Return passages in other languages, best first by meaning and words.
 
     These are passages unusually near for their language, and passages with the question's translated words which are
     not in `early`.
     """
-    standing = {chunk_id: rank for rank, chunk_id in enumerate(found.from_others)}
-    others = [
+    standing = {chunk_id: rank for rank, chunk_id in enumerate(hits.foreign_ids)}
+    foreign = [
         item
         for item in scored
         if item.result.chunk_id in standing
@@ -538,10 +543,10 @@ def _of_other_languages(
         by_meaning = standing.get(item.result.chunk_id, len(standing))
         return -1 / (RULE.others_constant + by_meaning) - RULE.others_words * item.signals.share
 
-    return sorted(others, key=by_both)
+    return sorted(foreign, key=by_both)
 
 
-def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
+def select_citable(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Return the passages to cite, in order; empty if the documents do not answer.
 
     These are the passages sure to answer, else those which perhaps do, and passages which cover much of the same words.
@@ -576,9 +581,16 @@ def usual_meanings(scored: Sequence[ScoredHit], cited: Sequence[ScoredHit]) -> d
 
     Cosines across languages are lower, so a common median would make every passage in a different language look far.
     """
-    known = [(item.language, item.result.meaning) for item in scored if item.result.meaning is not None]
-    if not known:
+    meanings = [(item.language, item.result.meaning) for item in scored if item.result.meaning is not None]
+    if not meanings:
         return {}
-    usual = statistics.median(meaning for _, meaning in known)
-    own = {item.language: background([m for spoken, m in known if spoken == item.language]) for item in cited}
-    return {item.result.chunk_id: usual if (of_own := own[item.language]) is None else of_own for item in cited}
+    usual = statistics.median(meaning for _, meaning in meanings)
+    usual_by_language = {
+        item.language: background([m for language, m in meanings if language == item.language]) for item in cited
+    }
+    return {
+        item.result.chunk_id: usual
+        if (usual_in_language := usual_by_language[item.language]) is None
+        else usual_in_language
+        for item in cited
+    }

@@ -19,7 +19,7 @@ def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Colle
     """Yield a retrieval's explanation, line by line."""
     details = retrieval.response.rag_details
     yield f"collection    {collection.name}, embedded by {collection.embedding_model}"
-    yield f"profile       {profile.name}: {_wanted(retrieval, profile)}"
+    yield f"profile       {profile.name}: {_describe_settings(retrieval, profile)}"
     yield f"question      {details.query.original}"
     if details.query.translated_query:
         yield f"translated    {details.query.translated_query} (from {details.query.translated_from})"
@@ -43,15 +43,15 @@ def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Colle
     yield from _words(retrieval)
 
 
-def _wanted(retrieval: RetrievalResult, profile: Profile) -> str:
+def _describe_settings(retrieval: RetrievalResult, profile: Profile) -> str:
     """Describe the profile's settings and name those which no configured provider can carry out."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
     candidates = counted(profile.search.top_k * profile.search.candidate_factor, "candidate")
-    said = [f"{counted(search.final_top_k, 'passage')} of {candidates}"]
+    parts = [f"{counted(search.final_top_k, 'passage')} of {candidates}"]
     if profile.ranking.reranking and "rerank" not in done and retrieval.scored:
-        said.append("not reranked, no reranker is configured")
-    return "; ".join(said)
+        parts.append("not reranked, no reranker is configured")
+    return "; ".join(parts)
 
 
 def _words(retrieval: RetrievalResult) -> Iterator[str]:
@@ -59,9 +59,9 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
     if not retrieval.scored:
         return
     best = max(retrieval.scored, key=lambda item: item.probability)
-    missing = [word.text for word in best.words if word.text not in best.coverage.found]
+    missing = [word.text for word in best.words if word.text not in best.coverage.matched]
     yield ""
-    yield f"words found   {', '.join(best.coverage.found) or 'none'}"
+    yield f"words found   {', '.join(best.coverage.matched) or 'none'}"
     yield f"words missing {', '.join(missing) or 'none'}"
     yield (
         f"evidence      {best.probability:.2f} that {place(best.result)} answers: {outcome_of(best.probability)} "
@@ -85,11 +85,11 @@ def _table(retrieval: RetrievalResult) -> Iterator[str]:
     numbers = {item.result.chunk_id: number for number, item in enumerate(retrieval.cited, 1)}
     finals = {item.result.chunk_id: item.result.score for item in retrieval.cited}
     scored = {item.result.chunk_id: item for item in retrieval.scored}
-    for place_found, result in enumerate(retrieval.hits, 1):
+    for rank, result in enumerate(retrieval.hits, 1):
         item = scored.get(result.chunk_id)
         number = numbers.get(result.chunk_id)
         yield (
-            f"{place_found:5}  {_number(result.similarity, 6, 3)}  {_rank(result.vector_rank)}"
+            f"{rank:5}  {_number(result.similarity, 6, 3)}  {_rank(result.vector_rank)}"
             f"  {_number(result.keyword_score, 6, 2)}  {_rank(result.keyword_rank)}"
             f"  {_number(result.meaning, 7, 3)}  {_rank(result.meaning_rank)}  {result.score:6.3f}"
             f"  {_judgement(item)}  {_number(item.result.rerank_score if item else None, 6, 3)}"

@@ -24,8 +24,14 @@ from rag.retrieval.bm25.scoring import Bm25, best_of, matches_in
 from rag.retrieval.deduplication import without_repeats
 from rag.retrieval.fusion import FusionScores
 from rag.retrieval.meaning import Cosines, MeaningHit
-from rag.retrieval.proximity import refined, with_twin_meant
-from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words, corrected, question_terms
+from rag.retrieval.proximity import refined, unnamed_twins
+from rag.retrieval.search_query import (
+    SearchQuery,
+    TermStatistics,
+    cached_question_words,
+    correct_spelling,
+    question_terms,
+)
 from rag.retrieval.search_scope import Expected, ScopeReading, ranges, read_scope
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult, Pipeline
@@ -34,7 +40,7 @@ from rag.types import Scope, SearchFilters, SearchResult
 #: Fused candidates to read and reorder by word distance and by names.
 REFINED_CANDIDATES = 24
 #: Passages nearest by whole-passage meaning, for comparing part by part next.
-MEANT_CANDIDATES = 40
+FETCHED_BY_MEANING = 40
 #: The most passages read to filter by metadata.
 MOST_FILTERED = 20_000
 #: The fewest candidates fused from each search.
@@ -70,7 +76,7 @@ class Hits:
     matching: Sequence[tuple[int, float]]
     statistics: TermStatistics
     #: Passages by meaning cosine, the same number per language.
-    meant: Sequence[MeaningHit] = ()
+    meaning_hits: Sequence[MeaningHit] = ()
 
     @property
     def places(self) -> ScopePositions:
@@ -93,16 +99,16 @@ class SearchHits:
     #: How many passages were dropped for being identical to a found passage.
     repeats: int = 0
     #: Ids of passages in other languages than the question's, the most unusually near for their language first.
-    from_others: tuple[UUID, ...] = ()
+    foreign_ids: tuple[UUID, ...] = ()
     #: The nearest passages by meaning, with the usual similarity in their languages; empty without meaning vectors.
-    meant: tuple[MeaningHit, ...] = ()
+    meaning_hits: tuple[MeaningHit, ...] = ()
     #: Documents with a near twin named in the question.
     twins: frozenset[UUID] = frozenset()
 
     @property
     def best_meaning(self) -> float | None:
         """The highest cosine by meaning, or `None` without meaning vectors."""
-        return max((hit.cosine for hit in self.meant), default=None)
+        return max((hit.cosine for hit in self.meaning_hits), default=None)
 
 
 def vector_search(
@@ -158,36 +164,38 @@ def search(
             candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
         hits = find_hits(pipeline, query, reading, limit=candidates, by_keyword=by_keyword)
         hits = _meeting(pipeline, scope, filters, hits)
-        hits = replace(hits, meant=meanings.in_order(hits.meant, query.language))
+        hits = replace(hits, meaning_hits=meanings.in_order(hits.meaning_hits, query.language))
         return hits, _fetch(pipeline, query, scope, hits, _shares(query, hits), limit=pool)
 
     hits, rows = database.read(scope.who, partial(run, query))
-    asked = corrected(query, hits.statistics, rows) if by_keyword else query
-    if asked.text != query.text:
-        hits, rows = database.read(scope.who, partial(run, asked))
+    corrected_query = correct_spelling(query, hits.statistics, rows) if by_keyword else query
+    if corrected_query.text != query.text:
+        hits, rows = database.read(scope.who, partial(run, corrected_query))
     scored = [(row, row.score) for row in rows]
     if by_keyword and query.refine:
-        scored = refined(asked, hits.statistics, rows)
-    twins = with_twin_meant(asked, rows) if by_keyword and query.refine else frozenset()
-    if hits.meant:
-        hits = replace(hits, meant=_by_parts(hits.meant, rows, asked.language))
-        scored = _with_meaning(scored, hits, asked, twins)
-    others = _from_others(asked, hits.meant)
-    if cosines := _in_own_words(database, asked, scope, hits.meant):
-        others = _from_others(asked, hits.meant, cosines)
-        known = {row.chunk_id for row, _ in scored}
-        if missing := [chunk_id for chunk_id in others if chunk_id not in known]:
-            scored += [(row, 0.0) for row in database.read(scope.who, partial(_fetch_meant, asked, scope, missing))]
+        scored = refined(corrected_query, hits.statistics, rows)
+    twins = unnamed_twins(corrected_query, rows) if by_keyword and query.refine else frozenset()
+    if hits.meaning_hits:
+        hits = replace(hits, meaning_hits=_rank_by_parts(hits.meaning_hits, rows, corrected_query.language))
+        scored = _add_meaning(scored, hits, corrected_query, twins)
+    foreign_ids = _foreign_ids(corrected_query, hits.meaning_hits)
+    if cosines := _translated_cosines(database, corrected_query, scope, hits.meaning_hits):
+        foreign_ids = _foreign_ids(corrected_query, hits.meaning_hits, cosines)
+        scored_ids = {row.chunk_id for row, _ in scored}
+        if missing := [chunk_id for chunk_id in foreign_ids if chunk_id not in scored_ids]:
+            scored += [
+                (row, 0.0) for row in database.read(scope.who, partial(_fetch_by_id, corrected_query, scope, missing))
+            ]
     distinct = without_repeats(scored, same_beginning=query.same_beginning)
-    kept = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in others]
+    selected = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in foreign_ids]
     return SearchHits(
-        results=tuple(_result(row, hits, score) for row, score in kept),
-        from_others=tuple(others),
+        results=tuple(_result(row, hits, score) for row, score in selected),
+        foreign_ids=tuple(foreign_ids),
         repeats=len(rows) - len(distinct),
         statistics=hits.statistics,
         languages={row.document_id: row.language for row in rows},
-        text=asked.text,
-        meant=tuple(hits.meant),
+        text=corrected_query.text,
+        meaning_hits=tuple(hits.meaning_hits),
         twins=twins,
     )
 
@@ -218,50 +226,50 @@ def find_hits(
     def ask(expected: Expected) -> tuple[_AskedTerms | None, PendingResult | None, PendingResult | None]:
         terms = _ask_for_terms(pipeline, query, expected, values) if by_keyword else None
         near = _ask_for_vectors(pipeline, query, expected, values) if by_vector and vector is not None else None
-        meant = _ask_for_meaning(pipeline, query, expected, values) if query.meaning is not None else None
-        return terms, near, meant
+        meaning = _ask_for_meaning(pipeline, query, expected, values) if query.meaning is not None else None
+        return terms, near, meaning
 
     guess = scope.guess
-    asked = ask(guess) if guess is not None else None
+    pending = ask(guess) if guess is not None else None
     contents = scope.contents
-    if contents.wanted == ():
+    if contents.document_ids == ():
         return Hits(near=(), matching=(), statistics=TermStatistics(chunks=contents.chunks))
-    if asked is None or contents.wanted is not None or contents.expected != guess:
-        values["wanted"] = None if contents.wanted is None else list(contents.wanted)
-        asked = ask(contents.expected)
-    terms, nearest, meant = asked
+    if pending is None or contents.document_ids is not None or contents.expected != guess:
+        values["wanted"] = None if contents.document_ids is None else list(contents.document_ids)
+        pending = ask(contents.expected)
+    terms, nearest, meaning = pending
     # Postgres compares the vectors meanwhile.
-    found = matches_in(terms.blocks.fetchall(), ranges(terms.removed.fetchall())) if terms else None
+    matches = matches_in(terms.blocks.fetchall(), ranges(terms.removed.fetchall())) if terms else None
     statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[int, float]]()
-    if found is not None:
+    if matches is not None:
         matching = best_of(
-            found,
+            matches,
             Bm25(chunks=contents.chunks, average_length=contents.average_length, k1=query.k1, b=query.b),
-            wanted=contents.wanted_places,
+            allowed=contents.document_places,
             limit=limit,
             weights=terms.weights if terms else {},
         )
-        statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
+        statistics = TermStatistics(chunks_by_term=matches.passages_by_term, chunks=contents.chunks)
     return Hits(
         near=nearest.fetchall() if nearest else (),
         matching=matching,
         statistics=statistics,
-        meant=list(map(MeaningHit._make, meant.fetchall())) if meant else (),
+        meaning_hits=list(map(MeaningHit._make, meaning.fetchall())) if meaning else (),
     )
 
 
 def _ask_for_vectors(
     pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> PendingResult:
-    statement, wanted = nearest_statement(
+    statement, parameters = nearest_statement(
         values,
         is_large=expected.is_large and query.is_dense,
         breadth=expected.breadth,
         neighbours=query.neighbours,
     )
-    asked = pipeline.execute(statement, wanted)
+    pending = pipeline.execute(statement, parameters)
     pipeline.flush()
-    return asked
+    return pending
 
 
 def nearest_statement(
@@ -281,14 +289,16 @@ def nearest_statement(
 def _ask_for_meaning(
     pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> PendingResult:
-    wanted = {**values, "vector": query.meaning_halfvec}
+    parameters = {**values, "vector": query.meaning_halfvec}
     if expected.has_many_meanings:
         reranked = max(values["limit"], MEANING_CANDIDATES)
-        asked = pipeline.execute(queries["search_by_meaning_bits"], {**wanted, "reranked": reranked, "drawn": DRAWN})
+        pending = pipeline.execute(
+            queries["search_by_meaning_bits"], {**parameters, "reranked": reranked, "drawn": DRAWN}
+        )
     else:
-        asked = pipeline.execute(queries["search_by_meaning"], wanted)
+        pending = pipeline.execute(queries["search_by_meaning"], parameters)
     pipeline.flush()
-    return asked
+    return pending
 
 
 class _AskedTerms(NamedTuple):
@@ -314,14 +324,14 @@ def _ask_for_terms(
     return _AskedTerms(weights, removed, blocks)
 
 
-def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
+def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
     """Rank the nearest passages by the cosine of their nearest part."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
-    known = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meant if hit.chunk_id in nearest]
-    return meanings.in_order(known, language)
+    compared = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meaning_hits if hit.chunk_id in nearest]
+    return meanings.in_order(compared, language)
 
 
-def _with_meaning(
+def _add_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
     """Merge three orders of the passages: by shared words, and two by meaning.
@@ -331,13 +341,15 @@ def _with_meaning(
     """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.RULE.least_words]
-    apart = {row.chunk_id for row in rows if row.document_id in twins}
-    meant = [[hit.chunk_id for hit in order] for order in (hits.meant, meanings.by_standing(hits.meant))]
-    orders = (sharing, *(sorted(order, key=apart.__contains__) for order in meant))
+    twin_ids = {row.chunk_id for row in rows if row.document_id in twins}
+    meaning_orders = [
+        [hit.chunk_id for hit in order] for order in (hits.meaning_hits, meanings.by_standing(hits.meaning_hits))
+    ]
+    orders = (sharing, *(sorted(order, key=twin_ids.__contains__) for order in meaning_orders))
     ranks = [{chunk_id: rank for rank, chunk_id in enumerate(order, 1)} for order in orders]
     unread = {row.chunk_id: ranks[0][row.chunk_id] for row in rows if row.meaning is None and row.chunk_id in ranks[0]}
     ranks = [ranks[0], *(unread | order for order in ranks[1:])]
-    words = asked_words(query.text.partition("\n")[0], query.language, query.language or "en")
+    words = cached_question_words(query.text.partition("\n")[0], query.language, query.language or "en")
     scores = fusion.fused_scores(
         *([order.get(row.chunk_id) for row in rows] for order in ranks), words_weight=fusion.words_weight(len(words))
     )
@@ -346,12 +358,12 @@ def _with_meaning(
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
     """Keep hits whose passage or document has the requested metadata."""
-    if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meant):
+    if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meaning_hits):
         return hits
     values = {
         "tenant_id": scope.tenant_id,
         "collection_ids": list(scope.collection_ids),
-        "near": [*(chunk_id for chunk_id, _ in hits.near), *(hit.chunk_id for hit in hits.meant)],
+        "near": [*(chunk_id for chunk_id, _ in hits.near), *(hit.chunk_id for hit in hits.meaning_hits)],
         **hits.places._asdict(),
         "metadata": Jsonb(dict(filters.metadata)),
     }
@@ -360,7 +372,7 @@ def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hi
         hits,
         near=[hit for rank, hit in enumerate(hits.near, 1) if rank in ranks],
         matching=[hit for rank, hit in enumerate(hits.matching, 1) if -rank in ranks],
-        meant=[hit for rank, hit in enumerate(hits.meant, len(hits.near) + 1) if rank in ranks],
+        meaning_hits=[hit for rank, hit in enumerate(hits.meaning_hits, len(hits.near) + 1) if rank in ranks],
     )
 
 
@@ -379,15 +391,15 @@ def _fetch(
     shares: FusionScores,
     *,
     limit: int,
-    wanted: Sequence[UUID] | None = None,
+    chunk_ids: Sequence[UUID] | None = None,
 ) -> list[_Row]:
     """Return the best passages by the sum of their shares, without documents still being ingested.
 
-    `wanted` replaces the passages nearest in meaning.
+    `chunk_ids` replaces the passages nearest in meaning.
     """
-    if not hits.near and not hits.matching and not hits.meant and not wanted:
+    if not hits.near and not hits.matching and not hits.meaning_hits and not chunk_ids:
         return []
-    meant = _nearest_by_meaning(query, hits.meant, limit) if wanted is None else list(wanted)
+    meaning_ids = _nearest_by_meaning(query, hits.meaning_hits, limit) if chunk_ids is None else list(chunk_ids)
     values = {
         "tenant_id": scope.tenant_id,
         "collection_ids": list(scope.collection_ids),
@@ -401,7 +413,7 @@ def _fetch(
         "vector": query.halfvec,
         "embedding_model": query.embedding_model,
         "limit": limit,
-        "meant": meant,
+        "meant": meaning_ids,
         "meaning": query.meaning_halfvec,
     }
     passages = pipeline.execute(queries["search_fused"], values)
@@ -410,29 +422,31 @@ def _fetch(
     return rows if query.with_folders else [row._replace(folder="") for row in rows]
 
 
-def _fetch_meant(query: SearchQuery, scope: Scope, wanted: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
+def _fetch_by_id(query: SearchQuery, scope: Scope, chunk_ids: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
     """Fetch passages which were found only by meaning."""
     none = Hits(near=(), matching=(), statistics=TermStatistics())
-    return _fetch(pipeline, query, scope, none, FusionScores(near=(), matching=()), limit=len(wanted), wanted=wanted)
+    return _fetch(
+        pipeline, query, scope, none, FusionScores(near=(), matching=()), limit=len(chunk_ids), chunk_ids=chunk_ids
+    )
 
 
-def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: int) -> list[UUID]:
+def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], limit: int) -> list[UUID]:
     """Return the first `limit` passages, plus the best in other languages, which rank low by cosine."""
-    first = meant[: max(limit, MEANT_CANDIDATES)]
-    return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_from_others(query, meant)]))
+    first = meaning_hits[: max(limit, FETCHED_BY_MEANING)]
+    return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_foreign_ids(query, meaning_hits)]))
 
 
-def _in_own_words(
-    database: Database, query: SearchQuery, scope: Scope, meant: Sequence[MeaningHit]
+def _translated_cosines(
+    database: Database, query: SearchQuery, scope: Scope, meaning_hits: Sequence[MeaningHit]
 ) -> dict[UUID, Cosines]:
     """Compare passages in other languages with the question in translated words, if translations are known."""
-    others: dict[str, list[UUID]] = {}
-    for hit in meant:
+    ids_by_language: dict[str, list[UUID]] = {}
+    for hit in meaning_hits:
         if hit.language != query.language:
-            others.setdefault(hit.language, []).append(hit.chunk_id)
-    if not others or query.meaning is None or query.meaning_in_words_of is None or not query.language:
+            ids_by_language.setdefault(hit.language, []).append(hit.chunk_id)
+    if not ids_by_language or query.meaning is None or query.meaning_in_words_of is None or not query.language:
         return {}
-    vectors = query.meaning_in_words_of(others)
+    vectors = query.meaning_in_words_of(ids_by_language)
     if not vectors:
         return {}
 
@@ -440,24 +454,31 @@ def _in_own_words(
         compared = [
             pipeline.execute(
                 queries["meaning_of_chunks"],
-                {"switched": HalfVector(vector), "vector": query.meaning_halfvec, "chunk_ids": others[language]},
+                {
+                    "switched": HalfVector(vector),
+                    "vector": query.meaning_halfvec,
+                    "chunk_ids": ids_by_language[language],
+                },
             )
             for language, vector in vectors.items()
         ]
         pipeline.finish()
-        return {row[0]: Cosines(*row[1:]) for asked in compared for row in asked.fetchall()}
+        return {row[0]: Cosines(*row[1:]) for pending in compared for row in pending.fetchall()}
 
     return database.read(scope.who, read)
 
 
-def _from_others(
-    query: SearchQuery, meant: Sequence[MeaningHit], in_own_words: Mapping[UUID, Cosines] | None = None
+def _foreign_ids(
+    query: SearchQuery, meaning_hits: Sequence[MeaningHit], translated_cosines: Mapping[UUID, Cosines] | None = None
 ) -> list[UUID]:
     if not query.language:
         return []
     named = meanings.named_languages(query.text)
-    others = meanings.from_other_languages(meant, query.language, named, in_own_words)
-    return [hit.chunk_id for hit in others[: meanings.FROM_NAMED if named else meanings.FROM_OTHERS]]
+    foreign_hits = meanings.from_other_languages(meaning_hits, query.language, named, translated_cosines)
+    return [
+        hit.chunk_id
+        for hit in foreign_hits[: meanings.FROM_NAMED_LANGUAGES if named else meanings.FROM_OTHER_LANGUAGES]
+    ]
 
 
 class _Row(NamedTuple):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.language import LANGUAGES
-from rag.retrieval.countries import countries, countries_in, is_said, plain, territories
+from rag.retrieval.countries import countries, countries_in, is_name_in, plain, territories
 from rag.types import SearchResult
 
 _WORD = re.compile(r"[^\W_]+")
@@ -40,19 +40,23 @@ def known_by(title: str, folder: str, question: str = "", languages: frozenset[s
 
     A folder's country also gets its name from the question, in one of `languages` or in English: "Frankreich".
     """
-    said = set(_words(title))
+    title_words = set(_words(title))
     added = []
     for part in folder.split("/"):
         words = _words(part)
-        kept = [word for word in words if word not in _SHELVES and not _PLACE_IN_LIST.fullmatch(word)]
-        if kept and not said.issuperset(kept):
+        naming_words = [word for word in words if word not in _SHELVES and not _PLACE_IN_LIST.fullmatch(word)]
+        if naming_words and not title_words.issuperset(naming_words):
             # Keep capitals and punctuation, which analysers read.
-            added.append(part.replace("_", " ").strip() if len(kept) == len(words) else " ".join(kept))
-            said.update(kept)
+            added.append(part.replace("_", " ").strip() if len(naming_words) == len(words) else " ".join(naming_words))
+            title_words.update(naming_words)
     if folder and question:
-        asked = countries_in(question, languages | {"en"})
-        names = [asked[code] for code in countries_in(folder) if code in asked] if asked else []
-        added += [name for name in names if not said.issuperset(_words(name))]
+        question_countries = countries_in(question, languages | {"en"})
+        names = (
+            [question_countries[code] for code in countries_in(folder) if code in question_countries]
+            if question_countries
+            else []
+        )
+        added += [name for name in names if not title_words.issuperset(_words(name))]
     return " ".join(filter(None, [title, *added]))
 
 
@@ -63,59 +67,59 @@ def folder_shown(title: str, folder: str) -> str:
 
 def with_folder(title: str, folder: str) -> str:
     """Return a title for lists, followed by the folder if this adds words: "Leave policy (France)"."""
-    shown = folder_shown(title, folder)
-    return f"{title} ({shown})" if shown else title
+    folder_words = folder_shown(title, folder)
+    return f"{title} ({folder_words})" if folder_words else title
 
 
 class DocumentsOfCountries(NamedTuple):
     """Documents sorted by whether they apply to the countries in a question."""
 
     #: In the folder for a country in the question.
-    own: frozenset[UUID] = frozenset()
+    matching: frozenset[UUID] = frozenset()
     #: In a different country's folder, without mentioning the named country.
-    others: frozenset[UUID] = frozenset()
+    elsewhere: frozenset[UUID] = frozenset()
     #: In no country's folder, without mentioning a country in the question.
     general: frozenset[UUID] = frozenset()
 
 
-def asked_countries(question: str, language: str) -> frozenset[str]:
+def countries_in_question(question: str, language: str) -> frozenset[str]:
     """Return the codes of the countries whose rules a question asks about.
 
     A country which somebody only travels to, or works from, is left out: the question is about rules at home.
     """
-    asked = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"})).keys()
-    return frozenset() if asked & _STATES else frozenset(asked)
+    codes = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"})).keys()
+    return frozenset() if codes & _STATES else frozenset(codes)
 
 
-def country_names(asked: Iterable[str]) -> list[str]:
+def country_names(codes: Iterable[str]) -> list[str]:
     """Return country names in all product languages, from codes, as `plain` writes them."""
-    return list(dict.fromkeys(plain(name) for code in asked for name in countries()[code] if name))
+    return list(dict.fromkeys(plain(name) for code in codes for name in countries()[code] if name))
 
 
-def country_words(asked: Iterable[str], language: str) -> list[str]:
+def country_words(codes: Iterable[str], language: str) -> list[str]:
     """Return country names in a language, from codes."""
-    spoken = language.partition("-")[0]
-    named = territories(spoken if spoken in LANGUAGES else "en")
-    return [named[code] for code in sorted(asked) if code in named]
+    base_language = language.partition("-")[0]
+    named = territories(base_language if base_language in LANGUAGES else "en")
+    return [named[code] for code in sorted(codes) if code in named]
 
 
-def of_countries(asked: Collection[str], found: Iterable[SearchResult]) -> DocumentsOfCountries:
+def of_countries(codes: Collection[str], results: Iterable[SearchResult]) -> DocumentsOfCountries:
     """Sort the passages' documents by country; all sets are empty if no folder belongs to a country."""
-    if not asked:
+    if not codes:
         return DocumentsOfCountries()
-    names = country_names(asked)
-    own, others, general, naming = set[UUID](), set[UUID](), set[UUID](), set[UUID]()
-    for result in found:
-        kept = countries_in(result.folder) if result.folder else {}
-        if kept.keys() & set(asked):
-            own.add(result.document_id)
+    names = country_names(codes)
+    matching, elsewhere, general, naming = set[UUID](), set[UUID](), set[UUID](), set[UUID]()
+    for result in results:
+        folder_countries = countries_in(result.folder) if result.folder else {}
+        if folder_countries.keys() & set(codes):
+            matching.add(result.document_id)
             continue
-        (others if kept else general).add(result.document_id)
+        (elsewhere if folder_countries else general).add(result.document_id)
         text = f" {plain(f'{result.title} {result.section} {result.content}')} "
-        if any(is_said(name, text) for name in names):
+        if any(is_name_in(name, text) for name in names):
             naming.add(result.document_id)
     return DocumentsOfCountries(
-        frozenset(own), frozenset(others - naming), frozenset(general - naming) if own else frozenset()
+        frozenset(matching), frozenset(elsewhere - naming), frozenset(general - naming) if matching else frozenset()
     )
 
 

@@ -22,7 +22,7 @@ USUAL_PASSAGES = 10
 
 #: The most passages in other languages added to the results by words and cosine. More if the question names a country:
 #: most passages of a statute are near, and words decide between them.
-FROM_OTHERS, FROM_NAMED = 6, 20
+FROM_OTHER_LANGUAGES, FROM_NAMED_LANGUAGES = 6, 20
 #: Weight of the cosine to the question put into words from the passage's language; the rest is the cosine to the
 #: original question, because documents may use other words. From 0.2 to 0.5 the number of cited passages was the same.
 OWN_WORDS = 0.5
@@ -128,8 +128,8 @@ class MeaningHit(NamedTuple):
 class Cosines(NamedTuple):
     """A passage's cosine to the question in words from the passage's language, and to the question as asked."""
 
-    switched: float
-    asked: float
+    translated: float
+    original: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def standings(hits: Sequence[MeaningHit]) -> list[float]:
     For a language with few passages, mean and deviation are drawn towards the overall values: the best of three
     passages should not equal the best of a thousand.
     """
-    smoothed = _smoothed(usual_by_language(hits))
+    smoothed = _smooth(usual_by_language(hits))
     return [
         (hit.cosine - smoothed[hit.language].mean) / smoothed[hit.language].deviation
         if smoothed[hit.language].deviation > 0
@@ -184,8 +184,8 @@ def named_languages(question: str) -> frozenset[str]:
     text = unicodedata.normalize("NFC", question).casefold()
     words = text.split()
     begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
-    held = {name for name, parts in COUNTRIES_UNSPACED.items() if any(part in text for part in parts)}
-    return frozenset(begun | held)
+    unspaced = {name for name, parts in COUNTRIES_UNSPACED.items() if any(part in text for part in parts)}
+    return frozenset(begun | unspaced)
 
 
 def without_place(question: str) -> str:
@@ -194,53 +194,53 @@ def without_place(question: str) -> str:
     A country's documents hardly mention where they apply, and documents which do are no nearer to an answer. A question
     about the country itself ("the capital of France") stays unchanged.
     """
-    kept = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
-    return " ".join(kept.split()) if is_worded(kept) else question
+    remaining = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
+    return " ".join(remaining.split()) if is_worded(remaining) else question
 
 
 def from_other_languages(
     hits: Sequence[MeaningHit],
     language: str,
     named: Collection[str] = (),
-    in_own_words: Mapping[UUID, Cosines] | None = None,
+    translated_cosines: Mapping[UUID, Cosines] | None = None,
 ) -> list[MeaningHit]:
     """Rank passages in other languages than the question's by their distance from their language's mean.
 
     Passages in the `named` languages come first. Distances are plain differences, because in deviations a language with
-    few documents would win. `in_own_words` has each passage's cosines to the question in words from the passage's
+    few documents would win. `translated_cosines` has each passage's cosines to the question in words from the passage's
     language. These words raise all cosines, so they only affect the order within a language.
     """
-    smoothed = _smoothed(usual_by_language(hits))
-    others = [hit for hit in hits if hit.language != language]
-    lifted = _lifted(others, in_own_words or {})
+    smoothed = _smooth(usual_by_language(hits))
+    foreign_hits = [hit for hit in hits if hit.language != language]
+    corrected_cosines = _correct_cosines(foreign_hits, translated_cosines or {})
     return sorted(
-        others,
+        foreign_hits,
         key=lambda hit: (
             hit.language not in named,
-            smoothed[hit.language].mean - lifted.get(hit.chunk_id, hit.cosine),
+            smoothed[hit.language].mean - corrected_cosines.get(hit.chunk_id, hit.cosine),
             hit.chunk_id.int,
         ),
     )
 
 
-def _lifted(hits: Sequence[MeaningHit], in_own_words: Mapping[UUID, Cosines]) -> dict[UUID, float]:
+def _correct_cosines(hits: Sequence[MeaningHit], translated_cosines: Mapping[UUID, Cosines]) -> dict[UUID, float]:
     """Return each passage's cosine, corrected for the usual gain from words in the passage's language."""
     by_language: dict[str, list[MeaningHit]] = {}
     for hit in hits:
-        if hit.chunk_id in in_own_words:
+        if hit.chunk_id in translated_cosines:
             by_language.setdefault(hit.language, []).append(hit)
-    found: dict[UUID, float] = {}
-    for own in by_language.values():
-        cosines = [in_own_words[hit.chunk_id] for hit in own]
-        given = fmean(cosine.switched - cosine.asked for cosine in cosines)
-        found |= {
-            hit.chunk_id: cosine.asked + OWN_WORDS * (cosine.switched - cosine.asked - given)
-            for hit, cosine in zip(own, cosines, strict=True)
+    corrected: dict[UUID, float] = {}
+    for group in by_language.values():
+        cosines = [translated_cosines[hit.chunk_id] for hit in group]
+        usual_gain = fmean(cosine.translated - cosine.original for cosine in cosines)
+        corrected |= {
+            hit.chunk_id: cosine.original + OWN_WORDS * (cosine.translated - cosine.original - usual_gain)
+            for hit, cosine in zip(group, cosines, strict=True)
         }
-    return found
+    return corrected
 
 
-def _smoothed(usual: Mapping[str, Usual]) -> dict[str, Usual]:
+def _smooth(usual: Mapping[str, Usual]) -> dict[str, Usual]:
     total = sum(item.passages for item in usual.values())
     if not total:
         return dict(usual)
@@ -248,10 +248,10 @@ def _smoothed(usual: Mapping[str, Usual]) -> dict[str, Usual]:
     variance = sum(item.passages * item.deviation**2 for item in usual.values()) / total
     smoothed = {}
     for language, item in usual.items():
-        own = item.passages / (item.passages + USUAL_PASSAGES)
+        weight = item.passages / (item.passages + USUAL_PASSAGES)
         smoothed[language] = Usual(
             passages=item.passages,
-            mean=own * item.mean + (1 - own) * mean,
-            deviation=math.sqrt(own * item.deviation**2 + (1 - own) * variance),
+            mean=weight * item.mean + (1 - weight) * mean,
+            deviation=math.sqrt(weight * item.deviation**2 + (1 - weight) * variance),
         )
     return smoothed

@@ -22,7 +22,7 @@ from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.processor import waiting
-from rag.retrieval.bm25.synonyms import in_words_of, reworded
+from rag.retrieval.bm25.synonyms import in_words_of, reword
 from rag.retrieval.fusion import FusionWeights
 from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
 from rag.retrieval.meaning import is_worded, without_place
@@ -48,21 +48,21 @@ class EmbeddedWordings:
     meanings: FloatMatrix | None
 
 
-def embed_wordings(trace: RetrievalTrace, asked: ParsedQuestion) -> EmbeddedWordings:
+def embed_wordings(trace: RetrievalTrace, parsed: ParsedQuestion) -> EmbeddedWordings:
     """Embed the wordings with the collection's model and, if the collection has meaning vectors, with the model of
     meaning.
     """
-    spoken = _language(trace, asked)
-    wordings = [(text, spoken) for text in (asked.translation.query, *asked.others)]
-    if asked.original:
-        wordings.append((asked.original, trace.language))
+    language = _language(trace, parsed)
+    wordings = [(text, language) for text in (parsed.translation.query, *parsed.other_wordings)]
+    if parsed.original:
+        wordings.append((parsed.original, trace.language))
     vectors = _embed(trace, [text for text, _ in wordings])
     return EmbeddedWordings(vectors=vectors, meanings=_embed_meaning(trace, wordings))
 
 
 def search_wordings(
     trace: RetrievalTrace,
-    asked: ParsedQuestion,
+    parsed: ParsedQuestion,
     embedded: EmbeddedWordings,
     filters: SearchFilters,
     database: Database,
@@ -70,23 +70,23 @@ def search_wordings(
     candidates: int,
 ) -> SearchHits:
     """Search for each wording within the filters; return at most `candidates` results, best first."""
-    profile, found_by_wording = trace.profile, []
+    profile, hits_by_wording = trace.profile, []
     # A repeated search replaces the question's earlier search and adds to its time.
     searched_before, trace.details.search.queries = trace.details.search.queries, []
     spent_before = sum(query.search_ms for query in searched_before)
-    wordings = [asked.text, *asked.others, *filter(None, [asked.original])]
+    wordings = [parsed.text, *parsed.other_wordings, *filter(None, [parsed.original])]
     for number, text in enumerate(wordings):
-        is_asked = number == 0 or text is asked.original
+        is_original = number == 0 or text is parsed.original
         started = time.perf_counter()
-        found = search(
+        hits = search(
             database,
             SearchQuery(
                 text=text,
-                language=trace.language if is_asked else _language(trace, asked),
+                language=trace.language if is_original else _language(trace, parsed),
                 vector=None if embedded.vectors is None else embedded.vectors[number],
                 embedding_model=trace.question.collection.embedding_model,
                 meaning=None if embedded.meanings is None else embedded.meanings[number],
-                meaning_in_words_of=partial(meaning_in_words_of, trace, asked) if number == 0 else None,
+                meaning_in_words_of=partial(meaning_in_words_of, trace, parsed) if number == 0 else None,
                 fusion=profile.search.fusion,
                 k1=profile.search.bm25_k1,
                 b=profile.search.bm25_b,
@@ -113,31 +113,31 @@ def search_wordings(
             limit=candidates,
             by_keyword=profile.search.search_type == "hybrid" or embedded.vectors is None,
         )
-        found_by_wording.append(found)
-        first = _apart(found.text, asked)[0] if number == 0 else found.text
+        hits_by_wording.append(hits)
+        first = _split_translation(hits.text, parsed)[0] if number == 0 else hits.text
         trace.details.search.queries.append(
             SearchQueryDetails(
                 query=first,
                 embedding_ms=trace.details.timing.embedding_ms if number == 0 else 0.0,
                 search_ms=ms_since(started) + (spent_before if number == 0 else 0.0),
-                result_count=len(found.results),
+                result_count=len(hits.results),
             )
         )
-    return merged(found_by_wording, candidates)
+    return merge_hits(hits_by_wording, candidates)
 
 
-def wordings_of(trace: RetrievalTrace, asked: ParsedQuestion, found: SearchHits) -> list[tuple[str, str]]:
+def wordings_of(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> list[tuple[str, str]]:
     """Return the question's wordings with their languages; each passage is scored by the best wording."""
-    translated_from = asked.translation.translated_from
+    translated_from = parsed.translation.translated_from
     searched_in = trace.question.collection.language if translated_from else trace.language
-    others = [(text, searched_in) for text in asked.others]
+    other_wordings = [(text, searched_in) for text in parsed.other_wordings]
     if not translated_from:
-        return [(found.text, trace.language), *others]
-    translated, original = _apart(found.text, asked)
-    return [(translated, searched_in), (original or trace.text, trace.language), *others]
+        return [(hits.text, trace.language), *other_wordings]
+    translated, original = _split_translation(hits.text, parsed)
+    return [(translated, searched_in), (original or trace.text, trace.language), *other_wordings]
 
 
-def merged(lists: Sequence[SearchHits], limit: int) -> SearchHits:
+def merge_hits(lists: Sequence[SearchHits], limit: int) -> SearchHits:
     """Merge several result lists: each passage keeps its best score, best first.
 
     Fused scores are comparable between questions: both parts are shares of the best.
@@ -146,21 +146,21 @@ def merged(lists: Sequence[SearchHits], limit: int) -> SearchHits:
     if len(lists) == 1:
         return first
     best: dict[object, SearchResult] = {}
-    for result in (result for found in lists for result in found.results):
-        known = best.get(result.chunk_id)
-        if known is None or result.score > known.score:
+    for result in (result for hits in lists for result in hits.results):
+        previous = best.get(result.chunk_id)
+        if previous is None or result.score > previous.score:
             best[result.chunk_id] = result
     return SearchHits(
         results=tuple(sorted(best.values(), key=lambda r: (-r.score, str(r.chunk_id))))[:limit],
         statistics=TermStatistics(
-            chunks_by_term={t: n for found in lists for t, n in found.statistics.chunks_by_term.items()},
-            chunks=max(found.statistics.chunks for found in lists),
+            chunks_by_term={t: n for hits in lists for t, n in hits.statistics.chunks_by_term.items()},
+            chunks=max(hits.statistics.chunks for hits in lists),
         ),
-        languages={document: language for found in lists for document, language in found.languages.items()},
+        languages={document: language for hits in lists for document, language in hits.languages.items()},
         text=first.text,
-        repeats=sum(found.repeats for found in lists),
-        meant=first.meant,
-        from_others=first.from_others,
+        repeats=sum(hits.repeats for hits in lists),
+        meaning_hits=first.meaning_hits,
+        foreign_ids=first.foreign_ids,
         twins=first.twins,
     )
 
@@ -177,9 +177,9 @@ def _embed_once(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | No
     try:
         embedder = trace.models.embedder_for(trace.question.collection.embedding_model)
         with trace.step("embed") as step:
-            made = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
+            embeddings = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
             step.detail = f"{len(texts)} by {embedder.model}"
-        return made.vectors
+        return embeddings.vectors
     except (ProviderError, SettingsError) as error:
         trace.skip(NO_EMBEDDING, error)
         return None
@@ -193,34 +193,34 @@ def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
     # Average the question's wording and the documents' wording, because the intended meaning is between them.
-    asked = [without_place(text) for text, _ in wordings]
-    others = [without_place(reworded(text, language) or text) for text, language in wordings]
-    both = list(dict.fromkeys([*asked, *others]))
-    made = _meaning_of(both, trace, embedder)
-    if made is None:
+    originals = [without_place(text) for text, _ in wordings]
+    rewordings = [without_place(reword(text, language) or text) for text, language in wordings]
+    both = list(dict.fromkeys([*originals, *rewordings]))
+    vectors = _meaning_of(both, trace, embedder)
+    if vectors is None:
         return None
     row = {text: number for number, text in enumerate(both)}
-    pairs = zip(asked, others, strict=True)
-    return np.array([(made[row[text]] + made[row[other]]) / 2 for text, other in pairs])
+    pairs = zip(originals, rewordings, strict=True)
+    return np.array([(vectors[row[text]] + vectors[row[other]]) / 2 for text, other in pairs])
 
 
 def meaning_in_words_of(
-    trace: RetrievalTrace, asked: ParsedQuestion, languages: Collection[str]
+    trace: RetrievalTrace, parsed: ParsedQuestion, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
     """Embed the question with its subjects in the words of other languages; return a vector per language.
 
     The model favours passages in the question's language. With translated subjects it can tell other passages apart.
     """
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
-    text, spoken = without_place(asked.translation.query), _language(trace, asked)
-    switched = {other: in_words_of(text, spoken, other.partition("+")[0]) for other in languages}
+    text, language = without_place(parsed.translation.query), _language(trace, parsed)
+    switched = {other: in_words_of(text, language, other.partition("+")[0]) for other in languages}
     texts = list(dict.fromkeys(filter(None, switched.values())))
     if embedder is None or not texts:
         return {}
-    made = _meaning_of(texts, trace, embedder, " in other languages' words")
-    if made is None:
+    vectors = _meaning_of(texts, trace, embedder, " in other languages' words")
+    if vectors is None:
         return {}
-    return {other: made[texts.index(text)] for other, text in switched.items() if text}
+    return {other: vectors[texts.index(text)] for other, text in switched.items() if text}
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
@@ -240,9 +240,9 @@ def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, wor
     return trace.vectors[key]
 
 
-def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
+def _split_translation(text: str, parsed: ParsedQuestion) -> tuple[str, str]:
     """Split a wording into its translation and the original, which is "" for an untranslated question."""
-    if not asked.translation.translated_from:
+    if not parsed.translation.translated_from:
         return text, ""
     translated, _, original = text.partition("\n")
     return translated, original
@@ -261,5 +261,5 @@ def _least_similarity(trace: RetrievalTrace) -> float:
     return -1.0 if is_word_count else math.nextafter(profile.search.similarity_threshold, math.inf)
 
 
-def _language(trace: RetrievalTrace, asked: ParsedQuestion) -> str:
-    return trace.question.collection.language if asked.translation.translated_from else trace.language
+def _language(trace: RetrievalTrace, parsed: ParsedQuestion) -> str:
+    return trace.question.collection.language if parsed.translation.translated_from else trace.language

@@ -54,21 +54,21 @@ class Names:
     text: str
     names: tuple[str, ...] = ()
     #: Documents with all the names.
-    said_by: frozenset[UUID] = field(default_factory=frozenset)
+    document_ids: frozenset[UUID] = field(default_factory=frozenset)
     #: Names which no found document contains.
     missing: tuple[str, ...] = ()
 
 
 def names_in(question: str, language: str) -> list[str]:
     """Return the names of companies to which a question may refer, in order."""
-    found = []
+    names = []
     for match in (_GERMAN if language == "de" else _PLACED).finditer(question):
         groups = match.groupdict()
         name = next(groups[key] for key in ("placed", "owner", "subject", "attached") if groups.get(key))
         is_plain = NO_NAMES.fullmatch(name) is not None or bool(named_languages(name))
         if not is_plain and not (name.isupper() and len(name) <= 4):
-            found.append(name)
-    return list(dict.fromkeys(found))
+            names.append(name)
+    return list(dict.fromkeys(names))
 
 
 def forms_of(name: str) -> list[str]:
@@ -93,43 +93,43 @@ def without(question: str, names: Iterable[str], language: str) -> str:
 
 
 def of_owners(
-    trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits
+    trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, Names]:
     """Search again without company names which the question asks about, and also in these companies' documents."""
-    names = _names_meant(trace, hits)
-    if names.text == trace.text or asked.translation.translated_from:
-        return asked, hits, names
-    asked = asked.said_as(trace.text, names.text)
-    hits = search(trace, asked)
-    others = _names_meant(trace, hits, owners=names.names)
-    if of_owner := names.said_by | others.said_by:
-        hits = search_too(trace, asked, hits, of_owner)
-    return asked, hits, _names_meant(trace, hits, owners=names.names)
+    names = _find_names(trace, hits)
+    if names.text == trace.text or parsed.translation.translated_from:
+        return parsed, hits, names
+    parsed = parsed.reword(trace.text, names.text)
+    hits = search(trace, parsed)
+    owner_names = _find_names(trace, hits, owners=names.names)
+    if owner_documents := names.document_ids | owner_names.document_ids:
+        hits = search_too(trace, parsed, hits, owner_documents)
+    return parsed, hits, _find_names(trace, hits, owners=names.names)
 
 
-def _names_meant(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
+def _find_names(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
     """Find the companies whose rules the question asks for, if the profile refines the order.
 
     `owners` are names which a search with them found in enough documents.
     """
-    asked = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
+    candidates = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
     # If the question names one of two health plans, the name tells passages apart.
-    if not asked or hits.twins or not hits.results:
+    if not candidates or hits.twins or not hits.results:
         return Names(trace.text)
     documents = list(dict.fromkeys(result.document_id for result in hits.results))
-    own = f"{trace.question.collection.name}\n{trace.profile.answer.own_name}".casefold()
+    collection_names = f"{trace.question.collection.name}\n{trace.profile.answer.own_name}".casefold()
 
-    forms = [(form, name) for name in asked for form in forms_of(name)]
+    forms = [(form, name) for name in candidates for form in forms_of(name)]
 
     def read(pipeline: Pipeline) -> list[tuple[UUID, int, int]]:
         names = [form for form, _ in forms]
-        found = pipeline.execute(queries["documents_saying"], {"names": names, "document_ids": documents})
+        pending = pipeline.execute(queries["documents_saying"], {"names": names, "document_ids": documents})
         pipeline.finish()
-        return found.fetchall()
+        return pending.fetchall()
 
     with trace.step("whose rules") as step:
         # A name in the collection's title holds for all documents.
-        saying = {name: set(documents) if name.casefold() in own else set[UUID]() for name in asked}
+        saying = {name: set(documents) if name.casefold() in collection_names else set[UUID]() for name in candidates}
         chunks = Counter[str]()
         for document_id, place, count in trace.database.read(trace.question.identity, read):
             name = forms[place - 1][1]
@@ -138,14 +138,16 @@ def _names_meant(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[st
         if trace.language == "de":
             # German capitalises every noun ("Bei Krankheit"), so a word found in German documents is no name.
             german = {document for document in documents if hits.languages[document].startswith("de")}
-            saying = {name: found for name, found in saying.items() if not found & german}
-        missing = tuple(name for name, found in saying.items() if not found)
+            saying = {name: ids for name, ids in saying.items() if not ids & german}
+        missing = tuple(name for name, ids in saying.items() if not ids)
         least = min(LEAST_DOCUMENTS, len(documents))
-        meant = [
+        confirmed = [
             name
-            for name, found in saying.items()
-            if found and (name in owners or len(found) >= least or chunks[name] >= LEAST_CHUNKS)
+            for name, ids in saying.items()
+            if ids and (name in owners or len(ids) >= least or chunks[name] >= LEAST_CHUNKS)
         ]
-        said_by = frozenset.intersection(*(frozenset(saying[name]) for name in meant)) if meant else frozenset()
-        step.detail = "; ".join(f"{name}: {len(found)} of {len(documents)} documents" for name, found in saying.items())
-    return Names(without(trace.text, meant, trace.language), (*meant, *missing), said_by, missing)
+        shared_ids = (
+            frozenset.intersection(*(frozenset(saying[name]) for name in confirmed)) if confirmed else frozenset()
+        )
+        step.detail = "; ".join(f"{name}: {len(ids)} of {len(documents)} documents" for name, ids in saying.items())
+    return Names(without(trace.text, confirmed, trace.language), (*confirmed, *missing), shared_ids, missing)

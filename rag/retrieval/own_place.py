@@ -25,7 +25,7 @@ from rag.retrieval.countries import (
     countries,
     countries_in,
     country_codes,
-    is_said,
+    is_name_in,
     plain,
     territories,
 )
@@ -99,29 +99,29 @@ class PlaceFacts:
 @lru_cache(maxsize=1_000)
 def places_of(group: str) -> tuple[str, ...]:
     """Return the places in a group's name, in all spellings; empty for "HR"."""
-    found: list[str] = []
+    spellings: list[str] = []
     for part in _PARTS.split(unicodedata.normalize("NFKC", group)):
-        kept: list[list[str]] = [[]]
+        runs: list[list[str]] = [[]]
         for word in re.split(r"[\s-]+", part):
             bare = _bare(word)
             code = word if word.isupper() and word.casefold() not in _FUNCTIONS else ""
             if code in countries() and code not in AMBIGUOUS:
-                found += countries()[code]
-                kept.append([])
+                spellings += countries()[code]
+                runs.append([])
             elif bare:
-                kept[-1].append(bare)
+                runs[-1].append(bare)
             else:
-                kept.append([])
-        found += [" ".join(words) for words in kept if words]
-    names = [name for name in map(plain, found) if _is_long_enough(name) or name in country_codes()]
+                runs.append([])
+        spellings += [" ".join(words) for words in runs if words]
+    names = [name for name in map(plain, spellings) if _is_long_enough(name) or name in country_codes()]
     codes = dict.fromkeys(code for name in names for part in _runs(name.split()) if (code := country_codes().get(part)))
     return tuple(dict.fromkeys([*names, *(plain(name) for code in codes for name in countries()[code] if name)]))
 
 
 def is_of_place(names: Iterable[str], text: str) -> bool:
     """Whether a text contains a name, or a named country's code ("NL")."""
-    said = f" {plain(text)} "
-    if any(is_said(name, said) for name in names):
+    padded = f" {plain(text)} "
+    if any(is_name_in(name, padded) for name in names):
         return True
     codes = {code for name in names if (code := country_codes().get(name))} - AMBIGUOUS
     # Skip lines in capitals, where every two-letter word looks like a code.
@@ -135,15 +135,15 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
     Opening lines count only if no document in `answering` has the place in its label, because a handbook often begins
     with all places.
     """
-    known = list(facts)
-    labelled = {found.document_id for found in known if is_of_place(names, found.label)}
-    opened = {found.document_id for found in known if is_of_place(names, found.opening)}
-    own = labelled if labelled.intersection(answering) else labelled | opened
-    return frozenset(own) if len(own) < len(known) else frozenset()
+    candidates = list(facts)
+    labelled = {item.document_id for item in candidates if is_of_place(names, item.label)}
+    opened = {item.document_id for item in candidates if is_of_place(names, item.opening)}
+    selected = labelled if labelled.intersection(answering) else labelled | opened
+    return frozenset(selected) if len(selected) < len(candidates) else frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundForPlace:
+class PlaceDocuments:
     """The names of the asker's place, the documents for this place with their passages' text, and all further
     documents.
     """
@@ -151,62 +151,66 @@ class FoundForPlace:
     names: Sequence[str]
     documents: Sequence[PlaceFacts]
     passages: Sequence[str]
-    others: Sequence[PlaceFacts]
+    other_documents: Sequence[PlaceFacts]
 
 
-def names_a_place(question: str, language: str, place: FoundForPlace, *, groups: Sequence[str]) -> bool:
+def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups: Sequence[str]) -> bool:
     """Whether a question names a place: the asker's, or a place missing in the documents for the asker's place.
 
     `groups` are all group names in the tenant.
     """
-    own, others = place.documents, place.others
+    documents, other_documents = place.documents, place.other_documents
     placed = _PLACED.findall(question) if language != "de" else []
     if any(not NO_NAMES.fullmatch(name) for name in placed):
         return True
     if is_of_place(place.names, question) or named_languages(question) or _names_a_country(question, language):
         return True
-    said = f" {plain(' '.join([*place.passages, *(f'{found.label} {found.opening}' for found in own)]))} "
+    place_text = f" {plain(' '.join([*place.passages, *(f'{item.label} {item.opening}' for item in documents)]))} "
     capitals = (_NAMED_IN_GERMAN if language == "de" else _NAMED).findall(question)
-    if any(_is_foreign(name, said) for name in capitals if not (name.isupper() and len(name) <= 4)):
+    if any(_is_foreign(name, place_text) for name in capitals if not (name.isupper() and len(name) <= 4)):
         return True
-    asked = f" {plain(question)} "
+    padded_question = f" {plain(question)} "
     of_groups = {name for group in groups for name in places_of(group)}
-    if any(is_said(name, asked) for name in (of_groups | _told_apart(own, others)) if _is_foreign(name, said)):
+    if any(
+        is_name_in(name, padded_question)
+        for name in (of_groups | _distinguishing_words(documents, other_documents))
+        if _is_foreign(name, place_text)
+    ):
         return True
     attached = [first or second for first, second in _NAMED_UNSPACED.findall(question)]
-    about = plain(" ".join(f"{found.label} {found.opening}" for found in others))
-    return any(name in about and name not in said for name in attached)
+    about = plain(" ".join(f"{item.label} {item.opening}" for item in other_documents))
+    return any(name in about and name not in place_text for name in attached)
 
 
-def own_first(
-    cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], own: Collection[UUID], places: int
+def put_place_first(
+    cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], document_ids: Collection[UUID], places: int
 ) -> list[ScoredHit]:
-    """Put passages for the asker's place (`own`) first if they may answer.
+    """Put passages for the asker's place (`document_ids`) first if they may answer.
 
     If fewer than half the `places` have passages for the asker's place, further passages from `speaking` are added, and
     the last passages are dropped.
     """
     best = best_of(speaking)
-    first = [item for item in cited if _may_come_first(item, own, best)]
-    known = {item.result.chunk_id for item in cited}
-    further = [i for i in speaking if i.result.chunk_id not in known and _may_come_first(i, own, best)]
+    first = [item for item in cited if _may_come_first(item, document_ids, best)]
+    cited_ids = {item.result.chunk_id for item in cited}
+    further = [i for i in speaking if i.result.chunk_id not in cited_ids and _may_come_first(i, document_ids, best)]
     first += further[: max(0, max(1, places // 2) - len(first))]
     chosen = {item.result.chunk_id for item in first}
     return [*first, *(item for item in cited if item.result.chunk_id not in chosen)][: max(places, len(cited))]
 
 
-def _may_come_first(item: ScoredHit, own: Collection[UUID], best: float) -> bool:
-    is_own = item.result.document_id in own
+def _may_come_first(item: ScoredHit, document_ids: Collection[UUID], best: float) -> bool:
+    is_own = item.result.document_id in document_ids
     return is_own and item.probability >= LEAST_OF_BEST * best and outcome_of(item.probability) != "none"
 
 
-def _told_apart(own: Sequence[PlaceFacts], others: Sequence[PlaceFacts]) -> set[str]:
+def _distinguishing_words(documents: Sequence[PlaceFacts], other_documents: Sequence[PlaceFacts]) -> set[str]:
     """Return the words which differ in similar titles: "leeds" in "Leave in Leeds" beside "Leave in York"."""
-    titles = [set(plain(found.title).split()) for found in own]
-    found = set[str]()
-    for other in (set(plain(found.title).split()) for found in others):
-        found |= {word for title in titles if title & other - _SITES for word in other - title - _SITES - _FUNCTIONS}
-    return {word for word in found if _is_long_enough(word)}
+    titles = [set(plain(item.title).split()) for item in documents]
+    words = set[str]()
+    for other in (set(plain(item.title).split()) for item in other_documents):
+        words |= {word for title in titles if title & other - _SITES for word in other - title - _SITES - _FUNCTIONS}
+    return {word for word in words if _is_long_enough(word)}
 
 
 def _runs(words: Sequence[str]) -> list[str]:
@@ -228,31 +232,33 @@ def _is_long_enough(name: str) -> bool:
     return sum(map(str.isalpha, name)) >= least
 
 
-def _is_foreign(name: str, said: str) -> bool:
-    return not is_said(plain(name), said)
+def _is_foreign(name: str, text: str) -> bool:
+    return not is_name_in(plain(name), text)
 
 
 def _names_a_country(question: str, language: str) -> bool:
     """Tell whether a question names a country in the question's language or in English."""
     text = f" {plain(question)} "
     return any(
-        is_said(name, text)
-        for spoken in {language.partition("-")[0], "en"} & LANGUAGES.keys()
-        for name in map(plain, territories(spoken).values())
-    ) or any(is_said(name, text) for names in OTHER_NAMES.values() for name in names)
+        is_name_in(name, text)
+        for code in {language.partition("-")[0], "en"} & LANGUAGES.keys()
+        for name in map(plain, territories(code).values())
+    ) or any(is_name_in(name, text) for names in OTHER_NAMES.values() for name in names)
 
 
-def search_countries(trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, countries: Set[str]) -> SearchHits:
+def search_countries(
+    trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits, countries: Set[str]
+) -> SearchHits:
     """Also search the documents in the countries' folders, if the results have none from there."""
     is_within_documents = trace.filters.document_ids or trace.question.document_ids
-    if not countries or is_within_documents or of_countries(countries, hits.results).own:
+    if not countries or is_within_documents or of_countries(countries, hits.results).matching:
         return hits
-    found = _named_like(trace, country_names(countries))
-    own = {facts.document_id for facts in found if countries_in(facts.folder).keys() & countries}
-    return search_too(trace, asked, hits, own, come_first=False) if own else hits
+    candidates = _named_like(trace, country_names(countries))
+    document_ids = {facts.document_id for facts in candidates if countries_in(facts.folder).keys() & countries}
+    return search_too(trace, parsed, hits, document_ids, come_first=False) if document_ids else hits
 
 
-def search_own_place(trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
+def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
     """Add a search of the documents for the asker's place; `None` if results are from there or no documents are."""
     names = _own_places(trace)
     if not names or not hits.results:
@@ -263,7 +269,7 @@ def search_own_place(trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchH
         return None
     labelled = _named_like(trace, names)
     documents = trace.of_place = documents_of(names, (*facts, *labelled), ())
-    return search_too(trace, asked, hits, documents, come_first=False) if documents else None
+    return search_too(trace, parsed, hits, documents, come_first=False) if documents else None
 
 
 def documents_of_own_place(trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
@@ -275,18 +281,18 @@ def documents_of_own_place(trace: RetrievalTrace, scored: Sequence[ScoredHit]) -
     with trace.step("own place") as step:
         facts, groups = _place_facts(trace, documents)
         answering = {item.result.document_id for item in scored if outcome_of(item.probability) != "none"}
-        own = documents_of(names, facts, answering)
-        place = FoundForPlace(
+        document_ids = documents_of(names, facts, answering)
+        place = PlaceDocuments(
             names=names,
-            documents=[found for found in facts if found.document_id in own],
-            passages=[item.result.content for item in scored if item.result.document_id in own],
-            others=[found for found in facts if found.document_id not in own],
+            documents=[item for item in facts if item.document_id in document_ids],
+            passages=[item.result.content for item in scored if item.result.document_id in document_ids],
+            other_documents=[item for item in facts if item.document_id not in document_ids],
         )
-        if not own & answering or names_a_place(trace.question.text, trace.language, place, groups=groups):
+        if not document_ids & answering or names_a_place(trace.question.text, trace.language, place, groups=groups):
             return frozenset()
-        trace.folders = {found.document_id: found.folder or found.upload_folder for found in facts}
-        step.detail = f"{len(own)} of {len(documents)} documents are for {trace.question.identity.user_group}"
-    return own
+        trace.folders = {item.document_id: item.folder or item.upload_folder for item in facts}
+        step.detail = f"{len(document_ids)} of {len(documents)} documents are for {trace.question.identity.user_group}"
+    return document_ids
 
 
 def _own_places(trace: RetrievalTrace) -> tuple[str, ...]:
@@ -298,9 +304,9 @@ def _named_like(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]
     ids = list(trace.collection_ids or (trace.question.collection.id,))
 
     def read(pipeline: Pipeline) -> list[tuple[UUID]]:
-        found = pipeline.execute(queries["documents_of_place"], {"names": list(names), "collection_ids": ids})
+        pending = pipeline.execute(queries["documents_of_place"], {"names": list(names), "collection_ids": ids})
         pipeline.finish()
-        return found.fetchall()
+        return pending.fetchall()
 
     documents = {row[0] for row in trace.database.read(trace.question.identity, read)}
     return _place_facts(trace, documents)[0] if documents else []
@@ -310,9 +316,9 @@ def _place_facts(trace: RetrievalTrace, documents: Set[UUID]) -> tuple[list[Plac
     """Return the place facts of documents, and all group names in the tenant."""
 
     def read(pipeline: Pipeline) -> tuple[list[PlaceFacts], list[str]]:
-        found = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})
+        pending = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})
         groups = pipeline.execute(queries["account_groups"])
         pipeline.finish()
-        return found.read(PlaceFacts), [row[0] for row in groups.fetchall()]
+        return pending.read(PlaceFacts), [row[0] for row in groups.fetchall()]
 
     return trace.database.read(trace.question.identity, read)

@@ -53,30 +53,31 @@ class ScoredPassage(Hit, Protocol):
 Item = TypeVar("Item", bound=ScoredPassage)
 
 
-def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item]) -> list[tuple[Item, float]]:
+def refined(query: SearchQuery, statistics: TermStatistics, passages: Sequence[Item]) -> list[tuple[Item, float]]:
     """Reorder passages by fused score, word distance and names; return them with their new scores."""
-    codes = [passage.language for passage in found]
-    said: set[str] = set()
-    near = [0.0] * len(found)
+    codes = [passage.language for passage in passages]
+    terms: set[str] = set()
+    near = [0.0] * len(passages)
     for language in set(codes):
-        asked = question_terms(query.text, query.language, language)
-        said.update(asked)
-        own = [i for i, code in enumerate(codes) if code == language]
-        weights = {term_id(term): weight * statistics.idf(term_id(term)) for term, weight in asked.items()}
-        held = closenesses([_terms_of(found[i]) for i in own], weights)
-        for i, closeness in zip(own, held, strict=True):
+        term_weights = question_terms(query.text, query.language, language)
+        terms.update(term_weights)
+        indexes = [i for i, code in enumerate(codes) if code == language]
+        weights = {term_id(term): weight * statistics.idf(term_id(term)) for term, weight in term_weights.items()}
+        group_closenesses = closenesses([_terms_of(passages[i]) for i in indexes], weights)
+        for i, closeness in zip(indexes, group_closenesses, strict=True):
             near[i] = closeness
     titles = [
-        _name_terms(known_by(passage.title, passage.folder), code) for passage, code in zip(found, codes, strict=True)
+        _name_terms(known_by(passage.title, passage.folder), code)
+        for passage, code in zip(passages, codes, strict=True)
     ]
-    sections = [_name_terms(_heading(passage), code) for passage, code in zip(found, codes, strict=True)]
+    sections = [_name_terms(_heading(passage), code) for passage, code in zip(passages, codes, strict=True)]
     scores = raised_scores(
-        [passage.score for passage in found],
+        [passage.score for passage in passages],
         closenesses=near,
-        title_shares=naming(titles, said),
-        section_shares=naming(sections, said),
+        title_shares=naming(titles, terms),
+        section_shares=naming(sections, terms),
     )
-    return sorted(zip(found, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
+    return sorted(zip(passages, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 
 def _heading(passage: Hit) -> str:
@@ -96,44 +97,46 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
     return unpacked_terms(packed)
 
 
-def names_said(
-    query: str, language: str, found: Sequence[SearchResult], languages: Mapping[UUID, str]
+def mentioned_names(
+    query: str, language: str, results: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> tuple[str, ...]:
     """Return the titles and sections among the results of which the question has most distinguishing words."""
-    said = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
-    by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in found if r.title}
-    sections = {_heading(r): languages[r.document_id] for r in found if r.section}
+    terms = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
+    by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in results if r.title}
+    sections = {_heading(r): languages[r.document_id] for r in results if r.section}
     named = []
     for names in (by_name, sections):
-        shares = naming([_name_terms(name, code) for name, code in names.items()], said)
+        shares = naming([_name_terms(name, code) for name, code in names.items()], terms)
         named += [name for name, share in zip(names, shares, strict=True) if share > RULE.named]
     return tuple(dict.fromkeys(named))
 
 
-def with_twin_meant(query: SearchQuery, found: Sequence[Item]) -> frozenset[UUID]:
+def unnamed_twins(query: SearchQuery, passages: Sequence[Item]) -> frozenset[UUID]:
     """Return documents with a near twin named in the question: among two health plans, the unnamed plan."""
-    said = {
-        term for code in {item.language for item in found} for term in question_terms(query.text, query.language, code)
+    terms = {
+        term
+        for code in {item.language for item in passages}
+        for term in question_terms(query.text, query.language, code)
     }
-    names = {item.document_id: _name_terms(known_by(item.title, item.folder), item.language) for item in found}
-    meant = _with_twin_meant(set(names.values()), frozenset(said))
-    twins = frozenset(document for document, name in names.items() if name in meant)
-    return twins | _with_folder_meant({item.document_id: item for item in found if item.folder}.values(), said)
+    names = {item.document_id: _name_terms(known_by(item.title, item.folder), item.language) for item in passages}
+    unnamed = _names_of_unnamed_twins(set(names.values()), frozenset(terms))
+    twins = frozenset(document for document, name in names.items() if name in unnamed)
+    return twins | _in_unnamed_folders({item.document_id: item for item in passages if item.folder}.values(), terms)
 
 
-def _with_folder_meant(found: Iterable[Item], said: Collection[str]) -> frozenset[UUID]:
+def _in_unnamed_folders(passages: Iterable[Item], terms: Collection[str]) -> frozenset[UUID]:
     """Return documents whose title also exists in a folder which the question names."""
     folders: dict[tuple[str, str], dict[UUID, frozenset[str]]] = {}
-    for item in found:
-        own = _name_terms(known_by("", item.folder), item.language)
-        folders.setdefault((item.title.casefold(), item.language), {})[item.document_id] = own
-    meant = set[UUID]()
+    for item in passages:
+        name_terms = _name_terms(known_by("", item.folder), item.language)
+        folders.setdefault((item.title.casefold(), item.language), {})[item.document_id] = name_terms
+    unnamed = set[UUID]()
     for siblings in folders.values():
         shared = frozenset.intersection(*siblings.values())
-        apart = {document: own - shared for document, own in siblings.items() if own - shared}
-        if any(own <= set(said) for own in apart.values()):
-            meant |= {document for document, own in apart.items() if own.isdisjoint(said)}
-    return frozenset(meant)
+        distinct = {document: name_terms - shared for document, name_terms in siblings.items() if name_terms - shared}
+        if any(name_terms <= set(terms) for name_terms in distinct.values()):
+            unnamed |= {document for document, name_terms in distinct.items() if name_terms.isdisjoint(terms)}
+    return frozenset(unnamed)
 
 
 @lru_cache(maxsize=20_000)
@@ -153,16 +156,16 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
     terms = np.concatenate(passages)
     # Search for each question term, instead of looking up every passage term. Sorted, because the order decides how a
     # sum is rounded.
-    asked = sorted(weights)
-    places = [np.flatnonzero(terms == term) for term in asked]
-    numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
+    query_terms = sorted(weights)
+    places = [np.flatnonzero(terms == term) for term in query_terms]
+    numbers = np.repeat(np.arange(len(weights)), [len(positions) for positions in places])
     hits = np.concatenate(places)
     owners = np.searchsorted(ends, hits, side="right")
     halves = (hits - np.concatenate([[0], ends])[owners]) // (RULE.window_terms // 2)
     present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(weights)), dtype=bool)
     present[owners, halves, numbers] = True
-    held = (present[:, :-1] | present[:, 1:]) @ np.array([weights[term] for term in asked])
-    return list(held.max(axis=1).tolist())
+    window_weights = (present[:, :-1] | present[:, 1:]) @ np.array([weights[term] for term in query_terms])
+    return list(window_weights.max(axis=1).tolist())
 
 
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
@@ -172,39 +175,39 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
     does not. If the question has terms which only a near twin has, the twin is meant, and shared terms do not count for
     the name.
     """
-    given, said = [frozenset(name) for name in names], frozenset(question)
-    distinct = set(given)
+    term_sets, terms = [frozenset(name) for name in names], frozenset(question)
+    distinct = set(term_sets)
     shares = dict.fromkeys(distinct, 0.0)
-    if any(not said.isdisjoint(name) for name in distinct):
+    if any(not terms.isdisjoint(name) for name in distinct):
         frequency = Counter(term for name in distinct for term in name)
         weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
-        for name in distinct - _with_twin_meant(distinct, said):
+        for name in distinct - _names_of_unnamed_twins(distinct, terms):
             if total := math.fsum(weight[term] for term in name):
-                shares[name] = math.fsum(weight[term] for term in name & said) / total
-    return [shares[name] for name in given]
+                shares[name] = math.fsum(weight[term] for term in name & terms) / total
+    return [shares[name] for name in term_sets]
 
 
-def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
+def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
     """Return the names whose near twin is meant.
 
     Twins share at least half their terms. The twin is meant if the question has all terms which only the twin has:
     "Northwind Health" does not mean "Health Plus", although "Standard" lacks "health".
     """
-    return {name for name, _twin in _apart_from_twins(names, question)}
+    return {name for name, _twin in _twin_pairs(names, question)}
 
 
-def own_terms_of_others(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
+def unshared_terms(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
     """Return, for each name whose near twin is meant, the terms which the twin lacks."""
-    return {name - twin for name, twin in _apart_from_twins(names, question)}
+    return {name - twin for name, twin in _twin_pairs(names, question)}
 
 
-def _apart_from_twins(
+def _twin_pairs(
     names: Collection[frozenset[str]], question: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     """Yield pairs: a name whose near twin is meant, and the twin."""
-    said = [(other, other & question) for other in names if not other.isdisjoint(question)]
+    mentioned = [(other, other & question) for other in names if not other.isdisjoint(question)]
     for name in names:
-        for other, terms in said:
+        for other, terms in mentioned:
             if (
                 not terms <= name
                 and other - name <= question

@@ -38,13 +38,13 @@ class ParsedQuestion:
     #: The text for keywords: the wording in the documents' language with words added by a model, and the original.
     text: str
     #: Other wordings and the question's parts, each searched separately.
-    others: tuple[str, ...] = ()
+    other_wordings: tuple[str, ...] = ()
     #: The question before its translation, searched too because the translation may be wrong; "" if not translated.
     original: str = ""
     #: The limits which the question names.
     filters: SearchFilters = field(default_factory=SearchFilters)
 
-    def said_as(self, before: str, now: str) -> ParsedQuestion:
+    def reword(self, before: str, now: str) -> ParsedQuestion:
         """Replace words in the question; an existing translation stays unchanged."""
         if self.translation.translated_from:
             return replace(self, text=self.text.replace(before, now))
@@ -59,10 +59,15 @@ def question_language(question: Question) -> str:
     if question.language is not None:
         return question.language
     before = next(
-        (turn.content for turn in reversed(question.history) if turn.role == "user" and is_evident(turn.content)), ""
+        (
+            message.content
+            for message in reversed(question.history)
+            if message.role == "user" and is_evident(message.content)
+        ),
+        "",
     )
-    spoken = [detect_language(before)] if before else []
-    return detect_language(question.text, [*spoken, *question.reader_languages, question.collection.language, "en"])
+    languages = [detect_language(before)] if before else []
+    return detect_language(question.text, [*languages, *question.reader_languages, question.collection.language, "en"])
 
 
 def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Container[str]]) -> ParsedQuestion:
@@ -73,7 +78,7 @@ def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Co
     trace.details.query = QueryDetails(original=trace.text)
     translation = translate(trace, languages)
     query, target = translation.query, trace.question.collection.language
-    expansion, alternatives, parts = rephrased(trace, query)
+    expansion, alternatives, parts = request_rephrasing(trace, query)
     if not parts and trace.profile.understanding.split_questions:
         with trace.step("split") as step:
             parts = tuple(split_question(query, target if translation.translated_from else trace.language))
@@ -89,7 +94,7 @@ def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Co
     return ParsedQuestion(
         translation=translation,
         text="\n".join(wordings),
-        others=(*alternatives, *parts),
+        other_wordings=(*alternatives, *parts),
         original=trace.text if translation.translated_from else "",
         filters=filters,
     )
@@ -130,7 +135,7 @@ def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) ->
     return translation
 
 
-def rephrased(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def request_rephrasing(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Get added words, other wordings and parts from one model call; all empty if the profile wants none."""
     profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
@@ -145,18 +150,18 @@ def rephrased(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], 
         if model is None:
             return nothing
         with trace.step("rephrase") as step:
-            made = rephrase(
+            rephrasing = rephrase(
                 query,
                 model=model,
                 expand=profile.understanding.expand_question,
                 alternatives=profile.understanding.alternative_questions,
                 decompose=profile.understanding.decompose_question,
             )
-            step.detail = " | ".join([made.expansion, *made.alternatives, *made.parts])
+            step.detail = " | ".join([rephrasing.expansion, *rephrasing.alternatives, *rephrasing.parts])
     except (ProviderError, SettingsError) as error:
         trace.skip(NO_REPHRASING, error)
         return nothing
-    return made.expansion, made.alternatives, made.parts
+    return rephrasing.expansion, rephrasing.alternatives, rephrasing.parts
 
 
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
@@ -177,10 +182,13 @@ def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
     Like the source, patterns match anywhere in the lowercase text.
     """
     text = text.lower()
-    found = (
-        c for pattern, categories in profile.understanding.query_patterns if is_found(pattern, text) for c in categories
+    matched = (
+        c
+        for pattern, categories in profile.understanding.query_patterns
+        if matches_pattern(pattern, text)
+        for c in categories
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(matched))
 
 
 def describe(filters: SearchFilters) -> str:
@@ -227,12 +235,12 @@ _VERBS = (
     "is|are|do|does|did|can|could|may|must|should|will|would|have|has|am|mag|kan|moet|heb|krijg|is|zijn|darf|kann|muss"
     "|habe|bekomme|gibt|ist|sind"
 )
-_ASKED = "(?:i|we|you|they|he|she|it|there|my|our|ik|wij|je|er|ich|wir|man|es|mein|meine|(?-i:[A-ZÀ-Þ])\\w+)\\b"
+_SUBJECT = "(?:i|we|you|they|he|she|it|there|my|our|ik|wij|je|er|ich|wir|man|es|mein|meine|(?-i:[A-ZÀ-Þ])\\w+)\\b"
 _FIRST_PERSON = "puis-je|dois-je|ai-je|peut-on|puedo|debo|posso|devo"
 #: For text with single spaces: a run of spaces would be scanned again from each position.
 _JOIN = re.compile(
     rf"[?？؟] ?(?=[\w¿])(?:그리고 ?)?"
-    rf"|[,;]? (?:and|en|und|et|y|e) (?=(?:(?:{_BEFORE_ASKING}) )?(?:{_ASKING})\b|(?:{_VERBS}) (?:{_ASKED})"
+    rf"|[,;]? (?:and|en|und|et|y|e) (?=(?:(?:{_BEFORE_ASKING}) )?(?:{_ASKING})\b|(?:{_VERBS}) (?:{_SUBJECT})"
     rf"|(?:{_FIRST_PERSON})\b)"
     rf"|[,;]? (?:oraz|i|a) (?=(?:(?:do|od|dla|na|z) )?(?:{_ASKING_POLISH})\b)"
     rf"|[,;]? ve (?=(?:\w+ )?(?:{_ASKING_TURKISH})\b)"
@@ -331,13 +339,13 @@ def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int
         },
     )
     try:
-        found = json.loads(completion.text)
-        expansion, others, parts = (found.get(n) for n in ("expansion", "alternatives", "parts"))
+        reply = json.loads(completion.text)
+        expansion, wordings, parts = (reply.get(n) for n in ("expansion", "alternatives", "parts"))
     except (json.JSONDecodeError, AttributeError) as exc:
         raise ProviderAnswerInvalid("The model did not rephrase the question.") from exc
     return Rephrased(
         expansion=_text(expansion) if expand else "",
-        alternatives=_texts(others, question)[:alternatives],
+        alternatives=_texts(wordings, question)[:alternatives],
         parts=_texts(parts, question)[:MOST_PARTS] if decompose else (),
     )
 
@@ -375,12 +383,12 @@ def require_linear_patterns(patterns: Iterable[tuple[str, Any]]) -> None:
         try:
             size += _linear(pattern).programsize
         except re2.error as exc:
-            raise InvalidInput(NOT_LINEAR.format(pattern=_shown(pattern), why=_reason(exc))) from exc
+            raise InvalidInput(NOT_LINEAR.format(pattern=_shorten(pattern), why=_reason(exc))) from exc
     if size > MAXIMUM_PATTERN_SIZE:
         raise InvalidInput(TOO_MUCH.format(size=size, most=MAXIMUM_PATTERN_SIZE))
 
 
-def is_found(pattern: str, text: str) -> bool:
+def matches_pattern(pattern: str, text: str) -> bool:
     """Whether a profile's pattern matches anywhere in a text.
 
     A pattern saved by an earlier version of the product may not compile in RE2. Such a pattern matches nothing, and the
@@ -389,7 +397,7 @@ def is_found(pattern: str, text: str) -> bool:
     try:
         return _linear(pattern).search(text) is not None
     except re2.error as exc:
-        log.warning("the question pattern %s is left out: %s", _shown(pattern), _reason(exc))
+        log.warning("the question pattern %s is left out: %s", _shorten(pattern), _reason(exc))
         return False
 
 
@@ -401,10 +409,10 @@ def _linear(pattern: str) -> Any:
 
 
 def _reason(exc: Exception) -> str:
-    found = exc.args[0] if exc.args else ""
-    return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+    argument = exc.args[0] if exc.args else ""
+    return argument.decode("utf-8", "replace") if isinstance(argument, bytes) else str(argument)
 
 
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -58,8 +58,8 @@ def of_categories(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], categories: Sequence[str]
 ) -> tuple[SearchResult, ...]:
     """Keep passages with any of the categories, in their metadata or the document's."""
-    wanted = set(categories)
-    return tuple(r for r in results if wanted & set(of_passage(r, facts[r.document_id].signals).categories))
+    requested = set(categories)
+    return tuple(r for r in results if requested & set(of_passage(r, facts[r.document_id].signals).categories))
 
 
 def of_years(
@@ -70,12 +70,15 @@ def of_years(
     A passage without a year has the document's year, unless some passage in the document has years: beside dated jobs
     in a curriculum vitae, a list of skills has no year.
     """
-    wanted, own = set(years), [own_years(result) for result in results]
-    dated = {result.document_id for result, said in zip(results, own, strict=True) if said}
+    requested, passage_years = set(years), [own_years(result) for result in results]
+    dated = {
+        result.document_id for result, years_of_result in zip(results, passage_years, strict=True) if years_of_result
+    }
     return tuple(
         result
-        for result, said in zip(results, own, strict=True)
-        if wanted & set(said or (() if result.document_id in dated else facts[result.document_id].signals.years))
+        for result, years_of_result in zip(results, passage_years, strict=True)
+        if requested
+        & set(years_of_result or (() if result.document_id in dated else facts[result.document_id].signals.years))
     )
 
 
@@ -97,7 +100,7 @@ class Facts:
         return signals_from(self.metadata, self.created_at)
 
     @property
-    def shown(self) -> Mapping[str, Any]:
+    def dated_metadata(self) -> Mapping[str, Any]:
         """Return the metadata, with `createdAt` set to the arrival time if missing."""
         return {"createdAt": self.created_at.isoformat(), **self.metadata}
 
@@ -109,9 +112,9 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
         return {}
 
     def read(pipeline: Pipeline) -> list[Facts]:
-        asked = pipeline.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
+        pending = pipeline.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
         pipeline.finish()
-        return asked.read(Facts)
+        return pending.read(Facts)
 
     return {facts.document_id: facts for facts in database.read(who, read)}
 
@@ -121,11 +124,11 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 
     The day is `backdatedAt` if present, else the post's `createdAt`, else the day of arrival (source 000).
     """
-    written = written_on(metadata) or created_at.date()
+    written_day = written_on(metadata) or created_at.date()
     years = metadata.get("years") or _value(metadata, "year")
     categories = metadata.get("categories") or _value(metadata, "category_slug") or metadata.get("category")
     return Signals(
-        written_on=written,
+        written_on=written_day,
         is_pinned=_value(metadata, "is_pinned") is True,
         is_important=_value(metadata, "is_important") is True,
         categories=tuple(str(item) for item in _listed(categories)),
@@ -200,8 +203,8 @@ def _by_score(items: Sequence[ScoredHit], scores: Sequence[float]) -> list[Score
 
 
 def _value(metadata: Mapping[str, Any], name: str) -> Any:
-    first, *others = name.split("_")
-    return metadata.get(name, metadata.get(first + "".join(map(str.capitalize, others))))
+    first, *rest = name.split("_")
+    return metadata.get(name, metadata.get(first + "".join(map(str.capitalize, rest))))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -269,10 +272,10 @@ class AttachmentLines:
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
         """Yield the post's line, then the text of each attachment without the lines which have an empty field."""
-        found = attachments_of(metadata)
-        if found:
+        attachments = attachments_of(metadata)
+        if attachments:
             yield self.post.replace("{title}", title)
-        for item in found:
+        for item in attachments:
             values = {
                 "kind": "이미지" if item.get("kind") == "image" else "문서",
                 "name": str(item.get("fileName") or ""),
@@ -299,10 +302,10 @@ def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a post's attachments in order; addresses which are unsafe to link are removed."""
     stored = metadata.get("attachments", metadata.get("attachmentsJson"))
     try:
-        found = json.loads(stored) if isinstance(stored, str) else stored
+        attachments = json.loads(stored) if isinstance(stored, str) else stored
     except (ValueError, RecursionError):
         return []
-    items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    items = [item for item in attachments if isinstance(item, dict)] if isinstance(attachments, list) else []
     return [{**item, "url": web_address(item.get("url") or item.get("fileUrl"))} for item in items]
 
 
@@ -319,8 +322,8 @@ def web_address(value: object) -> str:
 def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
     """Remove the part about attachments from a post's passage; return the excerpt if no text remains."""
     places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
-    kept = text[: min(places)].rstrip() if places else text
-    return kept or str(metadata.get("excerpt") or "") or text
+    remaining = text[: min(places)].rstrip() if places else text
+    return remaining or str(metadata.get("excerpt") or "") or text
 
 
 def category_of(metadata: Mapping[str, Any]) -> str:

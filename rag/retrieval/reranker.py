@@ -46,14 +46,16 @@ def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredH
         with trace.step("rerank") as step:
             step.detail = f"{len(scored)} passages by {reranker.model}"
             if len(groups) > 1:
-                own = len(groups[0][1])
-                step.detail += f", {own} in the question's own wording and {len(scored) - own} in the translation"
+                own_count = len(groups[0][1])
+                step.detail += (
+                    f", {own_count} in the question's own wording and {len(scored) - own_count} in the translation"
+                )
             for wording, items in groups:
                 ranked = rerank_results(
                     wording,
                     [item.result for item in items],
                     reranker=reranker,
-                    limit=_wanted(trace),
+                    limit=_result_limit(trace),
                     template=trace.profile.ranking.rerank_format,
                 )
                 results += ranked.results
@@ -66,12 +68,12 @@ def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredH
     if len(groups) > 1:
         results.sort(key=lambda result: -result.score)
     by_id = {item.result.chunk_id: item for item in scored}
-    results = results[: _wanted(trace)]
+    results = results[: _result_limit(trace)]
     details.results = reranked_from(results)
     return [reranked(by_id[result.chunk_id], result) for result in results]
 
 
-def _wanted(trace: RetrievalTrace) -> int | None:
+def _result_limit(trace: RetrievalTrace) -> int | None:
     """Return how many passages the reranker should return (source 000: topN 5); `None` for all, to judge evidence."""
     ranking = trace.profile.ranking
     return trace.top_k if ranking.rerank_top_n and not ranking.only_evidence else None
@@ -87,9 +89,13 @@ def _by_wording(
     """
     if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]
-    own = [item for item in scored if item.language == trace.language]
-    others = [item for item in scored if item.language != trace.language]
-    return [(wording, items) for wording, items in ((trace.text, own), (translation.query, others)) if items]
+    same_language = [item for item in scored if item.language == trace.language]
+    other_language = [item for item in scored if item.language != trace.language]
+    return [
+        (wording, items)
+        for wording, items in ((trace.text, same_language), (translation.query, other_language))
+        if items
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,15 +115,15 @@ def rerank_results(
     section precede each passage, which tells similar documents apart. Raises `ProviderError`; the caller then keeps the
     original order.
     """
-    wanted = len(results) if limit is None else min(limit, len(results))
-    if wanted < 1:
+    count = len(results) if limit is None else min(limit, len(results))
+    if count < 1:
         return Reranked(results=())
     texts = [text_to_rerank(r, template) for r in results]
-    ranking = reranker.rank(query, texts, limit=wanted)
+    ranking = reranker.rank(query, texts, limit=count)
     return Reranked(
         results=tuple(
             replace(results[index], rerank_score=relevance, score=relevance) for index, relevance in ranking.results
-        )[:wanted],
+        )[:count],
         usage=ranking.usage,
     )
 

@@ -25,7 +25,7 @@ from rag.monitoring.tracing import ms_since
 from rag.profiles import profile_of
 from rag.profiles.profile import Options, Profile
 from rag.providers.processor import working
-from rag.retrieval.as_of import days_said, in_valid_versions, of_the_day
+from rag.retrieval.as_of import describe_versions, in_valid_versions, of_the_day
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
 from rag.retrieval.evidence import (
     ScoredHit,
@@ -36,35 +36,35 @@ from rag.retrieval.evidence import (
     of_no_country,
     outcome_of,
     score_hits,
+    select_citable,
     usual_meanings,
     with_order_scores,
     without_name,
-    worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.known_by import asked_countries, country_words, of_countries
+from rag.retrieval.known_by import countries_in_question, country_words, of_countries
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import wordings_of
 from rag.retrieval.names import Names, of_owners
-from rag.retrieval.own_place import documents_of_own_place, own_first, search_countries, search_own_place
+from rag.retrieval.own_place import documents_of_own_place, put_place_first, search_countries, search_own_place
 from rag.retrieval.query_understanding import ParsedQuestion, question_language, understand
 from rag.retrieval.ranking import needs_signals, ordered, read_facts
 from rag.retrieval.reranker import rerank
 from rag.retrieval.searching import (
-    Found,
-    Together,
+    GroupPassages,
+    MergedPassages,
     above_threshold,
     groups_of,
     has_new_model,
     languages_of,
+    merge_groups,
     names_of,
     search,
     thresholds_of,
-    together,
     without_repeats,
 )
-from rag.retrieval.since import since_meant
-from rag.retrieval.trace import OnStep, RetrievalTrace, evidence_said
+from rag.retrieval.since import without_since
+from rag.retrieval.trace import OnStep, RetrievalTrace, describe_evidence
 from rag.storage.database import Database
 from rag.types import (
     Citation,
@@ -135,15 +135,15 @@ class Retriever:
     ) -> tuple[ContextResponse, tuple[Citation, ...]]:
         """Add a section's passages to a context; return the context and the added citations."""
         try:
-            found = read_section(self._database, who, document_id, number)
+            passages = read_section(self._database, who, document_id, number)
         except DatabaseUnavailable:
-            found = []
-        known = {citation.chunk_id: citation for citation in context.citations}
-        new = [passage for passage in found if passage.chunk_id not in known]
+            passages = []
+        citations_by_id = {citation.chunk_id: citation for citation in context.citations}
+        new = [passage for passage in passages if passage.chunk_id not in citations_by_id]
         for place, passage in enumerate(new, len(context.citations) + 1):
-            known[passage.chunk_id] = Citation(number=place, score=0.0, **vars(passage))
-        citations = (*context.citations, *(known[passage.chunk_id] for passage in new))
-        return replace(context, citations=citations), tuple(known[passage.chunk_id] for passage in found)
+            citations_by_id[passage.chunk_id] = Citation(number=place, score=0.0, **vars(passage))
+        citations = (*context.citations, *(citations_by_id[passage.chunk_id] for passage in new))
+        return replace(context, citations=citations), tuple(citations_by_id[passage.chunk_id] for passage in passages)
 
     @working()
     def retrieve(
@@ -167,20 +167,20 @@ class Retriever:
         language, today = question_language(question), self._today()
         vectors: dict[tuple[str, ...], FloatMatrix | None] = {}
 
-        def search_group(group: list[Collection]) -> Found:
-            own = profile
+        def search_group(group: list[Collection]) -> GroupPassages:
+            group_profile = profile
             if group[0].id != question.collection.id:
-                own = options.applied_to(profile_of(group[0])).model_copy(update={"spends": profile.spends})
-            wanted = top_k or own.search.top_k
+                group_profile = options.applied_to(profile_of(group[0])).model_copy(update={"spends": profile.spends})
+            count = top_k or group_profile.search.top_k
             trace = RetrievalTrace(
                 question=replace(question, collection=group[0], others=()),
-                profile=own,
-                top_k=own.passages(wanted),
-                candidates=wanted * own.search.candidate_factor,
+                profile=group_profile,
+                top_k=group_profile.passages(count),
+                candidates=count * group_profile.search.candidate_factor,
                 text=text,
                 language=language,
                 filters=options.filters or question.filters,
-                is_strict="similarity_threshold" in options.settings or own.search.strict_threshold,
+                is_strict="similarity_threshold" in options.settings or group_profile.search.strict_threshold,
                 on_step=on_step or (lambda name, detail: None),
                 models=models,
                 database=self._database,
@@ -194,57 +194,57 @@ class Retriever:
                 if len(groups) == 1:
                     raise
                 trace.notices.append(str(error))
-                return Found(trace, is_searched=False)
+                return GroupPassages(trace, is_searched=False)
 
         groups = groups_of(question.collection, question.others)
-        found = _own_place_first(together([search_group(group) for group in groups], names_of(groups)))
-        response, cited = respond(question, found, bill, billed_before)
-        found.trace.details.timing.total_ms = ms_since(started)
-        return RetrievalResult(response=response, hits=found.hits, scored=tuple(found.scored), cited=tuple(cited))
+        merged = _own_place_first(merge_groups([search_group(group) for group in groups], names_of(groups)))
+        response, cited = respond(question, merged, bill, billed_before)
+        merged.trace.details.timing.total_ms = ms_since(started)
+        return RetrievalResult(response=response, hits=merged.hits, scored=tuple(merged.scored), cited=tuple(cited))
 
 
-def _find(trace: RetrievalTrace) -> Found:
+def _find(trace: RetrievalTrace) -> GroupPassages:
     """Search one group of collections with equal settings, and order the passages."""
     trace.thresholds = thresholds_of(trace)
-    asked = _understood(trace)
-    hits = search(trace, asked)
+    parsed = _parse_question(trace)
+    hits = search(trace, parsed)
     if has_new_model(trace):
         trace.thresholds = thresholds_of(trace)
-        hits = search(trace, asked)
-    asked, hits, day = of_the_day(trace, asked, hits)
-    asked, hits, names = of_owners(trace, asked, hits)
-    countries = asked_countries(trace.text, trace.language) if trace.profile.search.refine_order else frozenset()
-    hits = search_countries(trace, asked, hits, countries)
+        hits = search(trace, parsed)
+    parsed, hits, day = of_the_day(trace, parsed, hits)
+    parsed, hits, names = of_owners(trace, parsed, hits)
+    countries = countries_in_question(trace.text, trace.language) if trace.profile.search.refine_order else frozenset()
+    hits = search_countries(trace, parsed, hits, countries)
     trace.names = (*names.names, *country_words(countries, trace.language))
-    hits_of_place = search_own_place(trace, asked, hits)
+    hits_of_place = search_own_place(trace, parsed, hits)
     hits = above_threshold(trace, in_valid_versions(trace, hits, day))
     distinct = without_repeats(trace, hits.results)
     score = partial(
         score_hits,
-        wordings=wordings_of(trace, asked, hits),
-        own_language=trace.language.split("-")[0] if asked.original else "",
+        wordings=wordings_of(trace, parsed, hits),
+        own_language=trace.language.split("-")[0] if parsed.original else "",
         thresholds=trace.thresholds,
     )
-    scored = _ranked(trace, asked, hits, distinct, score=score, names=names, countries=countries)
-    cited = _ordered(trace, _speaking(trace, scored))
-    of_place = _scored_of_place(trace, distinct, hits_of_place, score) if hits_of_place is not None else []
-    return Found(trace, hits.results, scored, cited, of_place)
+    scored = _rank(trace, parsed, hits, distinct, score=score, names=names, countries=countries)
+    cited = _order(trace, _select_citable(trace, scored))
+    of_place = _score_of_place(trace, distinct, hits_of_place, score) if hits_of_place is not None else []
+    return GroupPassages(trace, hits.results, scored, cited, of_place)
 
 
-def _understood(trace: RetrievalTrace) -> ParsedQuestion:
-    said = trace.text
+def _parse_question(trace: RetrievalTrace) -> ParsedQuestion:
+    original = trace.text
     if trace.profile.search.refine_order:
-        trace.text = since_meant(said, trace.language) or said
-    asked = understand(trace, trace.today, languages=lambda: languages_of(trace))
-    if trace.text != said:
-        trace.details.query.original = said
+        trace.text = without_since(original, trace.language) or original
+    parsed = understand(trace, trace.today, languages=lambda: languages_of(trace))
+    if trace.text != original:
+        trace.details.query.original = original
         trace.details.query.expanded = [*trace.details.query.expanded, trace.text]
-    return asked
+    return parsed
 
 
-def _ranked(
+def _rank(
     trace: RetrievalTrace,
-    asked: ParsedQuestion,
+    parsed: ParsedQuestion,
     hits: SearchHits,
     distinct: list[SearchResult],
     *,
@@ -254,46 +254,50 @@ def _ranked(
 ) -> list[ScoredHit]:
     """Score, rerank and order the passages, with those for the names, countries and place in the question first."""
     by_country = of_countries(countries, distinct)
-    chunks = {result.chunk_id for result in distinct if result.document_id in by_country.own}
+    chunks = {result.chunk_id for result in distinct if result.document_id in by_country.matching}
     # Measure the usual similarity without passages from other countries.
-    beside = replace(hits, meant=tuple(hit for hit in hits.meant if hit.chunk_id in chunks)) if chunks else hits
-    scored = score(distinct, beside)
+    reference_hits = (
+        replace(hits, meaning_hits=tuple(hit for hit in hits.meaning_hits if hit.chunk_id in chunks))
+        if chunks
+        else hits
+    )
+    scored = score(distinct, reference_hits)
     if names.names:
-        scored = [item if item.result.document_id in names.said_by else without_name(item) for item in scored]
+        scored = [item if item.result.document_id in names.document_ids else without_name(item) for item in scored]
     named = named_languages(trace.text) - {trace.language}
     silent = {document for document in by_country.general if hits.languages[document] not in named}
     scored = [of_no_country(item) if item.result.document_id in silent else item for item in scored]
-    scored = [of_elsewhere(item) if item.result.document_id in by_country.others else item for item in scored]
-    scored = rerank(trace, asked.translation, scored)
+    scored = [of_elsewhere(item) if item.result.document_id in by_country.elsewhere else item for item in scored]
+    scored = rerank(trace, parsed.translation, scored)
     # The folder shows which documents are the country's, so their language does not matter.
-    named = frozenset() if by_country.own else named
+    named = frozenset() if by_country.matching else named
     return named_first(in_order(scored, hits, places=trace.top_k, language=trace.language, named=named))
 
 
-def _scored_of_place(
+def _score_of_place(
     trace: RetrievalTrace,
     distinct: list[SearchResult],
     hits_of_place: SearchHits,
     score: Callable[[list[SearchResult], SearchHits], list[ScoredHit]],
 ) -> list[ScoredHit]:
     """Score further passages for the asker's place apart, because the others' usual similarity must not change."""
-    known = {result.chunk_id for result in distinct}
+    distinct_ids = {result.chunk_id for result in distinct}
     further = [result for result in hits_of_place.results if result.document_id in trace.of_place]
-    both = [*distinct, *(result for result in further if result.chunk_id not in known)]
+    both = [*distinct, *(result for result in further if result.chunk_id not in distinct_ids)]
     return score(both, hits_of_place)[len(distinct) :]
 
 
-def _speaking(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
+def _select_citable(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
     """Return the passages which may be cited, and record whether they answer the question."""
-    is_asked_for = trace.profile.ranking.only_evidence
+    is_required = trace.profile.ranking.only_evidence
     with trace.step("evidence") as step:
-        speaking = worth_citing(scored) if is_asked_for else scored
+        citable = select_citable(scored) if is_required else scored
         evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
-        step.detail = evidence_said(scored, speaking, evidence, is_asked_for=is_asked_for)
-    return speaking
+        step.detail = describe_evidence(scored, citable, evidence, is_required=is_required)
+    return citable
 
 
-def _ordered(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
+def _order(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
     """Return the passages to cite, in the profile's order."""
     if not needs_signals(trace.profile) or not scored:
         return with_order_scores(scored[: trace.top_k])
@@ -308,15 +312,18 @@ def _ordered(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
     return done
 
 
-def _own_place_first(found: Together) -> Together:
+def _own_place_first(merged: MergedPassages) -> MergedPassages:
     """Put passages for the asker's place first if they may answer; the passages in found order are kept too."""
-    trace = found.trace
-    own_documents = documents_of_own_place(trace, [*found.scored, *found.of_place])
+    trace = merged.trace
+    own_documents = documents_of_own_place(trace, [*merged.scored, *merged.of_place])
     if not own_documents:
-        return found
-    speaking = [*(worth_citing(found.scored) if trace.profile.ranking.only_evidence else found.scored), *found.of_place]
-    cited = with_order_scores(own_first(found.cited, speaking, own_documents, trace.top_k))
-    return replace(found, cited=cited, as_found=found.cited, own_documents=own_documents)
+        return merged
+    citable = [
+        *(select_citable(merged.scored) if trace.profile.ranking.only_evidence else merged.scored),
+        *merged.of_place,
+    ]
+    cited = with_order_scores(put_place_first(merged.cited, citable, own_documents, trace.top_k))
+    return replace(merged, cited=cited, search_order=merged.cited, own_documents=own_documents)
 
 
 #: How many nearest passages are shown without an answer.
@@ -324,39 +331,43 @@ NEAREST = 3
 
 
 def respond(
-    question: Question, found: Together, bill: Bill, billed_before: int
+    question: Question, merged: MergedPassages, bill: Bill, billed_before: int
 ) -> tuple[ContextResponse, list[ScoredHit]]:
     """Build the response, and return it with the passages in it.
 
     The costs are the bill's entries from `billed_before` on.
     """
-    trace, scored, cited = found.trace, found.scored, found.cited
+    trace, scored, cited = merged.trace, merged.scored, merged.cited
     profile = trace.profile
     evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
     trace.details.evidence = evidence
-    metadata = _metadata(trace, [*cited, *found.as_found] or scored[:NEAREST])
-    shown = _shown(metadata, (*cited, *found.as_found, *scored[:NEAREST]), question, profile)
+    metadata = _metadata(trace, [*cited, *merged.search_order] or scored[:NEAREST])
+    reader_metadata = _metadata_for_readers(
+        metadata, (*cited, *merged.search_order, *scored[:NEAREST]), question, profile
+    )
     stitched = partial(_neighbours, trace) if profile.ranking.stitch_neighbours else None
     context_text, cited = context_from(cited, profile=profile, metadata=metadata, neighbours=stitched)
-    context_text = days_said(trace.versions, {item.result.document_id for item in cited}) + context_text
+    context_text = describe_versions(trace.versions, {item.result.document_id for item in cited}) + context_text
     billed = bill.entries[billed_before:]
     charges = tuple(entry.charge for entry in billed)
     trace.details.costs = costs_of(billed)
     if trace.details.reranking.results:
         # How many passages were kept after reranking; `results` has all.
         trace.details.reranking.output_documents = len(cited)
-    trace.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
+    trace.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.matched))
     trace.details.search.final_top_k = trace.top_k
     response = ContextResponse(
         context_text=context_text,
-        citations=_named(citations_from(cited, shown), cited, question),
+        citations=_name_collections(citations_from(cited, reader_metadata), cited, question),
         token_usage=TokenUsage(
             input=sum(c.usage.input_tokens for c in charges),
             output=sum(c.usage.output_tokens for c in charges),
         ),
         cost=sum((c.cost for c in charges if c.cost is not None), Decimal(0)),
         rag_details=trace.details,
-        nearest=() if cited else _named(citations_from(scored[:NEAREST], shown), scored[:NEAREST], question),
+        nearest=()
+        if cited
+        else _name_collections(citations_from(scored[:NEAREST], reader_metadata), scored[:NEAREST], question),
         charges=charges,
         notices=tuple(trace.notices),
         results=tuple(item.result for item in cited),
@@ -368,18 +379,18 @@ def respond(
         unnamed=_unnamed(cited),
         names=trace.names,
     )
-    if len({item.result.document_id in found.own_documents for item in cited}) < 2:
+    if len({item.result.document_id in merged.own_documents for item in cited}) < 2:
         return response, cited
-    text, as_found = context_from(found.as_found, profile=profile, metadata=metadata)
-    elsewhere = replace(
+    text, in_search_order = context_from(merged.search_order, profile=profile, metadata=metadata)
+    usual_context = replace(
         response,
         context_text=text,
-        citations=_named(citations_from(as_found, shown), as_found, question),
-        results=tuple(item.result for item in as_found),
-        usual_meanings=usual_meanings(scored, as_found),
-        unnamed=_unnamed(as_found),
+        citations=_name_collections(citations_from(in_search_order, reader_metadata), in_search_order, question),
+        results=tuple(item.result for item in in_search_order),
+        usual_meanings=usual_meanings(scored, in_search_order),
+        unnamed=_unnamed(in_search_order),
     )
-    own_place = OwnPlace(question.identity.user_group, found.own_documents, elsewhere, trace.folders)
+    own_place = OwnPlace(question.identity.user_group, merged.own_documents, usual_context, trace.folders)
     return replace(response, own_place=own_place), cited
 
 
@@ -388,10 +399,10 @@ def _metadata(trace: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID
     if not trace.facts:
         trace.facts = read_facts(trace.database, trace.question.identity, [item.result for item in cited])
     has_form = bool(trace.profile.answer.context_format)
-    return {key: facts.shown if has_form else facts.metadata for key, facts in trace.facts.items()}
+    return {key: facts.dated_metadata if has_form else facts.metadata for key, facts in trace.facts.items()}
 
 
-def _shown(
+def _metadata_for_readers(
     metadata: Mapping[UUID, Mapping[str, Any]], items: Iterable[ScoredHit], question: Question, profile: Profile
 ) -> dict[UUID, Mapping[str, Any]]:
     """Return the metadata shown to readers, by document.
@@ -407,7 +418,9 @@ def _shown(
     }
 
 
-def _named(citations: Sequence[Citation], cited: Sequence[ScoredHit], question: Question) -> tuple[Citation, ...]:
+def _name_collections(
+    citations: Sequence[Citation], cited: Sequence[ScoredHit], question: Question
+) -> tuple[Citation, ...]:
     """Name each citation's collection, if several were searched."""
     if not question.others:
         return tuple(citations)

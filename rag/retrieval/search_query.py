@@ -149,15 +149,15 @@ def question_terms(text: str, language: str, analyser: str) -> Mapping[str, floa
     if is_plain(analyser):
         counted = Counter(word for word, _ in words_with_terms(text, analyser)[:MAXIMUM_QUESTION_WORDS])
         return {word: float(count) for word, count in counted.items()}
-    words = asked_words(text, language, analyser)
-    own = dict.fromkeys((term for word in words for term in word.terms), 1.0)
-    others = (term for word in words for synonym in word.synonyms for term in synonym)
+    words = cached_question_words(text, language, analyser)
+    weights = dict.fromkeys((term for word in words for term in word.terms), 1.0)
+    synonym_terms = (term for word in words for synonym in word.synonyms for term in synonym)
     weight = SYNONYM_WEIGHT if analyser_code(language) == analyser else FOREIGN_WEIGHT
-    return own | {term: weight for term in others if term not in own}
+    return weights | {term: weight for term in synonym_terms if term not in weights}
 
 
 @lru_cache(maxsize=2_000)
-def asked_words(text: str, language: str, analyser: str) -> tuple[QuestionWord, ...]:
+def cached_question_words(text: str, language: str, analyser: str) -> tuple[QuestionWord, ...]:
     """Return `question_words` with a cache, because several steps need them."""
     return tuple(question_words(text, language, analyser))
 
@@ -168,18 +168,18 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
     Stopwords in the question's language are left out too: an English "the" would be rare in Dutch documents.
     """
     stopwords = frozenset() if is_plain(analyser) else STOPWORDS.get(language, frozenset())
-    found: dict[tuple[str, ...], QuestionWord] = {}
+    by_terms: dict[tuple[str, ...], QuestionWord] = {}
     # Limit the length after normalization, because a character may become a sentence (U+FDFA stands for four words).
     if not is_plain(analyser):
         text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
     synonyms = {} if is_plain(analyser) else synonyms_of(text, language, analyser)
     for word, terms in words_with_terms(text, analyser):
-        if len(found) == MAXIMUM_QUESTION_WORDS:
+        if len(by_terms) == MAXIMUM_QUESTION_WORDS:
             break
         if terms and word not in stopwords:
             item = QuestionWord(word, terms, is_unspaced(word), analyser in COMPOUNDING, synonyms.get(word, ()))
-            found.setdefault(terms, item)
-    return list(found.values())
+            by_terms.setdefault(terms, item)
+    return list(by_terms.values())
 
 
 #: In shorter words, a changed letter gives too many other words.
@@ -204,28 +204,30 @@ class WrittenPassage(Protocol):
     def language(self) -> str: ...
 
 
-def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[WrittenPassage]) -> SearchQuery:
+def correct_spelling(query: SearchQuery, statistics: TermStatistics, passages: Sequence[WrittenPassage]) -> SearchQuery:
     """Return the query with unknown words replaced by the nearest words in the found passages."""
     if not query.correct_spelling:
         return query
-    own, analysers = query.language or "en", {passage.language for passage in found}
+    language, analysers = query.language or "en", {passage.language for passage in passages}
 
-    def is_known(word: QuestionWord, analyser: str) -> bool:
-        terms = word.terms if analyser == own else tuple(analyse(word.text, analyser))
+    def is_indexed(word: QuestionWord, analyser: str) -> bool:
+        terms = word.terms if analyser == language else tuple(analyse(word.text, analyser))
         # A Korean word's first term is the whole word; its syllable pairs occur in other words too.
-        whole = terms[:1] if is_hangul(word.text) else terms
-        return any(term_id(term) in statistics.chunks_by_term for term in whole)
+        main_terms = terms[:1] if is_hangul(word.text) else terms
+        return any(term_id(term) in statistics.chunks_by_term for term in main_terms)
 
     unknown = [
         word.text
-        for word in asked_words(query.text, query.language, own)
-        if not word.synonyms and not any(is_known(word, analyser) for analyser in analysers)
+        for word in cached_question_words(query.text, query.language, language)
+        if not word.synonyms and not any(is_indexed(word, analyser) for analyser in analysers)
     ]
-    meant = corrections(unknown, (r.content for r in found)) if unknown else {}
-    if not meant:
+    replacements = corrections(unknown, (r.content for r in passages)) if unknown else {}
+    if not replacements:
         return query
-    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, meant))})\b", re.IGNORECASE)
-    return replace(query, text=pattern.sub(lambda match: meant.get(match.group().lower(), match.group()), query.text))
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, replacements))})\b", re.IGNORECASE)
+    return replace(
+        query, text=pattern.sub(lambda match: replacements.get(match.group().lower(), match.group()), query.text)
+    )
 
 
 def is_hangul(word: str) -> bool:
@@ -246,18 +248,18 @@ def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, st
         return {}
     texts = [passage.lower() for passage in passages]
     korean = [word for word in unknown if is_hangul(word)]
-    others = [word for word in unknown if not is_hangul(word)]
-    return _nearest_words(others, texts) | _nearest_korean_words(korean, texts)
+    spaced = [word for word in unknown if not is_hangul(word)]
+    return _nearest_words(spaced, texts) | _nearest_korean_words(korean, texts)
 
 
 def _nearest_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
     counts = Counter(word for text in texts for word in _WORD.findall(text)) if unknown else Counter()
-    written = list(counts)
+    document_words = list(counts)
     close = {
-        word: {written[i]: counts[written[i]] for i in near if is_one_slip_away(word, written[i])}
-        for word, near in zip(unknown, _one_slip_away(unknown, written), strict=True)
+        word: {document_words[i]: counts[document_words[i]] for i in near if is_one_slip_away(word, document_words[i])}
+        for word, near in zip(unknown, _one_slip_away(unknown, document_words), strict=True)
     }
-    return {word: _likeliest(word, others) for word, others in close.items() if others}
+    return {word: _likeliest(word, candidates) for word, candidates in close.items() if candidates}
 
 
 def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
@@ -270,21 +272,23 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
             by_rest[rest].append(word)
     lengths = sorted({len(stem) for stem in stems.values()})
     close: dict[str, Counter[str]] = {word: Counter() for word in unknown}
-    for written, n in counts.items():
+    for document_word, n in counts.items():
         near = {
             word
             for length in lengths
-            if length <= len(written)
-            for rest in _rests(written[:length])
+            if length <= len(document_word)
+            for rest in _rests(document_word[:length])
             for word in by_rest.get(rest, ())
         }
         if near:
-            other = without_particle(written)
+            other = without_particle(document_word)
             for word in near:
                 if stems[word] != other and _is_korean_slip(stems[word], other):
                     close[word][other] += n
     return {
-        word: _likeliest(stems[word], others) + word[len(stems[word]) :] for word, others in close.items() if others
+        word: _likeliest(stems[word], candidates) + word[len(stems[word]) :]
+        for word, candidates in close.items()
+        if candidates
     }
 
 
@@ -294,9 +298,9 @@ def _rests(word: str) -> list[tuple[str, str]]:
 
 
 def _is_korean_slip(word: str, other: str) -> bool:
-    letters, others = _letters(word), _letters(other)
-    is_long_enough = len(word) >= SHORTEST_REPLACED_KOREAN or len(letters) != len(others)
-    return is_long_enough and len(word) == len(other) and is_one_slip_away(letters, others)
+    letters, other_letters = _letters(word), _letters(other)
+    is_long_enough = len(word) >= SHORTEST_REPLACED_KOREAN or len(letters) != len(other_letters)
+    return is_long_enough and len(word) == len(other) and is_one_slip_away(letters, other_letters)
 
 
 def _likeliest(word: str, close: Mapping[str, int]) -> str:
@@ -313,11 +317,11 @@ def _shared_start(word: str, other: str) -> int:
     return next((i for i in range(shortest) if word[i] != other[i]), shortest)
 
 
-def _one_slip_away(unknown: Sequence[str], written: Sequence[str]) -> list[list[int]]:
+def _one_slip_away(unknown: Sequence[str], document_words: Sequence[str]) -> list[list[int]]:
     """Return, for each unknown word, the positions of the written words which differ by one slip."""
-    if not unknown or not written:
+    if not unknown or not document_words:
         return [[] for _ in unknown]
-    distances = cdist(unknown, written, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)
+    distances = cdist(unknown, document_words, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)
     return [np.flatnonzero(row == 1).tolist() for row in distances]
 
 

@@ -51,8 +51,8 @@ class ScopeContents:
     #: Passages and terms in the keyword index, by analyser language.
     languages: dict[str, tuple[float, float]]
     #: Documents matching the filters, and their passages' places; `None` if all indexed documents match.
-    wanted: tuple[UUID, ...] | None
-    wanted_places: Ranges | None
+    document_ids: tuple[UUID, ...] | None
+    document_places: Ranges | None
     #: Passages to search.
     passages: float
     #: As in `Expected`.
@@ -106,21 +106,21 @@ class ScopeReading:
         """Return the scope's contents; waits for the database."""
         languages: dict[str, tuple[float, float]] = {}
         for language, chunks, tokens in self._totals.fetchall():
-            others = languages.get(language, (0.0, 0.0))
+            previous = languages.get(language, (0.0, 0.0))
             if chunks > 0:
-                languages[language] = (others[0] + chunks, others[1] + tokens)
-        wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
+                languages[language] = (previous[0] + chunks, previous[1] + tokens)
+        document_ids, document_places, passages = None, None, sum(chunks for chunks, _ in languages.values())
         if not self._filters.is_empty:
             rows = self._pipeline.execute(
                 queries["search_wanted"], self.where | filter_conditions(self._filters)
             ).fetchall()
-            wanted = tuple(row[0] for row in rows)
-            places = ranges(row[1:] for row in rows)
+            document_ids = tuple(row[0] for row in rows)
+            document_places = ranges(row[1:] for row in rows)
             passages = sum(row[3] for row in rows)
         contents = ScopeContents(
             languages=languages,
-            wanted=wanted,
-            wanted_places=places,
+            document_ids=document_ids,
+            document_places=document_places,
             passages=passages,
         )
         contents = replace(contents, breadth=self._breadth(contents))
@@ -134,8 +134,8 @@ class ScopeReading:
         """Return the index's search breadth; 0 if missing, or if the collection has grown too much since the
         measurement.
         """
-        asked = (self._index or self._ask_index()) if contents.is_large else None
-        breadth, measured = (asked.fetchone() if asked else None) or (0, 0)
+        pending = (self._index or self._ask_index()) if contents.is_large else None
+        breadth, measured = (pending.fetchone() if pending else None) or (0, 0)
         return int(breadth) if contents.passages <= MOST_GROWTH * measured else 0
 
 

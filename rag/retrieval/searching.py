@@ -15,72 +15,72 @@ from rag.errors import ProviderError, ProviderUnavailable, SettingsError
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.retrieval.deduplication import limited_per_document, without_near_repeats
-from rag.retrieval.evidence import ScoredHit, with_order_scores, worth_citing
+from rag.retrieval.evidence import ScoredHit, select_citable, with_order_scores
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings
-from rag.retrieval.proximity import names_said
+from rag.retrieval.proximity import mentioned_names
 from rag.retrieval.query_understanding import ParsedQuestion, describe
 from rag.retrieval.ranking import of_categories, of_years, read_facts
-from rag.retrieval.trace import RetrievalTrace, left_out_said, raw_results_from, search_said
+from rag.retrieval.trace import RetrievalTrace, describe_dropped, describe_search, raw_results_from
 from rag.storage.database import queries
 from rag.storage.pipeline import Pipeline
 from rag.types import Collection, SearchDetails, SearchFilters, SearchResult, StepDetails
 
 
-def search(trace: RetrievalTrace, asked: ParsedQuestion) -> SearchHits:
+def search(trace: RetrievalTrace, parsed: ParsedQuestion) -> SearchHits:
     """Search for the question and its other wordings; return at most `trace.candidates` results, best first.
 
     Limits read from the question are guesses: if they leave no results, all documents are searched.
     """
     trace.on_step("searching", "")
-    embedded = embed_wordings(trace, asked)
+    embedded = embed_wordings(trace, parsed)
     has_vectors = embedded.vectors is not None
     trace.details.search = SearchDetails(
         type=trace.profile.search.search_type, vector_top_k=trace.candidates if has_vectors else 0
     )
     started = time.perf_counter()
     afterwards = trace.profile.search.filters_after_search
-    within = replace(asked.filters, categories=(), years=()) if afterwards else asked.filters
+    within = replace(parsed.filters, categories=(), years=()) if afterwards else parsed.filters
     with trace.step("search") as step:
-        hits = _search_within(trace, asked, embedded, within)
-        step.detail = search_said(
+        hits = _search_within(trace, parsed, embedded, within)
+        step.detail = describe_search(
             trace.profile,
             hits,
-            asked=asked.text,
-            limits=describe(_combined(trace, within)),
+            question=parsed.text,
+            limits=describe(_combine_filters(trace, within)),
             has_vectors=has_vectors,
         )
     # If the threshold keeps every neighbour out, use the second: the first is too high for the collection's model.
     if has_vectors and len(trace.thresholds) > 1 and not any(r.vector_rank for r in hits.results):
         with trace.step("search farther") as step:
-            wanted, trace.thresholds = trace.thresholds[0], trace.thresholds[1:]
-            hits = _search_within(trace, asked, embedded, within)
-            step.detail = f"{len(hits.results)} passages; none has a similarity of {wanted:g}"
-    if afterwards and asked.filters != within:
-        hits = _filtered(trace, hits, asked.filters)
+            threshold, trace.thresholds = trace.thresholds[0], trace.thresholds[1:]
+            hits = _search_within(trace, parsed, embedded, within)
+            step.detail = f"{len(hits.results)} passages; none has a similarity of {threshold:g}"
+    if afterwards and parsed.filters != within:
+        hits = _filter_hits(trace, hits, parsed.filters)
     if not hits.results and within != SearchFilters():
         with trace.step("search everywhere") as step:
-            hits = _search_within(trace, asked, embedded, SearchFilters())
-            step.detail = f"{len(hits.results)} passages; none with {describe(asked.filters)}"
+            hits = _search_within(trace, parsed, embedded, SearchFilters())
+            step.detail = f"{len(hits.results)} passages; none with {describe(parsed.filters)}"
     trace.details.timing.search_ms = ms_since(started)
-    if hits.text != asked.text:
+    if hits.text != parsed.text:
         trace.details.query.expanded = [*trace.details.query.expanded, hits.text]
     trace.details.search.raw_results = raw_results_from(hits.results)
     trace.on_step("found", str(len(hits.results)))
     if trace.profile.search.refine_order and trace.profile.search.search_type == "hybrid":
         with trace.step("names") as step:
-            step.detail = "; ".join(names_said(hits.text, trace.language, hits.results, hits.languages))
+            step.detail = "; ".join(mentioned_names(hits.text, trace.language, hits.results, hits.languages))
     return hits
 
 
 def _search_within(
     trace: RetrievalTrace,
-    asked: ParsedQuestion,
+    parsed: ParsedQuestion,
     embedded: EmbeddedWordings,
     filters: SearchFilters,
 ) -> SearchHits:
-    within = _combined(trace, filters)
-    hits = search_wordings(trace, asked, embedded, within, trace.database, candidates=trace.candidates)
+    within = _combine_filters(trace, filters)
+    hits = search_wordings(trace, parsed, embedded, within, trace.database, candidates=trace.candidates)
     if not trace.filters.years:
         return hits
     # The search chose documents of this year; some of their passages may be from other years.
@@ -88,7 +88,7 @@ def _search_within(
     return replace(hits, results=of_years(hits.results, facts, trace.filters.years))
 
 
-def _filtered(trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
+def _filter_hits(trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
     """Keep hits which match the categories and years in the question (source 001, step 4).
 
     A condition which would leave no hits is ignored.
@@ -101,41 +101,43 @@ def _filtered(trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -
     )
     with trace.step("filter") as step:
         facts = read_facts(trace.database, trace.question.identity, hits.results)
-        kept, said = hits.results, list[str]()
+        results, descriptions = hits.results, list[str]()
         if filters.categories:
-            left = of_categories(kept, facts, filters.categories)
-            said.append(_left_said(left, kept, SearchFilters(categories=filters.categories)))
-            kept = left or kept
+            matching = of_categories(results, facts, filters.categories)
+            descriptions.append(_describe_filter(matching, results, SearchFilters(categories=filters.categories)))
+            results = matching or results
         if filters.years:
-            left = of_years(kept, facts, filters.years)
-            said.append(_left_said(left, kept, SearchFilters(years=filters.years)))
-            kept = left or kept
-        step.detail = "; ".join(said)
-    return replace(hits, results=kept)
+            matching = of_years(results, facts, filters.years)
+            descriptions.append(_describe_filter(matching, results, SearchFilters(years=filters.years)))
+            results = matching or results
+        step.detail = "; ".join(descriptions)
+    return replace(hits, results=results)
 
 
-def _left_said(left: Sequence[SearchResult], of: Sequence[SearchResult], condition: SearchFilters) -> str:
-    dropped = "" if left else ", dropped"
-    return f"{len(left)} of {len(of)} passages with {describe(condition)}{dropped}"
+def _describe_filter(
+    matching: Sequence[SearchResult], results: Sequence[SearchResult], condition: SearchFilters
+) -> str:
+    dropped = "" if matching else ", dropped"
+    return f"{len(matching)} of {len(results)} passages with {describe(condition)}{dropped}"
 
 
-def _combined(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
+def _combine_filters(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
     """Combine the filters given by the caller with filters read from the question; the caller's take precedence."""
-    given = trace.filters
+    caller_filters = trace.filters
     return replace(
-        given,
-        document_ids=given.document_ids or trace.question.document_ids,
-        categories=given.categories or of_question.categories,
-        years=given.years or of_question.years,
-        date_from=given.date_from or of_question.date_from,
-        date_to=given.date_to or of_question.date_to,
-        important_only=given.important_only or trace.profile.ranking.important_only,
+        caller_filters,
+        document_ids=caller_filters.document_ids or trace.question.document_ids,
+        categories=caller_filters.categories or of_question.categories,
+        years=caller_filters.years or of_question.years,
+        date_from=caller_filters.date_from or of_question.date_from,
+        date_to=caller_filters.date_to or of_question.date_to,
+        important_only=caller_filters.important_only or trace.profile.ranking.important_only,
     )
 
 
 def search_too(
     trace: RetrievalTrace,
-    asked: ParsedQuestion,
+    parsed: ParsedQuestion,
     hits: SearchHits,
     documents: Set[UUID],
     *,
@@ -144,16 +146,16 @@ def search_too(
     """Search some documents too, by default with their passages first."""
     everywhere = trace.filters
     trace.filters = replace(everywhere, document_ids=tuple(documents))
-    own = search(trace, asked)
+    extra = search(trace, parsed)
     trace.filters = everywhere
-    both = (own, hits) if come_first else (hits, own)
-    results = {result.chunk_id: result for found in both for result in found.results}
-    meant = {hit.chunk_id: hit for hit in (*own.meant, *hits.meant)}
+    both = (extra, hits) if come_first else (hits, extra)
+    results = {result.chunk_id: result for part in both for result in part.results}
+    meaning_hits = {hit.chunk_id: hit for hit in (*extra.meaning_hits, *hits.meaning_hits)}
     return replace(
         hits,
         results=tuple(results.values()),
-        meant=tuple(sorted(meant.values(), key=lambda hit: -hit.cosine)),
-        languages={**own.languages, **hits.languages},
+        meaning_hits=tuple(sorted(meaning_hits.values(), key=lambda hit: -hit.cosine)),
+        languages={**extra.languages, **hits.languages},
     )
 
 
@@ -170,13 +172,13 @@ def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
         return ()
     if embedder.provider == "builtin":
         return ()
-    wanted = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
+    threshold = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
     if trace.is_strict or profile.search.threshold_mode != "absolute":
-        return (wanted,)
-    own = profile.changed(threshold_mode="calibrated").threshold(
+        return (threshold,)
+    calibrated = profile.changed(threshold_mode="calibrated").threshold(
         embedder.default_threshold, collection.calibrated_threshold
     )
-    return (wanted, own) if own < wanted else (wanted,)
+    return (threshold, calibrated) if calibrated < threshold else (threshold,)
 
 
 def has_new_model(trace: RetrievalTrace) -> bool:
@@ -184,12 +186,12 @@ def has_new_model(trace: RetrievalTrace) -> bool:
     collection = trace.question.collection
 
     def read(pipeline: Pipeline) -> tuple[str] | None:
-        asked = pipeline.execute(queries["embedding_model_now"], {"collection_id": collection.id})
+        pending = pipeline.execute(queries["embedding_model_now"], {"collection_id": collection.id})
         pipeline.finish()
-        return asked.fetchone()
+        return pending.fetchone()
 
-    found = trace.database.read(trace.question.identity, read)
-    model = found[0] if found else None
+    row = trace.database.read(trace.question.identity, read)
+    model = row[0] if row else None
     if model is None or model == collection.embedding_model:
         return False
     # The threshold was measured with the former model.
@@ -203,12 +205,12 @@ def languages_of(trace: RetrievalTrace) -> set[str]:
     ids = list(trace.collection_ids or (trace.question.collection.id,))
 
     def read(pipeline: Pipeline) -> list[tuple[str, float, float]]:
-        asked = pipeline.execute(queries["search_scope"], {"tenant_id": trace.tenant_id, "collection_ids": ids})
+        pending = pipeline.execute(queries["search_scope"], {"tenant_id": trace.tenant_id, "collection_ids": ids})
         pipeline.finish()
-        return asked.fetchall()
+        return pending.fetchall()
 
-    found = trace.database.read(trace.question.identity, read)
-    return {language.partition("+")[0] for language, chunks, _ in found if chunks}
+    rows = trace.database.read(trace.question.identity, read)
+    return {language.partition("+")[0] for language, chunks, _ in rows if chunks}
 
 
 def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
@@ -217,32 +219,36 @@ def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
     if not profile.search.strict_threshold:
         return hits
     try:
-        own = trace.models.embedder_for(collection.embedding_model).default_threshold
+        default = trace.models.embedder_for(collection.embedding_model).default_threshold
     except (ProviderError, SettingsError):
         return hits
-    least = profile.threshold(own, collection.calibrated_threshold)
+    least = profile.threshold(default, collection.calibrated_threshold)
     with trace.step("threshold") as step:
-        kept = tuple(r for r in hits.results if r.similarity is not None and r.similarity > least)
-        trace.details.search.below_threshold = len(hits.results) - len(kept)
-        step.detail = f"{len(hits.results) - len(kept)} of {len(hits.results)} passages cut: not above {least:g}"
-    return replace(hits, results=kept)
+        remaining = tuple(r for r in hits.results if r.similarity is not None and r.similarity > least)
+        trace.details.search.below_threshold = len(hits.results) - len(remaining)
+        step.detail = f"{len(hits.results) - len(remaining)} of {len(hits.results)} passages cut: not above {least:g}"
+    return replace(hits, results=remaining)
 
 
 def without_repeats(trace: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
     """Drop near repeats, and results beyond the profile's limit per document."""
     profile = trace.profile
     with trace.step("collapse") as step:
-        said = list(results)
+        remaining = list(results)
         if profile.ranking.collapse_near_repeats:
             # Two places' rules may differ only in a name.
-            own = without_near_repeats([result for result in said if result.document_id in trace.of_place])
-            others = without_near_repeats([result for result in said if result.document_id not in trace.of_place])
-            distinct = {result.chunk_id for result in (*own, *others)}
-            said = [result for result in said if result.chunk_id in distinct]
+            of_place = without_near_repeats([result for result in remaining if result.document_id in trace.of_place])
+            elsewhere = without_near_repeats(
+                [result for result in remaining if result.document_id not in trace.of_place]
+            )
+            distinct = {result.chunk_id for result in (*of_place, *elsewhere)}
+            remaining = [result for result in remaining if result.chunk_id in distinct]
         most = 1 if profile.search.one_result_per_document else profile.search.maximum_per_document
-        kept = limited_per_document(said, most)
-        step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)
-    return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
+        limited = limited_per_document(remaining, most)
+        step.detail = describe_dropped(
+            near_repeats=len(results) - len(remaining), over_limit=len(remaining) - len(limited), most=most
+        )
+    return [replace(result, original_rank=rank) for rank, result in enumerate(limited, 1)]
 
 
 #: A notice about a collection, if several are searched.
@@ -250,7 +256,7 @@ IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 
 
 @dataclass(frozen=True)
-class Found:
+class GroupPassages:
     """The passages from a group of collections, best first; only `cited` may be cited."""
 
     trace: RetrievalTrace
@@ -263,8 +269,8 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Together:
-    """The passages from all groups, best first; see `Found`."""
+class MergedPassages:
+    """The passages from all groups, best first; see `GroupPassages`."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...]
@@ -273,16 +279,16 @@ class Together:
     of_place: list[ScoredHit]
     #: Documents for the asker's place, and the cited passages before these documents were put first.
     own_documents: frozenset[UUID] = frozenset()
-    as_found: list[ScoredHit] = field(default_factory=list)
+    search_order: list[ScoredHit] = field(default_factory=list)
 
 
-def groups_of(first: Collection, others: Sequence[Collection]) -> list[list[Collection]]:
+def groups_of(first: Collection, other_collections: Sequence[Collection]) -> list[list[Collection]]:
     """Group collections with equal settings, because one search serves a group; the group of `first` comes first.
 
     Collections with different measured thresholds are in different groups; the built-in embedder has no threshold.
     """
     groups: dict[object, list[Collection]] = {}
-    for collection in (first, *(other for other in others if other.id != first.id)):
+    for collection in (first, *(other for other in other_collections if other.id != first.id)):
         is_measured = not collection.embedding_model.startswith("builtin/")
         threshold = collection.calibrated_threshold if is_measured else None
         settings = json.dumps(collection.overrides, sort_keys=True, default=str)
@@ -296,7 +302,7 @@ def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
     return [", ".join(collection.name for collection in group) for group in groups]
 
 
-def together(searched: Sequence[Found], names: Sequence[str]) -> Together:
+def merge_groups(searched: Sequence[GroupPassages], names: Sequence[str]) -> MergedPassages:
     """Merge the passages from several groups, and their details into the first's trace.
 
     Passages are ordered by probability, because scores from different embedders and profiles are not comparable. Raises
@@ -304,25 +310,25 @@ def together(searched: Sequence[Found], names: Sequence[str]) -> Together:
     """
     first, trace = searched[0], searched[0].trace
     if len(searched) == 1:
-        return Together(trace, first.hits, first.scored, first.cited, first.of_place)
-    if not any(found.is_searched for found in searched):
+        return MergedPassages(trace, first.hits, first.scored, first.cited, first.of_place)
+    if not any(group.is_searched for group in searched):
         raise ProviderUnavailable(trace.notices[-1])
     notices: list[str] = []
     details, steps = trace.details, list[StepDetails]()
-    for found, name in zip(searched, names, strict=True):
-        own = found.trace
-        notices += [IN_COLLECTION.format(name=name, notice=notice) for notice in own.notices]
-        steps.append(StepDetails(name="collections", detail=f"{name}: {len(found.scored)} passages"))
-        steps += own.details.steps or []
-        if own is trace:
+    for group, name in zip(searched, names, strict=True):
+        group_trace = group.trace
+        notices += [IN_COLLECTION.format(name=name, notice=notice) for notice in group_trace.notices]
+        steps.append(StepDetails(name="collections", detail=f"{name}: {len(group.scored)} passages"))
+        steps += group_trace.details.steps or []
+        if group_trace is trace:
             continue
-        details.search.raw_results = [*details.search.raw_results, *own.details.search.raw_results]
-        details.search.queries = [*details.search.queries, *own.details.search.queries]
-        details.timing.search_ms += own.details.timing.search_ms
-        details.timing.embedding_ms += own.details.timing.embedding_ms
+        details.search.raw_results = [*details.search.raw_results, *group_trace.details.search.raw_results]
+        details.search.queries = [*details.search.queries, *group_trace.details.search.queries]
+        details.timing.search_ms += group_trace.details.timing.search_ms
+        details.timing.embedding_ms += group_trace.details.timing.embedding_ms
     details.steps = steps
-    trace.versions = tuple(version for found in searched for version in found.trace.versions)
-    trace.staying = tuple(version for found in searched for version in found.trace.staying)
+    trace.versions = tuple(version for group in searched for version in group.trace.versions)
+    trace.staying = tuple(version for group in searched for version in group.trace.staying)
     trace.notices[:] = list(dict.fromkeys(notices))
     # The facts cover only a single group's documents.
     trace.facts = {}
@@ -330,14 +336,14 @@ def together(searched: Sequence[Found], names: Sequence[str]) -> Together:
     def by_evidence(items: Iterable[ScoredHit]) -> list[ScoredHit]:
         return sorted(items, key=lambda item: -item.probability)
 
-    cited = by_evidence(item for found in searched for item in found.cited)
+    cited = by_evidence(item for group in searched for item in group.cited)
     cited = with_order_scores([replace(item, order=item.probability) for item in cited])
     if trace.profile.ranking.only_evidence:
-        cited = worth_citing(cited)
-    return Together(
+        cited = select_citable(cited)
+    return MergedPassages(
         trace,
-        hits=tuple(hit for found in searched for hit in found.hits),
-        scored=by_evidence(item for found in searched for item in found.scored),
+        hits=tuple(hit for group in searched for hit in group.hits),
+        scored=by_evidence(item for group in searched for item in group.scored),
         cited=cited[: trace.top_k],
-        of_place=[item for found in searched for item in found.of_place],
+        of_place=[item for group in searched for item in group.of_place],
     )

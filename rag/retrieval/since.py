@@ -111,23 +111,25 @@ _BY_LANGUAGE = {
 }
 
 
-def since_meant(text: str, language: str) -> str | None:
+def without_since(text: str, language: str) -> str | None:
     """Return a question without "since when"; `None` if it does not ask since when.
 
     Returns "" if the question names no rule: "Since when does this rule apply?".
     """
-    own = language.split("-")[0]
-    for code in dict.fromkeys((own if own in _BY_LANGUAGE else "en", "en")):
+    base_language = language.split("-")[0]
+    for code in dict.fromkeys((base_language if base_language in _BY_LANGUAGE else "en", "en")):
         since, from_when, holds, rule = _patterns(code)
-        found = since.search(text)
-        if found is None and (holds.search(text) or re.search(r"\d", text)):
-            found = from_when.search(text)
-        if found is not None:
-            left = f"{text[: found.start()]} {text[found.end() :]}"
+        match = since.search(text)
+        if match is None and (holds.search(text) or re.search(r"\d", text)):
+            match = from_when.search(text)
+        if match is not None:
+            remaining = f"{text[: match.start()]} {text[match.end() :]}"
             for filler in (rule, holds):
-                left = filler.sub(" ", left)
-            left = re.sub(r"\s+(?=[?？؟.,!]|$)", "", " ".join(left.split())).replace("¿ ", "¿").strip(",，、 ")
-            return left if tokenize(left, code) else ""
+                remaining = filler.sub(" ", remaining)
+            remaining = (
+                re.sub(r"\s+(?=[?？؟.,!]|$)", "", " ".join(remaining.split())).replace("¿ ", "¿").strip(",，、 ")
+            )
+            return remaining if tokenize(remaining, code) else ""
     return None
 
 

@@ -145,7 +145,7 @@ def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails
     ]
 
 
-def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str, has_vectors: bool) -> str:
+def describe_search(profile: Profile, hits: SearchHits, *, question: str, limits: str, has_vectors: bool) -> str:
     """Return the search's description: result count, method, limits and corrections."""
     if not has_vectors:
         how = "keywords"
@@ -154,33 +154,33 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
     else:
         how = f"meaning and keywords, {'ranks' if profile.search.fusion == 'rrf' else 'weighted scores'} added"
         how += ", then refined" if profile.search.refine_order else ""
-    said = [f"{len(found.results)} passages by {how}"]
+    parts = [f"{len(hits.results)} passages by {how}"]
     if limits:
-        said.append(f"within {limits}")
-    if found.text != asked:
-        said.append(f"spelling corrected: {' '.join(found.text.split())}")
-    if found.repeats:
-        said.append(f"{found.repeats} repeats left out")
-    return "; ".join(said)
+        parts.append(f"within {limits}")
+    if hits.text != question:
+        parts.append(f"spelling corrected: {' '.join(hits.text.split())}")
+    if hits.repeats:
+        parts.append(f"{hits.repeats} repeats left out")
+    return "; ".join(parts)
 
 
-def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
+def describe_dropped(*, near_repeats: int, over_limit: int, most: int) -> str:
     """Return a description of the results dropped before scoring; "" if all results remain."""
-    said = []
+    parts = []
     if near_repeats:
-        said.append(f"{near_repeats} near repeats left out")
-    if others:
-        said.append(f"{others} left out, at most {most} of a document")
-    return "; ".join(said)
+        parts.append(f"{near_repeats} near repeats left out")
+    if over_limit:
+        parts.append(f"{over_limit} left out, at most {most} of a document")
+    return "; ".join(parts)
 
 
-def evidence_said(
-    scored: Sequence[ScoredHit], speaking: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_asked_for: bool
+def describe_evidence(
+    scored: Sequence[ScoredHit], citable: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_required: bool
 ) -> str:
     """Return a description of how many passages may be cited, and the outcome."""
     if not scored:
         return ""
-    if not is_asked_for:
+    if not is_required:
         return f"not asked for: all {len(scored)} passages may be cited"
-    said = f"{len(speaking)} of {len(scored)} passages speak to the question"
-    return f"{said}; {evidence.outcome}, {evidence.probability:.2f} that the best answers it"
+    counts = f"{len(citable)} of {len(scored)} passages speak to the question"
+    return f"{counts}; {evidence.outcome}, {evidence.probability:.2f} that the best answers it"

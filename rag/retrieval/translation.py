@@ -84,9 +84,9 @@ def translate_query_if_needed(
     if model is None or not needs_translation(query, language, target_language):
         return Translation(query=query)
     key = (query, source, target, model.provider, model.model)
-    known = TRANSLATIONS.get(key)
-    if known is not None:
-        return known
+    cached = TRANSLATIONS.get(key)
+    if cached is not None:
+        return cached
     completion = model.complete(
         [
             ChatMessage(role="system", content=INSTRUCTION.format(language=NAMES.get(target, target))),

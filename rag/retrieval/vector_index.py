@@ -139,8 +139,8 @@ class VectorIndexes:
 
     def find(self, collection: Collection) -> VectorIndex | None:
         """Return a collection's index, if any."""
-        asked = {"collection_id": collection.id}
-        return self._database.fetch_one(collection.tenant_id, "find_vector_index", VectorIndex, **asked)
+        parameters = {"collection_id": collection.id}
+        return self._database.fetch_one(collection.tenant_id, "find_vector_index", VectorIndex, **parameters)
 
     def make(
         self,
@@ -157,11 +157,11 @@ class VectorIndexes:
         server's pgvector is too old, or a different process is building this index.
         """
         require_admin(identity)
-        _, _, given = collection.embedding_model.rpartition("@")
+        _, _, digits = collection.embedding_model.rpartition("@")
         passages = self._passages(collection)
-        if not given.isdigit() or not passages:
+        if not digits.isdigit() or not passages:
             raise InvalidInput(f"{collection.name} has no passages with vectors yet.")
-        dimensions = int(given)
+        dimensions = int(digits)
         name = f"document_chunks_near_{collection.id.hex}"
         with self._owner(name) as owner:
             # Add the row first: an index without a row has no owner and is dropped.
@@ -198,26 +198,26 @@ class VectorIndexes:
         Raises `InvalidInput` without an index.
         """
         require_admin(identity)
-        made = self.find(collection)
-        if made is None or not made.is_whole:
+        index = self.find(collection)
+        if index is None or not index.is_whole:
             raise InvalidInput(f"{collection.name} has no index, or its making was interrupted. Make it once more.")
         questions, passages = self._questions(collection), self._sampled(collection)
-        found = self._measured(collection, questions, passages, breadths or BREADTHS[made.kind])
-        seconds = made.seconds if build_seconds is None else build_seconds
-        kept = {
-            "build_seconds": seconds, "questions": found.questions, "passages": found.passages,
-            "exact_ms": found.exact_ms, "scan_ms": found.scan_ms,
-            "tried": [vars(each) for each in found.tried],
+        measurement = self._measured(collection, questions, passages, breadths or BREADTHS[index.kind])
+        seconds = index.seconds if build_seconds is None else build_seconds
+        details = {
+            "build_seconds": seconds, "questions": measurement.questions, "passages": measurement.passages,
+            "exact_ms": measurement.exact_ms, "scan_ms": measurement.scan_ms,
+            "tried": [vars(each) for each in measurement.tried],
         }  # fmt: skip
         self._database.execute(
             identity,
             "note_vector_index",
             collection_id=collection.id,
-            embedding_model=made.embedding_model,
-            breadth=found.chosen.breadth,
-            is_used=found.finds_enough and (found.is_faster or not must_be_faster),
+            embedding_model=index.embedding_model,
+            breadth=measurement.chosen.breadth,
+            is_used=measurement.finds_enough and (measurement.is_faster or not must_be_faster),
             passages=self._passages(collection),
-            measured=Jsonb(kept),
+            measured=Jsonb(details),
         )
         measured = self.find(collection)
         if measured is None:
@@ -229,9 +229,9 @@ class VectorIndexes:
         require_admin(identity)
         name = f"document_chunks_near_{collection.id.hex}"
         with self._owner(name) as owner:
-            known = self._database.execute(identity, "remove_vector_index", collection_id=collection.id)
+            removed = self._database.execute(identity, "remove_vector_index", collection_id=collection.id)
             _run(owner, "vector_index_drop", name=name)
-        return bool(known)
+        return bool(removed)
 
     @contextmanager
     def _owner(self, name: str) -> Iterator[psycopg.Connection]:
@@ -246,23 +246,23 @@ class VectorIndexes:
             yield owner
 
     def _passages(self, collection: Collection) -> int:
-        asked = {"tenant_id": collection.tenant_id, "collection_id": collection.id}
-        return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **asked))
+        parameters = {"tenant_id": collection.tenant_id, "collection_id": collection.id}
+        return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **parameters))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
         """Embed questions asked in the collection; `None` without questions, or if the embedder fails."""
-        asked = {"collection_id": collection.id, "wanted": QUESTIONS}
+        parameters = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
-            texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], asked).fetchall()]
+            texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], parameters).fetchall()]
         try:
             return self._calibrations.embed_questions(collection, texts) if texts else None
         except (ProviderError, SettingsError):
             return None
 
     def _sampled(self, collection: Collection) -> list[tuple[UUID, HalfVector]]:
-        asked = {"collection_id": collection.id, "embedding_model": collection.embedding_model, "wanted": PASSAGES}
+        parameters = {"collection_id": collection.id, "embedding_model": collection.embedding_model, "wanted": PASSAGES}
         with self._database.transaction(collection.tenant_id) as connection:
-            return connection.execute(queries["passages_to_search_for"], asked).fetchall()
+            return connection.execute(queries["passages_to_search_for"], parameters).fetchall()
 
     def _measured(
         self,
@@ -275,25 +275,25 @@ class VectorIndexes:
 
         A search with a passage does not count the passage itself.
         """
-        asked: list[tuple[UUID | None, HalfVector]] = []
-        asked += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
+        question_searches: list[tuple[UUID | None, HalfVector]] = []
+        question_searches += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
         # Alternate questions and passages, so even a few searches are a fair sample.
-        searches = [each for pair in zip(asked, passages, strict=False) for each in pair]
+        searches = [each for pair in zip(question_searches, passages, strict=False) for each in pair]
         both = len(searches) // 2
-        searches += [*asked[both:], *passages[both:]]
+        searches += [*question_searches[both:], *passages[both:]]
         exact = _Way(self._search(collection))
         # A small collection's normal search is the exact scan: do not time both.
         by_bits = self._passages(collection) > EXACT_SCAN_PASSAGES and _is_dense(collection)
         scan = _Way(self._search(collection, is_large=True)) if by_bits else exact
         indexed = {breadth: _Way(self._search(collection, breadth=breadth)) for breadth in breadths}
         started, done = time.perf_counter(), 0
-        for own, vector in searches:
+        for chunk_id, vector in searches:
             if done >= LEAST_SEARCHES and time.perf_counter() - started > MOST_SECONDS:
                 break
             for way in dict.fromkeys((exact, scan, *indexed.values())):
-                way.search(vector, without=own)
+                way.search(vector, without=chunk_id)
             done += 1
-        by_questions = len([own for own, _ in searches[:done] if own is None])
+        by_questions = len([chunk_id for chunk_id, _ in searches[:done] if chunk_id is None])
         return Measured(
             questions=by_questions,
             passages=done - by_questions,
@@ -339,14 +339,14 @@ class _Way:
 
     def __init__(self, run: Callable[[HalfVector], tuple[list[UUID], float]]) -> None:
         self._run = run
-        self.found: list[list[UUID]] = []
+        self.results: list[list[UUID]] = []
         self.ms: list[float] = []
 
     def search(self, vector: HalfVector, *, without: UUID | None) -> None:
-        if not self.found:
+        if not self.results:
             self._run(vector)  # The first search on a connection is slower: it plans statements and fills caches.
         ids, ms = self._run(vector)
-        self.found.append([each for each in ids if each != without][:FUSED_CANDIDATES])
+        self.results.append([each for each in ids if each != without][:FUSED_CANDIDATES])
         self.ms.append(ms)
 
     @property
@@ -355,9 +355,9 @@ class _Way:
 
     def recall(self, exact: _Way, places: int) -> float:
         """Return the share of the exact scan's first `places` passages which this way found, 0 … 1."""
-        pairs = [(set(own[:places]), truth[:places]) for own, truth in zip(self.found, exact.found, strict=True)]
-        wanted = sum(len(truth) for _, truth in pairs)
-        return round(sum(len(own & set(truth)) for own, truth in pairs) / wanted, 4) if wanted else 1.0
+        pairs = [(set(hits[:places]), truth[:places]) for hits, truth in zip(self.results, exact.results, strict=True)]
+        expected = sum(len(truth) for _, truth in pairs)
+        return round(sum(len(hits & set(truth)) for hits, truth in pairs) / expected, 4) if expected else 1.0
 
 
 def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: int) -> None:

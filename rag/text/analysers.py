@@ -116,13 +116,13 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
     language = analyser_for(language)
     if is_plain(language):
         return [(word, (word,)) for word in _PLAIN_BREAK.sub(" ", text).split() if len(word) > 1]
-    found: list[tuple[str, tuple[str, ...]]] = []
+    words: list[tuple[str, tuple[str, ...]]] = []
     for word in _WORD.findall(_lowered(text)):
         if is_unspaced(word):
-            found += [(term, (term,)) for term in _bigrams(word, language)]
+            words += [(term, (term,)) for term in _bigrams(word, language)]
         else:
-            found.append((word, _terms(word, language)))
-    return found
+            words.append((word, _terms(word, language)))
+    return words
 
 
 def analyser_for(language: str) -> str:
@@ -203,15 +203,15 @@ def _stemmer(algorithm: str) -> Stemmer.Stemmer:
 
 def _identifier(word: str, language: str) -> list[str]:
     word = _THOUSANDS.sub("", "".join(word.split()))
-    whole = re.sub(r"[()]", "", word).replace("–", "-")
-    if _HANGUL.search(whole):
-        whole = without_particle(whole)
+    identifier = re.sub(r"[()]", "", word).replace("–", "-")
+    if _HANGUL.search(identifier):
+        identifier = without_particle(identifier)
     # Computed here instead of for each part: a text with digits and dots is a single word with two thousand parts.
-    is_korean = _HANGUL.search(whole) is not None
-    parts = _PARTS.findall(whole)
-    terms = [whole.lstrip("§")]
-    if whole.startswith("§"):
-        terms.append(whole)
+    is_korean = _HANGUL.search(identifier) is not None
+    parts = _PARTS.findall(identifier)
+    terms = [identifier.lstrip("§")]
+    if identifier.startswith("§"):
+        terms.append(identifier)
     if len(parts) > 1:
         for part in parts:
             if part.isdigit():
@@ -292,8 +292,8 @@ def morphemes(word: str) -> tuple[str, ...]:
     Raises `SettingsError` if kiwipiepy is not installed.
     """
     with _kiwi_lock:
-        found = _kiwi().tokenize(word)
-    return tuple(token.form.lower() for token in found if token.tag.startswith(CONTENT))
+        tokens = _kiwi().tokenize(word)
+    return tuple(token.form.lower() for token in tokens if token.tag.startswith(CONTENT))
 
 
 @cache

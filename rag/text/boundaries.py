@@ -77,8 +77,8 @@ class Boundaries:
         begin = high
         while begin > low:
             begin = max(low, high - reach)
-            found = list(kind.finditer(self.text, begin, high + LOOK_AHEAD))
-            for match in reversed(found):
+            matches = list(kind.finditer(self.text, begin, high + LOOK_AHEAD))
+            for match in reversed(matches):
                 end = match.end()
                 if end <= low:
                     break
@@ -176,9 +176,9 @@ def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> i
 def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
     """Return the end of the last sentence, else line, in the chunk's second half, else `end`."""
     middle = start + (end - start) // 2
-    found = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
+    candidate = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
     # A shorter text may count more tokens: the estimate depends on its share of English words.
-    return found if estimate_tokens(boundaries.text[start:found]) <= tokens else end
+    return candidate if estimate_tokens(boundaries.text[start:candidate]) <= tokens else end
 
 
 def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) -> list[tuple[int, int]]:
@@ -204,9 +204,9 @@ def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, t
     """
     text = boundaries.text
     low = max(start + 1, end - LONGEST_OVERLAP)
-    found = [match.start() for match in WORDS.finditer(text, low, end)]
-    if len(found) > words:
-        low = found[-words] if words else end
+    word_starts = [match.start() for match in WORDS.finditer(text, low, end)]
+    if len(word_starts) > words:
+        low = word_starts[-words] if words else end
 
     def fits(place: int) -> bool:
         return tokens is None or estimate_tokens(text[place:end]) <= tokens

@@ -121,24 +121,24 @@ def dates_in(text: str, today: date) -> DateRange | None:
     first: date | None = None
     last: date | None = None
     for kind, pattern in (*_SUFFIXED, *_PREFIXED):
-        found = pattern.search(text)
-        if found is None or (kind == "in" and (first or last)):
+        match = pattern.search(text)
+        if match is None or (kind == "in" and (first or last)):
             continue
-        span = _span(found, today)
+        span = _span(match, today)
         if span is None:
             continue
         if kind == "since" and first is None:
             first = span[0]
         elif kind == "until" and last is None:
             # "until March" includes March, "before March" does not.
-            is_before = re.match(r"before|vóór|vor\b|avant|antes|prima", found.group(), re.IGNORECASE) or (
-                found.group().endswith(("이전", "전에", "之前"))
+            is_before = re.match(r"before|vóór|vor\b|avant|antes|prima", match.group(), re.IGNORECASE) or (
+                match.group().endswith(("이전", "전에", "之前"))
             )
             last = span[0] - timedelta(days=1) if is_before else span[1]
         elif kind == "in":
             first, last = span
-    if first is None and last is None and (found := _ALONE.search(text)) is not None:
-        span = _span(found, today)
+    if first is None and last is None and (match := _ALONE.search(text)) is not None:
+        span = _span(match, today)
         if span is not None:
             first, last = span
     if first is not None and last is not None and last < first:
@@ -151,16 +151,16 @@ def years_in(text: str, today: date) -> tuple[int, ...]:
     text = in_digits(" ".join(text.split()))
     years = [int(year) for year in _YEAR.findall(text)]
     years += [2000 + int(year) for year in _FISCAL_YEAR.findall(text)]
-    for found in _ALONE.finditer(text):
-        which, unit = _relative(found.groupdict())
+    for match in _ALONE.finditer(text):
+        which, unit = _relative(match.groupdict())
         if unit == "year":
             years.append(today.year - (which == "last"))
     return tuple(dict.fromkeys(years))
 
 
-def _span(found: re.Match[str], today: date) -> tuple[date, date] | None:
+def _span(match: re.Match[str], today: date) -> tuple[date, date] | None:
     """Return the first and last day of a matched period; `None` for an impossible date."""
-    parts = {name: value for name, value in found.groupdict().items() if value}
+    parts = {name: value for name, value in match.groupdict().items() if value}
     try:
         if "y" in parts:
             return _period(int(parts["y"]), int(parts.get("m", 0)), int(parts.get("d", 0)))
@@ -230,16 +230,16 @@ def backdated_at_from(text: str) -> datetime | None:
     Dates inside sentences are dates of events and do not count. Without a zone it is Korean time.
     """
     text = text[:LOOKED_AT]
-    for found in LABELLED.finditer(text):
-        if (value := _value(found)) is not None:
+    for match in LABELLED.finditer(text):
+        if (value := _value(match)) is not None:
             return value
-    for found in LABELLED_SHORT.finditer(text):
-        year = int(found["year"])
+    for match in LABELLED_SHORT.finditer(text):
+        year = int(match["year"])
         with suppress(ValueError):  # there is no 31st of February
             return datetime(
                 year if year > 99 else 2000 + year,
-                int(found["month"] or found["month2"]),
-                int(found["day"] or found["day2"]),
+                int(match["month"] or match["month2"]),
+                int(match["day"] or match["day2"]),
                 tzinfo=KOREA,
             )
     lines = [line for line in text.splitlines() if line.strip()]
@@ -250,22 +250,22 @@ def backdated_at_from(text: str) -> datetime | None:
     return None
 
 
-def _value(found: re.Match[str]) -> datetime | None:
-    year = found["year"].lstrip("'’")
-    hour = int(found["hour"] or 0)
-    if found["half"] == "오후" and hour < 12:
+def _value(match: re.Match[str]) -> datetime | None:
+    year = match["year"].lstrip("'’")
+    hour = int(match["hour"] or 0)
+    if match["half"] == "오후" and hour < 12:
         hour += 12
-    elif found["half"] == "오전" and hour == 12:
+    elif match["half"] == "오전" and hour == 12:
         hour = 0
-    zone = found["zone"] or ""
+    zone = match["zone"] or ""
     try:
         value = datetime(
             int(year) if len(year) == 4 else 2000 + int(year),
-            int(found["month"]),
-            int(found["day"]),
+            int(match["month"]),
+            int(match["day"]),
             hour,
-            int(found["minute"] or 0),
-            int(found["second"] or 0),
+            int(match["minute"] or 0),
+            int(match["second"] or 0),
             tzinfo=KOREA,
         )
         if zone:

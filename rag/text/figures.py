@@ -95,7 +95,7 @@ def figures(text: str, language: str = "") -> frozenset[str]:
     """
     text = _plain(text)
     # "12 345" may be a single number or two table columns.
-    readings = {r for written in _written(text) for part in (written, *written.split(" ")) for r in _readings(part)}
+    readings = {r for figure in _figures_in(text) for part in (figure, *figure.split(" ")) for r in _readings(part)}
     readings.update(_canonical(str(number)) for number in written_numbers(text, language))
     words = (
         folded(part)
@@ -106,18 +106,18 @@ def figures(text: str, language: str = "") -> frozenset[str]:
     return frozenset(readings)
 
 
-def missing_figures(claim: str, known: frozenset[str]) -> list[str]:
-    """Return a claim's figures in digits, as written, if no value is in `known`."""
-    return [written for written in _written(_plain(claim)) if not _is_known(written, known)]
+def missing_figures(claim: str, source_figures: frozenset[str]) -> list[str]:
+    """Return a claim's figures in digits, as written, if no value is in `source_figures`."""
+    return [figure for figure in _figures_in(_plain(claim)) if not _is_in_source(figure, source_figures)]
 
 
 @lru_cache(maxsize=512)
 def days(text: str) -> frozenset[Day]:
     """Return every possible reading of every date in a text; a month without a day has `None` for the day."""
     text = _plain(text)
-    found: set[Day] = set()
+    possible_days: set[Day] = set()
     for date in DATE.findall(text):
-        found.update(_numeric_days([int(part) for part in date]))
+        possible_days.update(_numeric_days([int(part) for part in date]))
     # Most texts name no month, and this check takes a tenth of the patterns' time.
     for form in _DAY_FORMS if _names_a_month(text) else _DAY_FORMS[-1:]:
         for match in form.finditer(text):
@@ -129,10 +129,10 @@ def days(text: str) -> frozenset[Day]:
             named = [int(day) for day in re.findall(r"\d+", match["days"] or "")]
             if not named and year is None and (month in AMBIGUOUS_MONTHS or month in SHORT_MONTHS.keys() - MONTHS):
                 continue
-            found.update((year, number, day) for day in named)
+            possible_days.update((year, number, day) for day in named)
             if not named:
-                found.add((year, number, None))
-    return frozenset(day for day in found if 1 <= day[1] <= 12 and (day[2] is None or 1 <= day[2] <= 31))
+                possible_days.add((year, number, None))
+    return frozenset(day for day in possible_days if 1 <= day[1] <= 12 and (day[2] is None or 1 <= day[2] <= 31))
 
 
 def _names_a_month(text: str) -> bool:
@@ -141,16 +141,18 @@ def _names_a_month(text: str) -> bool:
     return any(not _MONTH_NUMBERS.keys().isdisjoint(word[cut:] for word in words) for cut in (0, 1, 2))
 
 
-def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
-    """Return a claim's dates without a match in `known` in any reading, each in its most precise reading."""
+def missing_days(claim: str, source_days: frozenset[Day]) -> list[Day]:
+    """Return a claim's dates without a match in `source_days` in any reading, each in its most precise reading."""
     if not (stated := days(claim)):
         return []
     # "1 July" is also read as a month alone, and "03/04/2026" has two readings: either is enough.
     precise = [day for day in stated if day[2] is not None] or [*stated]
     months = {day[1] for day in precise}
     precise += [day for day in stated if day[1] not in months]
-    ambiguous = {d for written in DATE.findall(_plain(claim)) for d in _numeric_days([int(p) for p in written])}
-    missing = [day for day in precise if not any(_is_same_day(day, other) for other in known)]
+    ambiguous = {
+        d for numeric_date in DATE.findall(_plain(claim)) for d in _numeric_days([int(p) for p in numeric_date])
+    }
+    missing = [day for day in precise if not any(_is_same_day(day, other) for other in source_days)]
     if ambiguous and len(ambiguous - set(missing)) > 0:
         missing = [day for day in missing if day not in ambiguous]
     return missing
@@ -164,21 +166,21 @@ def _numeric_days(parts: list[int]) -> list[Day]:
     return [(year, month, day) for day, month in ((parts[0], parts[1]), (parts[1], parts[0])) if month <= 12]
 
 
-def _is_same_day(claimed: Day, known: Day) -> bool:
+def _is_same_day(claimed: Day, source: Day) -> bool:
     """Whether a claimed date matches a known date.
 
     Both need the same month; the claim may lack a day, either a year.
     """
-    if claimed[1] != known[1] or (claimed[2] is not None and claimed[2] != known[2]):
+    if claimed[1] != source[1] or (claimed[2] is not None and claimed[2] != source[2]):
         return False
-    return claimed[0] is None or known[0] is None or claimed[0] == known[0]
+    return claimed[0] is None or source[0] is None or claimed[0] == source[0]
 
 
-def _is_known(written: str, known: frozenset[str]) -> bool:
-    if any(reading in known for reading in _readings(written)):
+def _is_in_source(figure: str, source_figures: frozenset[str]) -> bool:
+    if any(value in source_figures for value in _readings(figure)):
         return True
-    parts = written.split(" ")
-    return len(parts) > 1 and all(_canonical(part) in known for part in parts)
+    parts = figure.split(" ")
+    return len(parts) > 1 and all(_canonical(part) in source_figures for part in parts)
 
 
 def _plain(text: str) -> str:
@@ -197,15 +199,15 @@ def _plain_character(match: re.Match[str]) -> str:
     return plain if len(plain) <= MOST_OF_A_SIGN else character
 
 
-def _written(text: str) -> list[str]:
+def _figures_in(text: str) -> list[str]:
     """Return the figures in a text as written. A numeric date gives three figures."""
-    found = [number for date in DATE.findall(text) for number in date]
-    return found + NUMBER.findall(DATE.sub(" ", text))
+    numbers = [number for date in DATE.findall(text) for number in date]
+    return numbers + NUMBER.findall(DATE.sub(" ", text))
 
 
-def _readings(written: str) -> set[str]:
+def _readings(figure: str) -> set[str]:
     """Return the possible values of a figure: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
-    joined = written
+    joined = figure
     for character in GROUPING:
         joined = joined.replace(character, "")
     marks = re.findall(r"[.,]", joined)
@@ -218,6 +220,6 @@ def _readings(written: str) -> set[str]:
 
 
 def _canonical(number: str) -> str:
-    whole, _, fraction = number.partition(".")
+    integer, _, fraction = number.partition(".")
     fraction = fraction.rstrip("0")
-    return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction else "")
+    return (integer.lstrip("0") or "0") + (f".{fraction}" if fraction else "")

@@ -58,7 +58,7 @@ _EXCHANGED_WEIGHT = 0.5
 #: The lead over the next language needed to be believed, and the lead over a likely language which needs no detector.
 _LEAD, _CLEAR_LEAD = 0.45, 1.25
 #: Against a likely language, the detector is believed from this probability and number of letters on.
-_PROBABILITY, _LETTERS = 0.9, 12
+_PROBABILITY, _LEAST_LETTERS = 0.9, 12
 #: The results for texts up to this length are cached.
 _REMEMBERED_CHARACTERS = 1000
 _LONGEST_CHARACTERS = 200_000
@@ -85,7 +85,7 @@ class _Evidence:
     language: str
     #: The distance to the next language's score.
     lead: float
-    letters: int
+    letter_count: int
     #: Scores for all languages in Latin letters; empty if the script decides.
     scores: Mapping[str, float]
 
@@ -105,53 +105,57 @@ def detect_language(text: str, likely: Sequence[str] = ()) -> str:
     first 200,000 characters are read.
     """
     text = unicodedata.normalize("NFC", text[:_LONGEST_CHARACTERS]).lower()
-    found = _evidence(text)
-    is_open = found.lead < _LEAD or bool(likely)
-    return _chosen(text, found, _probabilities(text) if is_open and _has_words(found) else {}, likely)
+    evidence = _evidence(text)
+    is_open = evidence.lead < _LEAD or bool(likely)
+    return _choose(text, evidence, _probabilities(text) if is_open and _has_words(evidence) else {}, likely)
 
 
 def _evidence(text: str) -> _Evidence:
-    return _remembered_guess(text) if len(text) <= _REMEMBERED_CHARACTERS else _guess(text)
+    return _cached_guess(text) if len(text) <= _REMEMBERED_CHARACTERS else _guess(text)
 
 
-def _has_words(found: _Evidence) -> bool:
-    return bool(found.scores and found.letters)
+def _has_words(evidence: _Evidence) -> bool:
+    return bool(evidence.scores and evidence.letter_count)
 
 
-def _chosen(text: str, found: _Evidence, probabilities: Mapping[str, float], likely: Sequence[str]) -> str:
-    if found.lead < _LEAD and probabilities:
-        found = replace(found, language=max(probabilities, key=lambda code: probabilities[code]), lead=0.0)
-    expected = next((code for code in map(_code, likely) if _can_be(text, code, found)), "")
-    return found.language if not expected or _outweighs(found, text, expected, probabilities) else expected
+def _choose(text: str, evidence: _Evidence, probabilities: Mapping[str, float], likely: Sequence[str]) -> str:
+    if evidence.lead < _LEAD and probabilities:
+        evidence = replace(evidence, language=max(probabilities, key=lambda code: probabilities[code]), lead=0.0)
+    expected = next((code for code in map(_code, likely) if _can_be(text, code, evidence)), "")
+    return evidence.language if not expected or _outweighs(evidence, text, expected, probabilities) else expected
 
 
 def is_evident(text: str) -> bool:
     """Whether a text's language is the same whatever language is likely."""
     text = unicodedata.normalize("NFC", text).lower()
-    found = _evidence(text)
-    probabilities = _probabilities(text) if _has_words(found) else {}
-    return len({_chosen(text, found, probabilities, [code]) for code in DETECTED}) == 1
+    evidence = _evidence(text)
+    probabilities = _probabilities(text) if _has_words(evidence) else {}
+    return len({_choose(text, evidence, probabilities, [code]) for code in DETECTED}) == 1
 
 
-def _outweighs(found: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
+def _outweighs(evidence: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
     """Whether the evidence for the found language is strong enough to reject the expected language."""
-    if not found.language:
+    if not evidence.language:
         return False
-    if not found.scores:
-        return found.language != "zh" or found.letters > _HAN_LETTERS or bool(_SIMPLIFIED.search(text))
-    ahead = found.lead_over(expected)
-    if found.lead >= _LEAD:
+    if not evidence.scores:
+        return evidence.language != "zh" or evidence.letter_count > _HAN_LETTERS or bool(_SIMPLIFIED.search(text))
+    ahead = evidence.lead_over(expected)
+    if evidence.lead >= _LEAD:
         # A single function word may be a misspelt word in the expected language.
-        return ahead >= _CLEAR_LEAD or probabilities.get(found.language, 0.0) >= probabilities.get(expected, 0.0)
-    return ahead >= 0 and found.letters >= _LETTERS and probabilities.get(found.language, 0.0) >= _PROBABILITY
+        return ahead >= _CLEAR_LEAD or probabilities.get(evidence.language, 0.0) >= probabilities.get(expected, 0.0)
+    return (
+        ahead >= 0
+        and evidence.letter_count >= _LEAST_LETTERS
+        and probabilities.get(evidence.language, 0.0) >= _PROBABILITY
+    )
 
 
-def _can_be(text: str, language: str, found: _Evidence) -> bool:
+def _can_be(text: str, language: str, evidence: _Evidence) -> bool:
     """Whether a text's letters could be from a language."""
     if language not in DETECTED:
         return False
-    if found.language and not found.scores:
-        return language == found.language or {language, found.language} == {"ja", "zh"}
+    if evidence.language and not evidence.scores:
+        return language == evidence.language or {language, evidence.language} == {"ja", "zh"}
     if language in _OWN_SCRIPT:
         return len(_WORDS.findall(text)) <= _FOREIGN_WORDS
     return not set(_LATIN_LETTERS.findall(text)) - _A_TO_Z - set(_ALPHABETS[language])
@@ -165,34 +169,34 @@ def _code(language: str) -> str:
 def _probabilities(text: str) -> Mapping[str, float]:
     """Return each language's probability from the statistical detector; {} without evidence."""
     # Each answer asks again about the beginnings of its cited passages.
-    return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _detected(text)
+    return _cached_probabilities(text) if len(text) <= _REMEMBERED_CHARACTERS else _detect(text)
 
 
 @lru_cache(maxsize=2000)
-def _remembered(text: str) -> Mapping[str, float]:
-    return _detected(text)
+def _cached_probabilities(text: str) -> Mapping[str, float]:
+    return _detect(text)
 
 
-def _detected(text: str) -> Mapping[str, float]:
+def _detect(text: str) -> Mapping[str, float]:
     values = _detector().compute_language_confidence_values(text[:_DETECTED_CHARACTERS])
-    found = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
-    return found if any(found.values()) else {}
+    probabilities = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
+    return probabilities if any(probabilities.values()) else {}
 
 
 @lru_cache(maxsize=2000)
-def _remembered_guess(text: str) -> _Evidence:
+def _cached_guess(text: str) -> _Evidence:
     return _guess(text)
 
 
 def _guess(text: str) -> _Evidence:
     """Return the most likely language by script and function words, and its lead over the second."""
     text = unicodedata.normalize("NFC", text).lower()
-    letters = sum(map(str.isalpha, text))
-    for language, letter in _SCRIPTS:
+    letter_count = sum(map(str.isalpha, text))
+    for language, pattern in _SCRIPTS:
         # Names keep their letters: "Windows 업데이트는?" is Korean, "the word 회의 in English" is not.
-        found = len(letter.findall(text))
-        if found >= max(1, (0.15 if language in ("ko", "ja", "zh") else 0.4) * letters):
-            return _Evidence(language, 1.0, found, {})
+        count = len(pattern.findall(text))
+        if count >= max(1, (0.15 if language in ("ko", "ja", "zh") else 0.4) * letter_count):
+            return _Evidence(language, 1.0, count, {})
     scores = dict.fromkeys(LATIN, 0.0)
     for word in _WORDS.findall(text):
         owners, weight = _owners(word), 1.0
@@ -205,8 +209,8 @@ def _guess(text: str) -> _Evidence:
     ranked = sorted(scores, key=lambda language: -scores[language])
     best, second = ranked[0], ranked[1]
     if scores[best] == scores[second]:
-        return _Evidence("", 0.0, letters, scores)
-    return _Evidence(best, scores[best] - scores[second], letters, scores)
+        return _Evidence("", 0.0, letter_count, scores)
+    return _Evidence(best, scores[best] - scores[second], letter_count, scores)
 
 
 @lru_cache(maxsize=20_000)

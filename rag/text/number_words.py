@@ -78,19 +78,19 @@ def number_words(language: str) -> Mapping[str, float]:
     if language:
         words = enumerate(_FROM_ZERO.get(language, "").split())
         return {word: value for value, word in words if word != "-"} | _FURTHER.get(language, {})
-    known = {word: value for own in _FROM_ZERO for word, value in number_words(own).items()}
-    return {word: value for word, value in known.items() if word not in _ALSO_OTHER_WORDS}
+    values = {word: value for code in _FROM_ZERO for word, value in number_words(code).items()}
+    return {word: value for word, value in values.items() if word not in _ALSO_OTHER_WORDS}
 
 
 def written_numbers(text: str, language: str) -> Iterator[float]:
     """Yield the numbers written as words in a text: 20, 5 and 25 for "twenty-five"."""
-    known, articles, units = number_words(language), *map(_words(language).__getitem__, ("articles", "units"))
+    values, articles, units = number_words(language), *map(_words(language).__getitem__, ("articles", "units"))
     before = ""
     for word in _WORD.findall(text.lower()):
-        yield from (known[part] for part in {word, *word.split("-")} & known.keys())
+        yield from (values[part] for part in {word, *word.split("-")} & values.keys())
         tens, _, ones = word.partition("-")
-        if known.get(tens, 0) in range(20, 100) and known.get(ones, 0) in range(1, 10):
-            yield known[tens] + known[ones]
+        if values.get(tens, 0) in range(20, 100) and values.get(ones, 0) in range(1, 10):
+            yield values[tens] + values[ones]
         if before in articles and word in units:
             yield 1
         before = word

@@ -106,31 +106,31 @@ _KOREAN_MONTH = re.compile(
 def in_digits(text: str) -> str:
     """Convert digits in other scripts, and Chinese and Korean numerals in dates, to ASCII digits: "二〇二五年六月"."""
     text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
-    text = _HAN_YEAR.sub(lambda found: "".join(str(_HAN[char]) for char in found.group()), text)
-    text = _HAN_PLACE.sub(lambda found: str(_han_number(found.group().strip())), text)
-    return _KOREAN_MONTH.sub(lambda found: f"{_KOREAN_MONTHS.index(found[1]) + 1}월", text)
+    text = _HAN_YEAR.sub(lambda match: "".join(str(_HAN[char]) for char in match.group()), text)
+    text = _HAN_PLACE.sub(lambda match: str(_han_number(match.group().strip())), text)
+    return _KOREAN_MONTH.sub(lambda match: f"{_KOREAN_MONTHS.index(match[1]) + 1}월", text)
 
 
-def written_out(text: str, language: str, today: date) -> str:
+def write_out_dates(text: str, language: str, today: date) -> str:
     """Replace relative years and months in a question by digits, for example "last year" and "next month"."""
     text = in_digits(text)
     for code in dict.fromkeys((language if language in _BY_LANGUAGE else "en", "en")):
         for pattern, months in zip(_patterns(code), (-12, 12, -1, 1), strict=True):
-            if found := pattern.search(text):
-                text = _replaced(text, found, code, today, months)
+            if match := pattern.search(text):
+                text = _replace_phrase(text, match, code, today, months)
     return text
 
 
-def _replaced(text: str, found: re.Match[str], code: str, today: date, months: int) -> str:
+def _replace_phrase(text: str, match: re.Match[str], code: str, today: date, months: int) -> str:
     """Replace a matched phrase by the year (`months` is ±12) or the month (±1) counted from today."""
     count = today.year * 12 + today.month - 1 + months
     year, month = count // 12, count % 12 + 1
-    before, after = text[: found.start()], text[found.end() :]
+    before, after = text[: match.start()], text[match.end() :]
     if code in _EASTERN:
         of_year, of_month = _EASTERN[code]
-        said = f"{year}{of_year}" if abs(months) == 12 else f"{year}{of_year} {month}{of_month}"
+        period = f"{year}{of_year}" if abs(months) == 12 else f"{year}{of_year} {month}{of_month}"
         # "去年的六月"
-        return f"{before}{said}{re.sub(r'^[的の]?(?=[0-9]+ ?[月월])', '', after.lstrip())}"
+        return f"{before}{period}{re.sub(r'^[的の]?(?=[0-9]+ ?[月월])', '', after.lstrip())}"
     if abs(months) == 1:
         return f"{before}{year}-{month:02}{after}"
     if code == "tr" and (named := re.match(r"\s+(\w+)(?= ay)", after)):

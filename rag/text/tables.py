@@ -77,23 +77,23 @@ def _blocks(text: str) -> Iterator[list[Row]]:
     lines = list(LINES.finditer(text))
     place = 0
     while place < len(lines):
-        line, taken = lines[place], 1
+        line, line_count = lines[place], 1
         cells = cells_of(line[0])
         follows = bool(rows) and line.start() == rows[-1].end + 1
         if follows and 1 < len(cells) < len(rows[-1].cells):
             width = len(rows[-1].cells)
-            taken, cells = _joined(lines[place : place + MOST_LINES * width + 2], width)
+            line_count, cells = _join_lines(lines[place : place + MOST_LINES * width + 2], width)
         if rows and not (follows and len(cells) == len(rows[-1].cells)):
             yield rows
             rows = []
         if cells:
-            rows.append(Row(line.start(), lines[place + taken - 1].end(), cells))
-        place += taken
+            rows.append(Row(line.start(), lines[place + line_count - 1].end(), cells))
+        place += line_count
     if rows:
         yield rows
 
 
-def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
+def _join_lines(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
     """Join the lines of a row with multi-line cells; return the number of lines and the cells.
 
     If the lines do not give exactly `width` cells, or are Markdown, the first line is a row by itself.
@@ -102,20 +102,20 @@ def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str,
     cells = list(first)
     if lines[0][0].strip()[:1] == "|":
         return 1, first
-    taken = 1
+    line_count = 1
     # A row with more lines is text.
     for above, line in pairwise(lines[: MOST_LINES * width]):
         if line.start() != above.end() + 1:
             break
-        others = cells_of(line[0])
-        if len(cells) == width and (others or not _is_followed_by_row(lines, taken)):
+        line_cells = cells_of(line[0])
+        if len(cells) == width and (line_cells or not _is_followed_by_row(lines, line_count)):
             break
-        if len(cells) + max(0, len(others) - 1) > width:
+        if len(cells) + max(0, len(line_cells) - 1) > width:
             return 1, first
-        cells[-1] = f"{cells[-1]} {others[0] if others else line[0].strip()}".strip()
-        cells.extend(others[1:])
-        taken += 1
-    return (taken, tuple(cells)) if len(cells) == width else (1, first)
+        cells[-1] = f"{cells[-1]} {line_cells[0] if line_cells else line[0].strip()}".strip()
+        cells.extend(line_cells[1:])
+        line_count += 1
+    return (line_count, tuple(cells)) if len(cells) == width else (1, first)
 
 
 def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
@@ -128,8 +128,8 @@ def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
 def _table(rows: list[Row]) -> Table | None:
     body = tuple(row for row in rows if not all(RULE_CELL.fullmatch(cell) for cell in row.cells))
     # Bars alone do not make a table: two rows need two cells with content.
-    told = (row for row in body if sum(any(map(str.isalnum, cell)) for cell in row.cells) > 1)
-    if len(list(islice(told, 2))) < 2:
+    filled_rows = (row for row in body if sum(any(map(str.isalnum, cell)) for cell in row.cells) > 1)
+    if len(list(islice(filled_rows, 2))) < 2:
         return None
     is_ruled = len(rows) > 1 and rows[1] not in body
     if is_ruled or are_heads(body[0].cells, [row.cells for row in body[1:]]):
@@ -137,17 +137,17 @@ def _table(rows: list[Row]) -> Table | None:
     return Table(None, body)
 
 
-def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row has column heads: short, distinct cells without amounts, unlike the rows below."""
     named = [cell for cell in first if cell not in NOTHING]
     if len(named) < max(1, len(first) - 1) or len(set(named)) < len(named):
         return False
     if any(len(cell) > LONGEST_HEAD or AMOUNT.fullmatch(cell) or cell[-1] in ".!?" for cell in named):
         return False
-    if any(map(_is_like_those_below, zip(first, *(row for row in others if len(row) == len(first)), strict=True))):
+    if any(map(_is_like_those_below, zip(first, *(row for row in rows if len(row) == len(first)), strict=True))):
         return False
     # With two columns the first row may be a name and its value like every other.
-    return len(first) > 2 or 2 * sum(any(map(str.isdigit, row[-1])) for row in others) >= len(others)
+    return len(first) > 2 or 2 * sum(any(map(str.isdigit, row[-1])) for row in rows) >= len(rows)
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
@@ -156,11 +156,11 @@ def _is_like_those_below(column: Sequence[str]) -> bool:
     "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have several month names, amounts a
     single unit.
     """
-    first, *others = column
+    first, *below = column
     if not VALUE.search(first):
         return False
-    alike = [cell for cell in others if _shape(cell) == _shape(first)]
-    if not alike or 2 * len(alike) < len(others):
+    alike = [cell for cell in below if _shape(cell) == _shape(first)]
+    if not alike or 2 * len(alike) < len(below):
         return False
     words = zip(*(WORD.findall(cell.casefold()) for cell in (first, *alike)), strict=True)
     return bool(ADDRESS.search(first) or DATE.fullmatch(first)) or any(len(set(each)) >= LEAST_MONTHS for each in words)
@@ -174,8 +174,8 @@ def _shape(cell: str) -> str:
 def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
     """Write a row as a sentence: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
     if heads is None:
-        said = [cell for cell in cells if cell not in NOTHING]
-        return ": ".join(said) if len(said) == 2 else "; ".join(said)
+        filled_cells = [cell for cell in cells if cell not in NOTHING]
+        return ": ".join(filled_cells) if len(filled_cells) == 2 else "; ".join(filled_cells)
     subject = cells[0] if cells[0] not in NOTHING else ""
     pairs = list(zip(heads, cells, strict=True))[1 if subject else 0 :]
     values = "; ".join(
@@ -219,7 +219,7 @@ def guessed_head_rows(grid: Grid) -> int:
         rows += 1
     if rows > 1 and not any(map(str.isdigit, "".join(cell or "" for row in grid[:rows] for cell in row))):
         return rows
-    filled = [_filled(row, is_repeated=True) for row in grid]
+    filled = [_fill_cells(row, is_repeated=True) for row in grid]
     return 1 if len(filled) > 1 and are_heads(filled[0], filled[1:]) else 0
 
 
@@ -231,7 +231,7 @@ def lines_of(grid: Grid, head_rows: int) -> list[str]:
     if not grid:
         return []
     width = max(map(len, grid))
-    rows = [[*_filled(row, is_repeated=head_rows > 0), *[""] * (width - len(row))] for row in grid]
+    rows = [[*_fill_cells(row, is_repeated=head_rows > 0), *[""] * (width - len(row))] for row in grid]
     # A title over the whole table is no head.
     titles = 0
     while titles < head_rows - 1 and _is_one_cell(grid[titles], rows[titles]):
@@ -256,16 +256,16 @@ def lines_of(grid: Grid, head_rows: int) -> list[str]:
     return lines
 
 
-def _filled(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
-    said: list[str] = []
-    last = ""
+def _fill_cells(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
+    filled_cells: list[str] = []
+    previous = ""
     for cell in row:
         if cell is None:
-            said.append(last if is_repeated and len(last) <= LONGEST_REPEATED else "")
+            filled_cells.append(previous if is_repeated and len(previous) <= LONGEST_REPEATED else "")
         else:
-            last = cell
-            said.append(cell)
-    return said
+            previous = cell
+            filled_cells.append(cell)
+    return filled_cells
 
 
 def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:

@@ -91,16 +91,16 @@ def _classified(text: str) -> tuple[bytes, bytes]:
     return kinds[codes].tobytes(), letters[codes].tobytes()
 
 
-def _runs(kinds: bytes, wanted: bytes) -> list[bytes]:
+def _runs(kinds: bytes, classes: bytes) -> list[bytes]:
     """Return the runs of consecutive characters in the wanted classes."""
-    if not any(kind in kinds for kind in wanted):
+    if not any(kind in kinds for kind in classes):
         return []
-    return kinds.translate(_only(wanted)).split()
+    return kinds.translate(_only(classes)).split()
 
 
 @cache
-def _only(wanted: bytes) -> bytes:
-    return bytes(kind if kind in wanted else 0x20 for kind in range(256))
+def _only(classes: bytes) -> bytes:
+    return bytes(kind if kind in classes else 0x20 for kind in range(256))
 
 
 def _line_ends(kinds: bytes) -> int:

@@ -423,7 +423,7 @@ class OwnPlace:
     group: str
     documents: frozenset[UUID]
     #: The context without regard to the place.
-    as_found: ContextResponse
+    usual_context: ContextResponse
     #: Folders by document, to distinguish equal titles.
     folders: Mapping[UUID, str] = field(default_factory=dict)
 

@@ -21,7 +21,7 @@ from rag.answering.routes.recognise import (
 from rag.answering.routes.replies import say
 from rag.answering.routes.small_talk import about_product, small_talk
 from rag.language import speaking, translated
-from rag.retrieval.as_of import day_to_come
+from rag.retrieval.as_of import future_day_in
 
 LANGUAGES = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "tr", "ko", "ja", "zh", "ar")
 EVERYDAY = (Path(__file__).parents[2] / "benchmarks" / "everyday_questions.txt").read_text("utf-8").splitlines()
@@ -726,7 +726,7 @@ def test_questions_that_documents_answer_are_not_about_the_product(question: str
     ],
 )
 def test_changes_to_come_are_asked_for_in_every_language(language: str, text: str, subject: str) -> None:
-    coming = day_to_come(text, language, date(2026, 11, 27))
+    coming = future_day_in(text, language, date(2026, 11, 27))
     assert coming is not None
     assert recognise_coming(coming.text, language=language) == Recognised("changes", subject=subject)
 

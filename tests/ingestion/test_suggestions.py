@@ -14,7 +14,7 @@ from rag.language import LANGUAGES
 from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.retrieval.bm25.synonyms import said_in
+from rag.retrieval.bm25.synonyms import translate_expression
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
@@ -281,7 +281,7 @@ def test_readers_of_another_language_are_offered_questions_in_theirs(
 def test_a_heading_that_names_one_thing_is_said_in_another_language(
     heading: str, own: str, language: str, subject: str
 ) -> None:
-    assert said_in(heading, own, language) == subject
+    assert translate_expression(heading, own, language) == subject
 
 
 def test_a_statute_without_sections_is_asked_about_by_its_articles() -> None:

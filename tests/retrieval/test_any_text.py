@@ -35,11 +35,11 @@ from rag.providers import builtin_embedders
 from rag.providers.upstage import TAG
 from rag.records.conversations import title_from_question
 from rag.retrieval import evidence, search_query
-from rag.retrieval.bm25.synonyms import in_words_of, said_in
+from rag.retrieval.bm25.synonyms import in_words_of, translate_expression
 from rag.retrieval.evidence import is_sentence
 from rag.retrieval.meaning import is_only_an_address, is_worded, named_languages, without_place
 from rag.retrieval.query_understanding import categories_in, split_question
-from rag.retrieval.search_query import asked_words, corrections, question_terms
+from rag.retrieval.search_query import cached_question_words, corrections, question_terms
 from rag.text import analysers, figures, language_detection
 from rag.text.boundaries import SENTENCE
 from rag.text.dates import backdated_at_from, dates_in, years_in
@@ -83,7 +83,7 @@ READERS: dict[str, Callable[[str, str], Any]] = {
     "may_be_meant": lambda text, _: may_be_meant(text),
     "kinds_in": lambda text, _: kinds_in(text),
     "small_talk": lambda text, language: small_talk(text, language=language),
-    "said_in": lambda text, language: said_in(text, language, "de"),
+    "said_in": lambda text, language: translate_expression(text, language, "de"),
     "in_words_of": lambda text, language: in_words_of(text, language, "de"),
     "is_sentence": is_sentence,
     "is_evident": lambda text, _: is_evident(text),
@@ -105,7 +105,7 @@ def understand(text: str) -> None:
     dates_in(question, TODAY)
     years_in(question, TODAY)
     categories_in(question, PORTFOLIO)
-    words = asked_words(question, language, language)
+    words = cached_question_words(question, language, language)
     question_terms(question, language, language)
     corrections([word.text for word in words], PASSAGES)
 

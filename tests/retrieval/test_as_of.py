@@ -17,7 +17,7 @@ from rag.money.ledger import Ledger
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.as_of import DayMeant, day_meant, day_to_come
+from rag.retrieval.as_of import NamedDay, future_day_in, past_day_in
 from rag.retrieval.bm25.index import index_document
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
@@ -59,7 +59,7 @@ END_OF_JANUARY, END_OF_2027 = date(2027, 1, 31), date(2027, 12, 31)
     ],
 )
 def test_a_day_of_the_past_is_read_in_thirteen_languages(language: str, text: str, day: date, rest: str) -> None:
-    assert day_meant(text, language, TODAY) == DayMeant(day, rest)
+    assert past_day_in(text, language, TODAY) == NamedDay(day, rest)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_day_of_the_past_is_read_in_thirteen_languages(language: str, text: st
     ],
 )
 def test_other_questions_are_about_the_rules_of_today(language: str, text: str) -> None:
-    assert day_meant(text, language, TODAY) is None
+    assert past_day_in(text, language, TODAY) is None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_other_questions_are_about_the_rules_of_today(language: str, text: str) 
     ],
 )
 def test_a_day_to_come_is_read_in_thirteen_languages(language: str, text: str, day: date, rest: str) -> None:
-    assert day_to_come(text, language, TODAY) == DayMeant(day, rest)
+    assert future_day_in(text, language, TODAY) == NamedDay(day, rest)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_day_to_come_is_read_in_thirteen_languages(language: str, text: str, d
      "What was the limit in June 2025?", "How many days are free?", "What does form 2027-A say on 31 February 2027?"],
 )  # fmt: skip
 def test_today_and_the_past_are_not_to_come(text: str) -> None:
-    assert day_to_come(text, "en", TODAY) is None
+    assert future_day_in(text, "en", TODAY) is None
 
 
 def policy(limit: str, *, with_bonus: bool) -> bytes:
@@ -346,8 +346,8 @@ def test_since_when_is_told_in_the_questions_language(desk: Desk) -> None:
 
 @pytest.mark.parametrize("language", ["", "und", "x-none", "sv", "zh-Hant", "en-GB"])
 def test_a_question_in_an_unknown_language_has_its_day_read_as_in_english(language: str) -> None:
-    for read in (day_meant, day_to_come):
+    for read in (past_day_in, future_day_in):
         assert read("🙂 ???", language, TODAY) is None
-    coming = day_to_come("What is the limit from 2027-01-01?", language, TODAY)
+    coming = future_day_in("What is the limit from 2027-01-01?", language, TODAY)
     assert coming is not None
     assert coming.day == date(2027, 1, 1)

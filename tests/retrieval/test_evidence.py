@@ -21,8 +21,8 @@ from rag.retrieval.evidence import (
     outcome_of,
     probability,
     score_hits,
+    select_citable,
     usual_meanings,
-    worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import MeaningHit, named_languages
@@ -38,7 +38,7 @@ def is_evidence(question: str, passage: str, known: dict[str, int], language: st
         return inverse_document_frequency(known.get(term, 0), 500)
 
     held = coverage(question_words(question, language, language), analyse(passage, language), idf)
-    return probability(PassageSignals(share=held.share if held.found else 0.0, margin=margin)) >= RULE.answered
+    return probability(PassageSignals(share=held.share if held.matched else 0.0, margin=margin)) >= RULE.answered
 
 
 def test_a_question_without_topic_has_no_evidence() -> None:
@@ -241,7 +241,7 @@ def test_a_cosine_across_languages_counts_as_much_as_a_higher_one_within() -> No
 def test_more_of_a_cosine_is_given_back_where_no_passage_is_in_the_questions_language(beside: str, more: float) -> None:
     _, result = item(1, meaning=0.81)
     hit = MeaningHit(UUID(int=2), cosine=0.7, language=beside, passages=9, mean=0.7, deviation=0.02)
-    found = replace(found_of([result], {result.document_id: "en"}), meant=(hit,))
+    found = replace(found_of([result], {result.document_id: "en"}), meaning_hits=(hit,))
     [judged] = score_hits([result], found, wordings=[("건조 용지 롤은 어디에 있나요?", "ko")])
     assert judged.signals.meaning == pytest.approx(0.81 + more)
 
@@ -265,7 +265,7 @@ def test_the_place_of_another_language_goes_to_the_passage_that_also_holds_the_q
     neither = item(7, meaning=0.825, in_language="nl")
     everything = [*own, stands_out, neither, held]
     found = found_of([result for _, result in everything], {})
-    found = replace(found, from_others=tuple(pair[1].chunk_id for pair in (neither, held, stands_out)))
+    found = replace(found, foreign_ids=tuple(pair[1].chunk_id for pair in (neither, held, stands_out)))
     order = in_order([judged for judged, _ in everything], found, places=4, language="en")
     assert order[3].result.chunk_id == held[1].chunk_id
     assert order[3].has_place
@@ -277,7 +277,7 @@ def test_what_stands_out_in_its_language_comes_first_where_nothing_is_in_the_que
     others = [item(number, meaning=0.83, in_language="nl") for number in range(1, 5)]
     stands_out = item(5, meaning=0.825, in_language="ko")
     everything = [*others, stands_out]
-    found = replace(found_of([result for _, result in everything], {}), from_others=(stands_out[1].chunk_id,))
+    found = replace(found_of([result for _, result in everything], {}), foreign_ids=(stands_out[1].chunk_id,))
     order = in_order([judged for judged, _ in everything], found, places=4, language=asked_in)
     assert order[0].result.chunk_id == stands_out[1].chunk_id
     beside_own = in_order([judged for judged, _ in everything], found, places=4, language="nl")
@@ -298,7 +298,7 @@ def test_the_usual_cosine_of_a_passage_is_that_of_its_language_where_enough_are_
 def test_a_passage_of_another_language_that_would_be_refused_has_no_place() -> None:
     own = [item(number, meaning=0.83) for number in range(1, 5)]
     unlikely = item(5, meaning=0.82 - RULE.across_alone, in_language="nl")
-    found = replace(found_of([result for _, result in [*own, unlikely]], {}), from_others=(unlikely[1].chunk_id,))
+    found = replace(found_of([result for _, result in [*own, unlikely]], {}), foreign_ids=(unlikely[1].chunk_id,))
     order = in_order([judged for judged, _ in [*own, unlikely]], found, places=4, language="en")
     assert not any(judged.has_place for judged in order)
     assert order[-1].result.chunk_id == unlikely[1].chunk_id
@@ -309,10 +309,10 @@ def test_a_passage_of_another_language_that_would_be_refused_has_no_place() -> N
 def test_a_passage_with_a_place_is_cited_although_it_holds_no_word_and_is_less_likely() -> None:
     own = [item(number, meaning=0.92) for number in range(1, 5)]
     other = item(5, meaning=0.76, in_language="nl")
-    found = replace(found_of([result for _, result in [*own, other]], {}), from_others=(other[1].chunk_id,))
+    found = replace(found_of([result for _, result in [*own, other]], {}), foreign_ids=(other[1].chunk_id,))
     named = in_order([judged for judged, _ in [*own, other]], found, places=4, language="en", named={"nl"})
     assert named[0].probability < RULE.cited_share * best_of(named)
-    assert worth_citing(named)[0].result.chunk_id == other[1].chunk_id
+    assert select_citable(named)[0].result.chunk_id == other[1].chunk_id
     assert other[1].chunk_id not in [
-        kept.result.chunk_id for kept in worth_citing([judged for judged, _ in [*own, other]])
+        kept.result.chunk_id for kept in select_citable([judged for judged, _ in [*own, other]])
     ]

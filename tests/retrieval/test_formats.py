@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.profiles import HR, LEGAL, PORTFOLIO
-from rag.retrieval.context_builder import ContextPassage, context_from, filled, format_context
+from rag.retrieval.context_builder import ContextPassage, context_from, fill_template, format_context
 from rag.retrieval.evidence import Coverage, PassageSignals, ScoredHit
 from rag.types import SearchResult
 
@@ -35,7 +35,7 @@ def passage(content: str, **metadata: Any) -> ContextPassage:
 def judged(content: str) -> ScoredHit:
     return ScoredHit(
         result=result(content),
-        coverage=Coverage(share=0.0, found=(), words=0),
+        coverage=Coverage(share=0.0, matched=(), words=0),
         signals=PassageSignals(share=1.0),
         words=(),
         language="en",
@@ -44,20 +44,22 @@ def judged(content: str) -> ScoredHit:
 
 def test_a_label_leaves_out_what_is_not_known_and_falls_back_to_the_title() -> None:
     template = LEGAL.answer.context_format
-    assert filled(template, passage("본문", topic="양형기준", crime_type="절도")) == "【양형기준 - 절도】\n본문\n\n"
-    assert filled(template, passage("본문", topic="판례", crime_type=None)) == "【판례】\n본문\n\n"
-    assert filled(template, passage("본문", title="양형기준표")) == "【양형기준표】\n본문\n\n"
+    assert (
+        fill_template(template, passage("본문", topic="양형기준", crime_type="절도")) == "【양형기준 - 절도】\n본문\n\n"
+    )
+    assert fill_template(template, passage("본문", topic="판례", crime_type=None)) == "【판례】\n본문\n\n"
+    assert fill_template(template, passage("본문", title="양형기준표")) == "【양형기준표】\n본문\n\n"
 
 
 def test_braces_and_labels_in_a_text_stay_as_they_are() -> None:
-    assert filled("{title}: {content}", passage("{title} 【 - 】 {x}")) == "Guide: {title} 【 - 】 {x}"
+    assert fill_template("{title}: {content}", passage("{title} 【 - 】 {x}")) == "Guide: {title} 【 - 】 {x}"
 
 
 def test_a_field_is_read_in_either_spelling_and_the_passages_own_comes_first() -> None:
     one = replace(
         passage("x", repo_name="own"), document_metadata={"repoName": "other", "yearOf": 2025, "tags": ["a", "b"]}
     )
-    assert filled("{repo_name} {year_of} {tags} {unknown}|", one) == "own 2025 a, b |"
+    assert fill_template("{repo_name} {year_of} {tags} {unknown}|", one) == "own 2025 a, b |"
 
 
 def test_without_a_form_of_its_own_a_passage_stands_under_its_place() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rag.retrieval.deduplication import limited_per_document, without_repeats
 from rag.retrieval.fusion import reciprocal_rank_fusion, weighted_fusion
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.multi_query import merged
+from rag.retrieval.multi_query import merge_hits
 from rag.retrieval.proximity import closenesses, naming, raised_scores
 from rag.retrieval.search_query import TermStatistics
 from rag.types import SearchResult
@@ -150,6 +150,6 @@ def test_of_several_wordings_a_passage_keeps_its_best_score() -> None:
         results = tuple(result(int(name[1:]), score=score) for name, score in scores.items())
         return SearchHits(results=results, statistics=TermStatistics(), languages={}, text="")
 
-    made = merged([found(p1=0.9, p2=0.5), found(p2=0.7, p3=0.6, p1=0.2)], 3)
+    made = merge_hits([found(p1=0.9, p2=0.5), found(p2=0.7, p3=0.6, p1=0.2)], 3)
     assert [(r.chunk_id.int, r.score) for r in made.results] == [(1, 0.9), (2, 0.7), (3, 0.6)]
-    assert [r.chunk_id.int for r in merged([found(p1=0.1), found(p2=0.7)], 1).results] == [2]
+    assert [r.chunk_id.int for r in merge_hits([found(p1=0.1), found(p2=0.7)], 1).results] == [2]

@@ -27,7 +27,7 @@ from rag.retrieval.evidence import score_hits
 from rag.retrieval.fusion import fused_scores, words_weight
 from rag.retrieval.hybrid_search import SearchQuery, search
 from rag.retrieval.meaning import (
-    FROM_OTHERS,
+    FROM_OTHER_LANGUAGES,
     Cosines,
     MeaningHit,
     from_other_languages,
@@ -185,7 +185,7 @@ def test_what_is_said_in_other_words_is_found(
     shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
     asked = query(THREAT, meaning)
     before = search(database, asked, scope=shelf.scope, limit=3)
-    assert before.meant == ()
+    assert before.meaning_hits == ()
     assert before.best_meaning is None
     embed_all(shelf)
     found = search(database, asked, scope=shelf.scope, limit=3)
@@ -272,7 +272,7 @@ def test_a_question_finds_the_passage_by_the_words_of_its_language(
     def first(asked: SearchQuery) -> str:
         found = search(database, asked, scope=shelf.scope, limit=10)
         by_id = {result.chunk_id: result.content for result in found.results}
-        return by_id[found.from_others[0]]
+        return by_id[found.foreign_ids[0]]
 
     def in_words_of_others(languages: Iterable[str]) -> dict[str, NDArray[np.float32]]:
         texts = {language: in_words_of(text, "fr", language) for language in languages}
@@ -295,8 +295,8 @@ def test_where_a_country_is_named_more_of_its_passages_are_looked_at(
         results = search(database, query(text, meaning), scope=shelf.scope, limit=40).results
         return sum(result.title == "법" for result in results)
 
-    assert korean("How many days of annual leave do employees receive?") <= FROM_OTHERS
-    assert korean("How many days of annual leave do employees receive in Korea?") > FROM_OTHERS
+    assert korean("How many days of annual leave do employees receive?") <= FROM_OTHER_LANGUAGES
+    assert korean("How many days of annual leave do employees receive in Korea?") > FROM_OTHER_LANGUAGES
 
 
 @needs_model
@@ -326,7 +326,7 @@ def test_what_is_not_to_be_found_is_not_found_by_meaning_either(
 
     def found(filters: SearchFilters | None = None) -> set[UUID]:
         results = search(database, asked, scope=shelf.scope, filters=filters, limit=5)
-        assert {hit.chunk_id for hit in results.meant} == {r.chunk_id for r in results.results if r.meaning_rank}
+        assert {hit.chunk_id for hit in results.meaning_hits} == {r.chunk_id for r in results.results if r.meaning_rank}
         return {result.document_id for result in results.results}
 
     assert found() == {ours, kept}
@@ -465,8 +465,8 @@ def test_large_scopes_give_each_language_its_places(database: Database, shelf: S
         for language, share in (("ko", 0.1), ("nl", 0.6)):
             connection.execute(MEANT_BY_HAND, (str((asked.meaning + share * aside).tolist()), language))
     found = search(database, asked, scope=shelf.scope, limit=5)
-    assert {hit.language for hit in found.meant} == {"ko", "nl"}
-    assert {hit.language: hit.passages for hit in found.meant} == {"ko": 60, "nl": 1}
+    assert {hit.language for hit in found.meaning_hits} == {"ko", "nl"}
+    assert {hit.language: hit.passages for hit in found.meaning_hits} == {"ko": 60, "nl": 1}
 
 
 @needs_model
@@ -497,8 +497,8 @@ def test_bits_first_finds_what_comparing_every_vector_finds(
                 by = {"search_by_meaning_bits" if of_many else "search_by_meaning"}
                 assert sent & {"search_by_meaning_bits", "search_by_meaning"} == (by if found[-1].results else set())
             exactly, by_bits = found
-            assert (by_bits.results, by_bits.from_others) == (exactly.results, exactly.from_others)
-            for of_bits, exact in zip(by_bits.meant, exactly.meant, strict=True):
+            assert (by_bits.results, by_bits.foreign_ids) == (exactly.results, exactly.foreign_ids)
+            for of_bits, exact in zip(by_bits.meaning_hits, exactly.meaning_hits, strict=True):
                 assert of_bits[:4] == exact[:4]
                 assert of_bits[4:] == pytest.approx(exact[4:])
             assert bool(exactly.results) is (filters.document_ids != (gone,))

@@ -88,7 +88,7 @@ def test_a_pinned_post_never_displaces_a_relevant_one() -> None:
                 file_name="", content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={},
                 score=1 - number / 10,
             ),
-            coverage=Coverage(share=1.0, found=("post",), words=1), signals=PassageSignals(share=1.0), words=(),
+            coverage=Coverage(share=1.0, matched=("post",), words=1), signals=PassageSignals(share=1.0), words=(),
             language="en",
         )
         for number in (1, 2, 3)

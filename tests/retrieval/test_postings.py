@@ -103,7 +103,7 @@ def test_scores_equal_those_of_bm25s_over_what_is_left(seed: int, spread: int) -
     length = sum(len(passages[i]) for i in kept) / len(kept)
     matches = matches_in(found_in(segments, terms), removed)
     assert matches.passages_by_term == {int(t): sum(int(t) in passages[i] for i in kept) for t in known}
-    found = best_of(matches, Bm25(chunks=len(kept), average_length=length), wanted=None, limit=10)
+    found = best_of(matches, Bm25(chunks=len(kept), average_length=length), allowed=None, limit=10)
     np.testing.assert_allclose([score for _, score in found], np.sort(expected)[::-1][:10], rtol=1e-5)
     np.testing.assert_allclose(
         [expected[kept.index(numbers.index(place))] for place, _ in found], [s for _, s in found], rtol=1e-5
@@ -113,7 +113,7 @@ def test_scores_equal_those_of_bm25s_over_what_is_left(seed: int, spread: int) -
     among = best_of(
         matches,
         Bm25(chunks=len(kept), average_length=length),
-        wanted=Ranges.of((numbers[i], 1) for i in wanted),
+        allowed=Ranges.of((numbers[i], 1) for i in wanted),
         limit=10,
     )
     best = np.sort([expected[kept.index(i)] for i in wanted])[::-1][:10]
@@ -123,7 +123,7 @@ def test_scores_equal_those_of_bm25s_over_what_is_left(seed: int, spread: int) -
 def test_of_equal_scores_the_first_written_is_first() -> None:
     blocks = list(blocks_of(postings_of([np.array([4], np.int32)] * 30, 100)))
     matches = matches_in(found_in([blocks], [4]), NONE)
-    found = best_of(matches, Bm25(chunks=30, average_length=1.0), wanted=None, limit=5)
+    found = best_of(matches, Bm25(chunks=30, average_length=1.0), allowed=None, limit=5)
     assert [place for place, _ in found] == [100, 101, 102, 103, 104]
 
 
@@ -132,6 +132,6 @@ def test_a_term_that_is_only_meant_counts_what_it_is_given() -> None:
         blocks_of(postings_of([np.array([4], np.int32), np.array([5], np.int32)] + [np.array([6], np.int32)] * 8, 1))
     )
     matches = matches_in(found_in([blocks], [4, 5]), NONE)
-    whole, half = best_of(matches, Bm25(chunks=10, average_length=1.0), wanted=None, limit=5, weights={4: 0.5, 5: 1.0})
+    whole, half = best_of(matches, Bm25(chunks=10, average_length=1.0), allowed=None, limit=5, weights={4: 0.5, 5: 1.0})
     assert (whole[0], half[0]) == (2, 1)
     assert half[1] == pytest.approx(whole[1] / 2)

@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from rag.retrieval.as_of import DayMeant, day_meant, day_to_come
+from rag.retrieval.as_of import NamedDay, future_day_in, past_day_in
 from rag.text.dates import DateRange, dates_in, years_in
-from rag.text.relative_days import written_out
+from rag.text.relative_days import write_out_dates
 
 TODAY = date(2026, 11, 27)
 
@@ -79,7 +79,7 @@ TODAY = date(2026, 11, 27)
     ],
 )
 def test_the_past_is_read_in_words(language: str, text: str, day: str, rest: str) -> None:
-    assert day_meant(text, language, TODAY) == DayMeant(date.fromisoformat(day), rest)
+    assert past_day_in(text, language, TODAY) == NamedDay(date.fromisoformat(day), rest)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_past_is_read_in_words(language: str, text: str, day: str, rest: str
     ],
 )
 def test_what_is_to_come_is_read_in_words(language: str, text: str, day: str, rest: str) -> None:
-    assert day_to_come(text, language, TODAY) == DayMeant(date.fromisoformat(day), rest)
+    assert future_day_in(text, language, TODAY) == NamedDay(date.fromisoformat(day), rest)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_what_is_to_come_is_read_in_words(language: str, text: str, day: str, re
     ],
 )
 def test_other_words_stay_as_they_are(language: str, text: str) -> None:
-    assert written_out(text, language, TODAY) == text
+    assert write_out_dates(text, language, TODAY) == text
 
 
 def test_a_filter_reads_chinese_numerals_and_other_digits() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.retrieval.since import since_meant
+from rag.retrieval.since import without_since
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ from rag.retrieval.since import since_meant
     ],
 )
 def test_since_when_is_read_in_thirteen_languages(language: str, text: str, rest: str) -> None:
-    assert since_meant(text, language) == rest
+    assert without_since(text, language) == rest
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_since_when_is_read_in_thirteen_languages(language: str, text: str, rest
     ],
 )
 def test_a_day_that_a_rule_names_is_no_first_day(language: str, text: str) -> None:
-    assert since_meant(text, language) is None
+    assert without_since(text, language) is None

@@ -15,7 +15,7 @@ from rag.money.metered import MeteredEmbedder
 from rag.profiles import HR, NOTICES
 from rag.profiles.profile import Options
 from rag.providers.registry import Providers
-from rag.retrieval.calibration import calibrated, cloze, keep_calibration
+from rag.retrieval.calibration import calibrate, cloze, keep_calibration
 from rag.retrieval.explain import explained
 from rag.retrieval.query_understanding import NO_REPHRASING, split_question
 from rag.retrieval.reranker import text_to_rerank
@@ -247,7 +247,7 @@ def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
         ],
     )
     bill = Bill()
-    found = calibrated(database, paid.collection, MeteredEmbedder(paid.embedder, bill))
+    found = calibrate(database, paid.collection, MeteredEmbedder(paid.embedder, bill))
     assert found.passages == len(topics)
     assert 0 < found.threshold == found.related[0] <= found.related[1] <= 1
     assert found.unrelated[0] < found.related[1]
@@ -307,9 +307,9 @@ def test_too_little_text_and_words_only_cannot_be_calibrated(
     providers: Providers, database: Database, paid: Shelf, shelf: Shelf
 ) -> None:
     with pytest.raises(InvalidInput, match="too little text"):
-        calibrated(database, paid.collection, paid.embedder)
+        calibrate(database, paid.collection, paid.embedder)
     with pytest.raises(InvalidInput, match="compares words"):
-        calibrated(database, shelf.collection, shelf.embedder)
+        calibrate(database, shelf.collection, shelf.embedder)
 
 
 def test_a_passage_gives_up_its_middle_sentence() -> None:

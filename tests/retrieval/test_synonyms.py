@@ -10,7 +10,7 @@ from rag.retrieval.bm25.synonyms import (
     ideas_in,
     in_words_of,
     named_in,
-    reworded,
+    reword,
     synonyms_of,
     without_other_ideas,
 )
@@ -37,7 +37,7 @@ def usual(term: str) -> float:
     ],
 )
 def test_a_question_is_put_as_documents_would(question: str, language: str, other: str) -> None:
-    assert reworded(question, language) == other
+    assert reword(question, language) == other
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_question_is_put_as_documents_would(question: str, language: str, othe
     ],
 )
 def test_what_says_something_else_stays(question: str, language: str) -> None:
-    assert reworded(question, language) == ""
+    assert reword(question, language) == ""
     assert synonyms_of(question, language, "en") == {}
 
 
@@ -69,7 +69,7 @@ def test_a_word_within_the_expression_for_another_subject_does_not_count(questio
 
 
 def test_words_that_the_model_of_meaning_knows_as_one_are_put_into_other_languages_only() -> None:
-    assert reworded("May I keep my laptop?", "en") == ""
+    assert reword("May I keep my laptop?", "en") == ""
     assert in_words_of("Darf ich meinen Laptop behalten?", "de", "tr") == "Darf ich meinen dizüstü bilgisayar behalten?"
     assert ("comput",) in synonyms_of("May I keep my laptop?", "en", "de")["laptop"]
 
@@ -88,9 +88,9 @@ def test_of_words_that_overlap_the_longer_ones_count() -> None:
 def test_a_passage_holds_a_word_when_it_says_the_same_in_others() -> None:
     words = question_words("How many vacation days do I get?", "en", "en")
     held = coverage(words, ["employe", "27", "day", "annual", "leav"], usual)
-    assert (held.share, held.found) == (1.0, ("vacation", "days"))
+    assert (held.share, held.matched) == (1.0, ("vacation", "days"))
     half = coverage(words, ["employe", "annual", "meet"], usual)
-    assert half.found == ()
+    assert half.matched == ()
 
 
 def test_a_passage_in_another_language_holds_it_too() -> None:
@@ -114,8 +114,8 @@ def test_every_idea_is_there_in_every_language_once() -> None:
     for idea in ideas():
         assert set(idea) == set(DETECTED), idea["en"]
         for expressions in idea.values():
-            assert expressions.asked
-            assert len(set(expressions.asked)) == len(expressions.asked)
+            assert expressions.in_questions
+            assert len(set(expressions.in_questions)) == len(expressions.in_questions)
     assert "\t" not in FILE.read_text("utf-8")
 
 

@@ -47,9 +47,9 @@ from rag.answering.extractive.words import ASKS_HOW, names_in, parts_of
 from rag.answering.quotations import CandidateSentence, Quotes, Selected, written
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import section_pointed_to
-from rag.retrieval.bm25.synonyms import is_only_within_another, reworded
+from rag.retrieval.bm25.synonyms import is_only_within_another, reword
 from rag.retrieval.meaning import named_languages
-from rag.retrieval.search_query import asked_words
+from rag.retrieval.search_query import cached_question_words
 from rag.text.analysers import analyser_code
 from rag.text.language_detection import detect_language
 from rag.types import Citation
@@ -124,10 +124,10 @@ def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
     """Read the passages for the question, and again for the question in synonyms, if there are any."""
     language = passages.language
     readings = [read(question, passages, focus)]
-    other = reworded(question, language)
+    other = reword(question, language)
     if other and not parts_of(question, language):
         # The question says "vacation", the document "annual leave": the better match of each sentence counts.
-        readings.append(read(other, passages, reworded(focus, language) or focus))
+        readings.append(read(other, passages, reword(focus, language) or focus))
     return readings
 
 
@@ -199,7 +199,7 @@ def _signals(asked: str, first: CandidateSentence, scored: Scored) -> ReplySigna
     marks = {candidate.mark for candidate in reading.everything}
     is_across = scored.passages.language_of(first) != language
     return ReplySignals(
-        words=len(asked_words(question, language, analyser_code(language))),
+        words=len(cached_question_words(question, language, analyser_code(language))),
         said=share,
         meaning=None,
         # Without an answer from the model, the similarity is 0.

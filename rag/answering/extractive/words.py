@@ -12,7 +12,7 @@ from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import without_other_ideas
 from rag.retrieval.evidence import compound_share
 from rag.retrieval.query_understanding import split_question
-from rag.retrieval.search_query import COMPOUNDING, asked_words
+from rag.retrieval.search_query import COMPOUNDING, cached_question_words
 from rag.text.analysers import analyser_code
 from rag.text.language_detection import detect_language
 from rag.text.number_words import years_written
@@ -105,10 +105,10 @@ def other_words(
     question: str, language: str, spoken: str
 ) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
     """Return pairs: a question word's terms, and the terms for each synonym in the language `spoken`."""
-    own = {word.text: word.terms for word in asked_words(question, language, analyser_code(language))}
+    own = {word.text: word.terms for word in cached_question_words(question, language, analyser_code(language))}
     return tuple(
         (frozenset(own[word.text]), tuple(map(frozenset, word.synonyms)))
-        for word in asked_words(question, language, analyser_code(spoken))
+        for word in cached_question_words(question, language, analyser_code(spoken))
         if word.synonyms and word.text in own
     )
 

@@ -49,7 +49,7 @@ from rag.language import listed, locale, ngettext, speaking
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
 from rag.records.time_zones import TimeZones
-from rag.retrieval.as_of import day_to_come
+from rag.retrieval.as_of import future_day_in
 from rag.retrieval.bm25.index import tokenize
 from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
@@ -159,7 +159,7 @@ class Router:
 
     def _coming(self, text: str) -> Recognised | None:
         """Recognise a question about changes by a future day: "What changes in January?"."""
-        coming = day_to_come(text, self.language, datetime.now(UTC).date())
+        coming = future_day_in(text, self.language, datetime.now(UTC).date())
         asked = recognise_coming(coming.text, language=self.language) if coming is not None else None
         return replace(asked, until=coming.day, text=text) if asked is not None and coming is not None else None
 

@@ -29,7 +29,7 @@ from rag.profiles.profile import Options, Profile
 from rag.providers import Completed, Discarded, TextDelta, defused
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.context_builder import ContextPassage, filled
+from rag.retrieval.context_builder import ContextPassage, fill_template
 from rag.storage.database import Database
 from rag.types import ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, storable
 
@@ -56,7 +56,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
     """Format the hits in a block for the prompt, each under topic and offence; "" without hits."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
-    parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
+    parts = "".join(_without_headings(fill_template(template, passage)) for passage in passages)
     return f"{HEADING}\n\n{parts}" if parts else ""
 
 

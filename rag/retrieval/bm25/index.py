@@ -212,6 +212,6 @@ def _write_together(connection: Connection, where: dict[str, Any], segments: Seq
         postings=Postings(postings.terms[alive], postings.passages[alive], postings.counts[alive]),
     )
     # A document's postings are all in a single segment, so their tombstones are no longer needed.
-    gone = removed.starts[np.unique(holding[~alive])]
-    if len(gone):
-        connection.execute(queries["delete_tombstones"], {**where, "first_passages": gone.tolist()})
+    first_passages = removed.starts[np.unique(holding[~alive])]
+    if len(first_passages):
+        connection.execute(queries["delete_tombstones"], {**where, "first_passages": first_passages.tolist()})

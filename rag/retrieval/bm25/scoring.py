@@ -56,13 +56,13 @@ def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
         return
     terms, starts, sizes = np.unique(postings.terms, return_index=True, return_counts=True)
     records = np.stack([postings.passages, postings.counts], axis=1)
-    taken = 8 + 8 * sizes
-    block = (np.cumsum(taken) - taken) // BLOCK_BYTES
+    term_bytes = 8 + 8 * sizes
+    block = (np.cumsum(term_bytes) - term_bytes) // BLOCK_BYTES
     firsts = np.flatnonzero(np.diff(block, prepend=-1)).tolist()
     for first, end in zip(firsts, [*firsts[1:], len(terms)], strict=True):
         until = np.cumsum(sizes[first:end])
-        own = records[starts[first] : starts[first] + until[-1]]
-        values = np.concatenate([[end - first], terms[first:end], until, own.ravel()])
+        block_records = records[starts[first] : starts[first] + until[-1]]
+        values = np.concatenate([[end - first], terms[first:end], until, block_records.ravel()])
         yield int(terms[first]), values.astype(INTEGER).tobytes()
 
 
@@ -96,8 +96,8 @@ class Ranges:
         """Return, for each number, the containing range's index, or -1."""
         if not len(self.starts):
             return np.full(len(numbers), -1)
-        found = np.searchsorted(self.starts, numbers, side="right") - 1
-        return np.where(numbers < self.ends[found], found, -1)
+        indexes = np.searchsorted(self.starts, numbers, side="right") - 1
+        return np.where(numbers < self.ends[indexes], indexes, -1)
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,16 @@ class Matches:
     counts: NDArray[np.int64]
 
 
-def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
+def matches_in(blocks: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
     """Collect the matches from blocks, given as (the collection's position, term, block), without `removed` places."""
     records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
     # Sorted, because the order decides how a sum is rounded.
-    for position, asked, data in sorted(found, key=lambda block: block[:2]):
-        start, end = _records_of(asked, data)
+    for position, query_term, data in sorted(blocks, key=lambda block: block[:2]):
+        start, end = _records_of(query_term, data)
         if start < end:
             records.append(data[start:end])
             offsets.append(position << 32)
-            terms.append(asked)
+            terms.append(query_term)
             sizes.append((end - start) // 8)
     both = np.frombuffer(b"".join(records), INTEGER).reshape(-1, 2).astype(np.int64)
     part = np.repeat(np.arange(len(sizes)), sizes)
@@ -141,10 +141,10 @@ def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matc
 def _records_of(term: int, block: bytes) -> tuple[int, int]:
     """Return start and end, in bytes, for a term's postings in a block; equal if the term is absent."""
     count = int.from_bytes(block[:4], "big")
-    after, wanted = 4 + 4 * count, term.to_bytes(4, "big")
-    at = block.find(wanted, 4, after)
+    after, encoded_term = 4 + 4 * count, term.to_bytes(4, "big")
+    at = block.find(encoded_term, 4, after)
     while at > 0 and at % 4:  # The match spans two neighbouring terms.
-        at = block.find(wanted, at + 1, after)
+        at = block.find(encoded_term, at + 1, after)
     if at < 0:
         return 0, 0
 
@@ -168,29 +168,32 @@ def best_of(
     matches: Matches,
     formula: Bm25,
     *,
-    wanted: Ranges | None,
+    allowed: Ranges | None,
     limit: int,
     weights: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
     """Return the places with the highest BM25 scores, best first; ties are in the order of writing.
 
-    `wanted` restricts the places, while idf still comes from the whole scope. `weights` are per term, 1 by default.
+    `allowed` restricts the places, while idf still comes from the whole scope. `weights` are per term, 1 by default.
     """
     terms, places, counts = matches.terms, matches.places, matches.counts
-    if wanted is not None:
-        among = wanted.holding(places) >= 0
+    if allowed is not None:
+        among = allowed.holding(places) >= 0
         terms, places, counts = terms[among], places[among], counts[among]
     if not len(places):
         return []
-    known = sorted(matches.passages_by_term)
+    distinct_terms = sorted(matches.passages_by_term)
     counted = weights or {}
     idfs = np.array(
-        [counted.get(t, 1.0) * inverse_document_frequency(matches.passages_by_term[t], formula.chunks) for t in known]
+        [
+            counted.get(t, 1.0) * inverse_document_frequency(matches.passages_by_term[t], formula.chunks)
+            for t in distinct_terms
+        ]
     )
     frequencies = (counts & 0xFFFF).astype(np.float64)
     k1, b = formula.k1, formula.b
     norms = k1 * (1 - b) + (k1 * b / formula.average_length) * (counts >> 16)
-    shares = idfs[np.searchsorted(known, terms)] * (frequencies * (k1 + 1) / (frequencies + norms))
+    shares = idfs[np.searchsorted(distinct_terms, terms)] * (frequencies * (k1 + 1) / (frequencies + norms))
     least = int(places.min())
     if int(places.max()) - least < DENSE_SPAN:
         scores = np.bincount(places - least, shares)

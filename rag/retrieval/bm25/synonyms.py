@@ -27,7 +27,7 @@ UNSPACED = frozenset({"ja", "zh"})
 #: Longest question, in characters, which is searched for expressions; longer text is pasted.
 LONGEST_QUESTION = 600
 #: This line in the file starts the ideas which are only translated to other languages.
-KNOWN = "# The words below are put into other languages only"
+TRANSLATED_ONLY = "# The words below are put into other languages only"
 _LINE = re.compile(r"([a-z]{2}): (.+)")
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
@@ -38,9 +38,9 @@ class Expressions(NamedTuple):
     """The expressions for an idea in a language."""
 
     #: Expressions which mean the idea in a question.
-    asked: tuple[str, ...] = ()
+    in_questions: tuple[str, ...] = ()
     #: Expressions which are also searched in documents; in a question they would be ambiguous.
-    written: tuple[str, ...] = ()
+    in_documents: tuple[str, ...] = ()
 
 
 #: The expressions for an idea, by language.
@@ -64,16 +64,16 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
 
     Words are written as `words_with_terms` returns them. A synonym is found if a passage has all its terms.
     """
-    found: dict[str, tuple[tuple[str, ...], ...]] = {}
+    synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
     text = _normal(text)
     for mention in _mentions(text, analyser_code(language)):
-        said = words_with_terms(text[mention.start : _end_of_word(text, mention, analyser)], analyser)
-        own = {term for _, terms in said for term in terms}
-        others = tuple(terms for terms in _terms(mention.idea, analyser) if not own.issuperset(terms))
-        for word, terms in said:
+        words = words_with_terms(text[mention.start : _end_of_word(text, mention, analyser)], analyser)
+        own_terms = {term for _, terms in words for term in terms}
+        synonym_terms = tuple(terms for terms in _terms(mention.idea, analyser) if not own_terms.issuperset(terms))
+        for word, terms in words:
             if terms:
-                found[word] = tuple(dict.fromkeys((*found.get(word, ()), *others)))
-    return found
+                synonyms[word] = tuple(dict.fromkeys((*synonyms.get(word, ()), *synonym_terms)))
+    return synonyms
 
 
 def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
@@ -83,19 +83,21 @@ def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
         return end
     while end < len(text) and "\uac00" <= text[end] <= "\ud7a3":
         end += 1
-    own = words_with_terms(text[mention.start : mention.end], analyser)
+    shorter = words_with_terms(text[mention.start : mention.end], analyser)
     longer = words_with_terms(text[mention.start : end], analyser)
-    return end if [terms for _, terms in own] == [terms for _, terms in longer] else mention.end
+    return end if [terms for _, terms in shorter] == [terms for _, terms in longer] else mention.end
 
 
-def reworded(text: str, language: str) -> str:
+def reword(text: str, language: str) -> str:
     """Return the question with the most common synonym for its subjects; "" without a synonym."""
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
-        expressions = ideas()[mention.idea][code].asked
-        is_known = mention.idea >= _first_known()
-        other = next((e for number, e in enumerate(expressions) if number != mention.expression and not is_known), "")
+        expressions = ideas()[mention.idea][code].in_questions
+        is_translated_only = mention.idea >= _first_translated_only()
+        other = next(
+            (e for number, e in enumerate(expressions) if number != mention.expression and not is_translated_only), ""
+        )
         if other:
             parts += [text[at : mention.start], other]
             at = mention.end
@@ -132,14 +134,14 @@ def is_only_within_another(question: str, text: str, language: str) -> bool:
     question, text, code = _normal(question), _normal(text), analyser_code(language)
     if code.removesuffix("+kiwi") not in UNSPACED | {"ko"}:
         return False
-    found = _mentions(text, code)
-    asked = (m for m in _mentions(question, code) if m.idea not in {other.idea for other in found})
-    return any(_is_within(question[m.start : m.end], text, found) for m in asked)
+    mentions = _mentions(text, code)
+    question_mentions = (m for m in _mentions(question, code) if m.idea not in {other.idea for other in mentions})
+    return any(_is_within(question[m.start : m.end], text, mentions) for m in question_mentions)
 
 
-def _is_within(expression: str, text: str, found: Sequence[Mention]) -> bool:
+def _is_within(expression: str, text: str, mentions: Sequence[Mention]) -> bool:
     places = [match.start() for match in re.finditer(re.escape(expression), text)]
-    return bool(places) and all(any(m.start <= at and at + len(expression) <= m.end for m in found) for at in places)
+    return bool(places) and all(any(m.start <= at and at + len(expression) <= m.end for m in mentions) for at in places)
 
 
 def in_words_of(text: str, language: str, other: str) -> str:
@@ -150,14 +152,14 @@ def in_words_of(text: str, language: str, other: str) -> str:
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
-        expressions = ideas()[mention.idea].get(other, NOTHING).asked
+        expressions = ideas()[mention.idea].get(other, NOTHING).in_questions
         if expressions:
             parts += [text[at : mention.start], expressions[0]]
             at = _end_of_word(text, mention, other)
     return "".join([*parts, text[at:]]) if parts else ""
 
 
-def said_in(text: str, language: str, other: str) -> str:
+def translate_expression(text: str, language: str, other: str) -> str:
     """Translate a text which is exactly one expression: "Annual leave" becomes "Urlaub".
 
     Returns "" for any other text, or if the other language has no expression for the idea.
@@ -166,7 +168,7 @@ def said_in(text: str, language: str, other: str) -> str:
     mentions = _mentions(text, code)
     if len(mentions) != 1 or (mentions[0].start, mentions[0].end) != (0, len(text)):
         return ""
-    return next(iter(ideas()[mentions[0].idea].get(other, NOTHING).asked), "")
+    return next(iter(ideas()[mentions[0].idea].get(other, NOTHING).in_questions), "")
 
 
 def _normal(text: str) -> str:
@@ -179,19 +181,21 @@ def _mentions(text: str, language: str) -> tuple[Mention, ...]:
     language = language.removesuffix("+kiwi")
     if language not in _languages():
         return ()
-    found = list(_standing_in(text, language) if language in UNSPACED | {"ko"} else _said_in(text, language))
-    found.sort(key=lambda m: (m.start - m.end, m.start, m.idea, m.expression))
-    kept = list[Mention]()
-    for mention in found:
-        if all(mention.end <= other.start or other.end <= mention.start for other in kept):
-            kept.append(mention)
-    return tuple(sorted(kept, key=lambda m: m.start))
+    candidates = list(
+        _substring_mentions(text, language) if language in UNSPACED | {"ko"} else _inflected_mentions(text, language)
+    )
+    candidates.sort(key=lambda m: (m.start - m.end, m.start, m.idea, m.expression))
+    mentions = list[Mention]()
+    for mention in candidates:
+        if all(mention.end <= other.start or other.end <= mention.start for other in mentions):
+            mentions.append(mention)
+    return tuple(sorted(mentions, key=lambda m: m.start))
 
 
-def _standing_in(text: str, language: str) -> Iterator[Mention]:
+def _substring_mentions(text: str, language: str) -> Iterator[Mention]:
     """Yield mentions in languages without spaces between words, or with particles after a word."""
     for number, idea in enumerate(ideas()):
-        for place, expression in enumerate(idea.get(language, NOTHING).asked):
+        for place, expression in enumerate(idea.get(language, NOTHING).in_questions):
             start = text.find(expression)
             while start >= 0:
                 end = start + len(expression)
@@ -200,25 +204,25 @@ def _standing_in(text: str, language: str) -> Iterator[Mention]:
                 start = text.find(expression, end)
 
 
-def _said_in(text: str, language: str) -> Iterator[Mention]:
+def _inflected_mentions(text: str, language: str) -> Iterator[Mention]:
     """Yield mentions, in any inflected form, in a language with spaces between words."""
     words = list(_WORD.finditer(text))
     keys = [_key(word.group(), language) for word in words]
     by_first = _by_first_word(language)
     for at, key in enumerate(keys):
-        for wanted, number, place in by_first.get(key, ()):
-            if tuple(keys[at : at + len(wanted)]) == wanted:
-                yield Mention(words[at].start(), words[at + len(wanted) - 1].end(), number, place)
+        for expression, number, place in by_first.get(key, ()):
+            if tuple(keys[at : at + len(expression)]) == expression:
+                yield Mention(words[at].start(), words[at + len(expression) - 1].end(), number, place)
         if language in COMPOUNDING and key not in by_first:
-            yield from _beginning(key, words[at], language)
+            yield from _compound_mentions(key, words[at], language)
 
 
-def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
+def _compound_mentions(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
     """Yield the longest expression which a compound begins with."""
     stem = key[0] if key else ""
     for length in range(len(stem) - 1, LEAST_BEGINNING - 1, -1):
-        for wanted, number, place in _by_first_word(language).get((stem[:length],), ()):
-            if len(wanted) == 1:
+        for expression, number, place in _by_first_word(language).get((stem[:length],), ()):
+            if len(expression) == 1:
                 yield Mention(word.start(), word.end(), number, place)
                 return
 
@@ -233,9 +237,9 @@ def ideas() -> tuple[Idea, ...]:
     """Read the file: each idea with its expressions by language."""
     read, current = list[Idea](), dict[str, Expressions]()
     for line in [*FILE.read_text("utf-8").splitlines(), ""]:
-        if found := _LINE.fullmatch(line):
-            asked, _, written = unicodedata.normalize("NFKC", found[2]).partition("|")
-            current[found[1]] = Expressions(_listed(asked), _listed(written))
+        if match := _LINE.fullmatch(line):
+            in_questions, _, in_documents = unicodedata.normalize("NFKC", match[2]).partition("|")
+            current[match[1]] = Expressions(_split_list(in_questions), _split_list(in_documents))
         elif current:
             read.append(current)
             current = {}
@@ -243,13 +247,13 @@ def ideas() -> tuple[Idea, ...]:
 
 
 @lru_cache(maxsize=1)
-def _first_known() -> int:
+def _first_translated_only() -> int:
     """Return the number of the first idea which is only translated."""
-    before, _, _ = FILE.read_text("utf-8").partition(KNOWN)
+    before, _, _ = FILE.read_text("utf-8").partition(TRANSLATED_ONLY)
     return before.count("\nen: ")
 
 
-def _listed(words: str) -> tuple[str, ...]:
+def _split_list(words: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in words.split(",") if word.strip())
 
 
@@ -261,12 +265,12 @@ def _languages() -> frozenset[str]:
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
     """Map first words to whole expressions, with the numbers for idea and expression."""
-    found: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
+    expressions: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(ideas()):
-        for place, expression in enumerate(idea.get(language, NOTHING).asked):
+        for place, expression in enumerate(idea.get(language, NOTHING).in_questions):
             keys = tuple(_key(word, language) for word in _WORD.findall(expression))
-            found.setdefault(keys[0], []).append((keys, number, place))
-    return found
+            expressions.setdefault(keys[0], []).append((keys, number, place))
+    return expressions
 
 
 @lru_cache(maxsize=4_000)
@@ -275,14 +279,14 @@ def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
 
     Expressions with a stopword are skipped, because the remaining words would have a different meaning.
     """
-    found = dict[tuple[str, ...], None]()
-    asked, written = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
-    for expression in (*written, *asked):
+    term_lists = dict[tuple[str, ...], None]()
+    in_questions, in_documents = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
+    for expression in (*in_documents, *in_questions):
         words = words_with_terms(expression, analyser)
         if words and all(terms for _, terms in words):
             # A Korean word may be part of a longer word: pairs of syllables are enough.
-            found[tuple(t for _, terms in words for t in (terms[1:] if _is_korean(terms) else terms))] = None
-    return tuple(found)[:MOST_EXPRESSIONS]
+            term_lists[tuple(t for _, terms in words for t in (terms[1:] if _is_korean(terms) else terms))] = None
+    return tuple(term_lists)[:MOST_EXPRESSIONS]
 
 
 def _is_korean(terms: tuple[str, ...]) -> bool:
