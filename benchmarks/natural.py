@@ -32,7 +32,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.answering.extractive import best_quotes, likeness_by, meant_parts
+from rag.answering.extractive import best_quotes, compared_parts, likeness_by
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.meaning import MeaningJob, meaning_progress
 from rag.ingestion.pipeline import IngestionPipeline
@@ -298,7 +298,7 @@ def quote_all(
             response.citations,
             language=question.language,
             similarities=likeness,
-            parts_by_number=meant_parts(response),
+            parts_by_number=compared_parts(response),
         )
         lines = [" ".join(line.split()) for line in quotes.text.split("\n\n")] if quotes else [""]
         outcome = "perhaps" if quotes and not quotes.answers and response.evidence == "answered" else response.evidence

@@ -37,7 +37,7 @@ from benchmarks.natural import (
     read_questions,
     read_samples,
 )
-from rag.answering.extractive import best_quotes, likeness_by, meant_parts
+from rag.answering.extractive import best_quotes, compared_parts, likeness_by
 from rag.answering.quoting import evidence_of, signals_of
 from rag.answering.reply_odds import MOST_WORDS, ReplySignals, log_odds, probability
 from rag.profiles import HR
@@ -123,7 +123,7 @@ def ask(
         context.citations,
         language=asked.language,
         similarities=likeness_by(meaning) if meaning else None,
-        parts_by_number=meant_parts(context),
+        parts_by_number=compared_parts(context),
         with_neighbours=True,
     )
     if quotes is None:
@@ -156,13 +156,13 @@ def features(signals: ReplySignals) -> tuple[float, ...]:
     meaning, likeness = signals.meaning or 0.0, signals.likeness or 0.0
     words = float(min(signals.words, MOST_WORDS))
     across = float(signals.is_across)
-    return words, signals.said, signals.above_usual, likeness - meaning, across, log_odds(signals.search)
+    return words, signals.word_share, signals.above_usual, likeness - meaning, across, log_odds(signals.search)
 
 
 def features_by_words(signals: ReplySignals) -> tuple[float, ...]:
     """Return the signals in the order of `CoefficientsByWords`."""
     words = float(min(signals.words, MOST_WORDS))
-    return words, signals.said, float(signals.is_across), log_odds(signals.search), float(signals.is_exact)
+    return words, signals.word_share, float(signals.is_across), log_odds(signals.search), float(signals.is_exact)
 
 
 def fitted(rows: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -142,21 +142,21 @@ class AnswerType:
 
     name: str
     #: Patterns. Headings above answers may match too. Compiled with the first question, not at the start.
-    asked_pattern: str
-    held_pattern: str
-    headed_pattern: str = ""
+    question_pattern: str
+    sentence_pattern: str
+    heading_pattern: str = ""
 
     @cached_property
-    def asked(self) -> re.Pattern[str]:
-        return re.compile(self.asked_pattern, re.IGNORECASE)
+    def question_regex(self) -> re.Pattern[str]:
+        return re.compile(self.question_pattern, re.IGNORECASE)
 
     @cached_property
-    def held(self) -> re.Pattern[str]:
-        return re.compile(self.held_pattern, re.IGNORECASE)
+    def sentence_regex(self) -> re.Pattern[str]:
+        return re.compile(self.sentence_pattern, re.IGNORECASE)
 
     @cached_property
-    def headed(self) -> re.Pattern[str] | None:
-        return re.compile(self.headed_pattern, re.IGNORECASE) if self.headed_pattern else None
+    def heading_regex(self) -> re.Pattern[str] | None:
+        return re.compile(self.heading_pattern, re.IGNORECASE) if self.heading_pattern else None
 
     def is_in(self, text: str, question: str) -> bool:
         """Whether a text contains this kind of fact.
@@ -167,7 +167,7 @@ class AnswerType:
             text = _REFERENCE.sub(" ", text)
         if self.name == "amount" and not _ASKS_FOR_LIMIT.search(question):
             text = _TIME_LIMIT.sub(" ", text)
-        return self.held.search(text) is not None
+        return self.sentence_regex.search(text) is not None
 
 
 #: A contact by role. "Employees" does not count, because the word means everybody.
@@ -329,10 +329,10 @@ _COUNT_IN_HEADING = re.compile(rf"\b{_COUNT}\b|{_COUNTED}", re.IGNORECASE)
 
 def counts_in(heading: str, question: str) -> bool:
     """Whether a heading contains a duration missing in the question, for example "Interview — 2 hours"."""
-    said = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
-    return any(count not in question.casefold() for count in said)
+    counts = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
+    return any(count not in question.casefold() for count in counts)
 
 
-def asked_type(question: str) -> AnswerType | None:
+def requested_type(question: str) -> AnswerType | None:
     """Return the kind of fact a question asks for, or `None` if any sentence may answer."""
-    return next((kind for kind in TYPES if kind.asked.search(question)), None)
+    return next((kind for kind in TYPES if kind.question_regex.search(question)), None)

@@ -90,18 +90,19 @@ def is_for_another_group(text: str, heading: str, question: str) -> bool:
     """Whether a rule or its heading is limited to a group of people whom the question does not name."""
     beginning = text[:BEGINNING]
     return any(
-        (said.search(beginning) or said.search(heading)) and not asked.search(question) for said, asked in _groups()
+        (rule_pattern.search(beginning) or rule_pattern.search(heading)) and not question_pattern.search(question)
+        for rule_pattern, question_pattern in _groups()
     )
 
 
 def is_for_another_period(text: str, question: str) -> bool:
     """Whether a sentence counts by a different period from the question's: per week, not per day."""
-    asked = _named_periods(question)
-    return bool(asked) and bool(said := _named_periods(text)) and not asked & said
+    question_periods = _named_periods(question)
+    return bool(question_periods) and bool(text_periods := _named_periods(text)) and not question_periods & text_periods
 
 
 def _named_periods(text: str) -> frozenset[str]:
-    return frozenset(name for name, said in _periods().items() if said.search(text))
+    return frozenset(name for name, pattern in _periods().items() if pattern.search(text))
 
 
 #: Whether a sentence names the letter or number from the question, a different one, several, or none.
@@ -115,86 +116,92 @@ class Marks(NamedTuple):
     numbered: tuple[str, int] | None
 
 
-def marks_asked(question: str) -> Marks:
-    return Marks(letters_asked(question), number_asked(question))
+def marks_in(question: str) -> Marks:
+    return Marks(letters_in(question), number_in(question))
 
 
-def mark_named(text: str, above: str, asked: Marks, *, is_across: bool = False) -> Naming:
+def compare_marks(text: str, above: str, marks: Marks, *, is_across: bool = False) -> Naming:
     """Tell whether a sentence names the question's letter or number, a different one, several, or no mark.
 
     `above` holds the headings and table heads above the sentence. With `is_across` (a different language), letters are
     compared without the words beside them.
     """
-    found = letter_named(text, above, asked.letters, any_word=is_across)
-    return number_named(text, above, asked.numbered) if found == "none" else found
+    naming = compare_letters(text, above, marks.letters, any_word=is_across)
+    return compare_number(text, above, marks.numbered) if naming == "none" else naming
 
 
-def letters_asked(question: str) -> frozenset[tuple[str, str]]:
+def letters_in(question: str) -> frozenset[tuple[str, str]]:
     """Return pairs of word and letter in a question: "Allowance of band B?" gives ("band", "B")."""
-    found = {(word.casefold(), letter.upper()) for word, letter in LETTERED.findall(question)}
-    return frozenset(found | {(word, letter) for letter, word in LETTER_FIRST.findall(question)})
+    pairs = {(word.casefold(), letter.upper()) for word, letter in LETTERED.findall(question)}
+    return frozenset(pairs | {(word, letter) for letter, word in LETTER_FIRST.findall(question)})
 
 
-def letter_named(text: str, above: str, asked: frozenset[tuple[str, str]], *, any_word: bool = False) -> Naming:
-    """Tell whether a sentence names a letter from `asked`, a different letter, several, or no letter.
+def compare_letters(
+    text: str, above: str, question_letters: frozenset[tuple[str, str]], *, any_word: bool = False
+) -> Naming:
+    """Tell whether a sentence names a letter from `question_letters`, a different letter, several, or no letter.
 
     `above` holds the headings and table heads above the sentence. `any_word` compares letters without the words beside
     them, for a different language.
     """
-    if not asked:
+    if not question_letters:
         return "none"
-    said = {letter for word, letter in letters_asked(f"{above} {text}") if any_word or _is_asked(word, asked)}
-    if any_word or any(_is_asked(word.casefold(), asked) for word in re.findall(r"[^\W\d_]{2,}", above)):
-        said.update(LETTERED_ROWS.findall(text))
-    wanted = {letter for _, letter in asked}
-    return _naming(len(said & wanted), len(said))
+    text_letters = {
+        letter for word, letter in letters_in(f"{above} {text}") if any_word or _names_same_kind(word, question_letters)
+    }
+    if any_word or any(
+        _names_same_kind(word.casefold(), question_letters) for word in re.findall(r"[^\W\d_]{2,}", above)
+    ):
+        text_letters.update(LETTERED_ROWS.findall(text))
+    expected = {letter for _, letter in question_letters}
+    return _judge_naming(len(text_letters & expected), len(text_letters))
 
 
-def _naming(wanted: int, said: int) -> Naming:
-    if not said:
+def _judge_naming(matching: int, total: int) -> Naming:
+    if not total:
         return "none"
-    return "another" if not wanted else "asked" if wanted == said else "several"
+    return "another" if not matching else "asked" if matching == total else "several"
 
 
-def _is_asked(word: str, asked: frozenset[tuple[str, str]]) -> bool:
+def _names_same_kind(word: str, pairs: frozenset[tuple[str, str]]) -> bool:
     alike = ALIKE_SIGNS if word[:1] >= "\u3000" else ALIKE_LETTERS
     return any(
-        word == other or (len(word) >= alike <= len(other) and word[:alike] == other[:alike]) for other, _ in asked
+        word == other or (len(word) >= alike <= len(other) and word[:alike] == other[:alike]) for other, _ in pairs
     )
 
 
-def number_asked(question: str) -> tuple[str, int] | None:
+def number_in(question: str) -> tuple[str, int] | None:
     """Return the word and number in a question: "Pay at level 3?" gives ("level", 3).
 
     `None` without a number or with several.
     """
-    found = {(word, numbers[0]) for word, numbers in _numbered(question) if len(numbers) == 1}
-    return found.pop() if len(found) == 1 else None
+    pairs = {(word, numbers[0]) for word, numbers in _numbers_in(question) if len(numbers) == 1}
+    return pairs.pop() if len(pairs) == 1 else None
 
 
-def number_named(text: str, above: str, asked: tuple[str, int] | None) -> Naming:
-    """Tell whether a sentence names the number from `asked` (word, number), a different number, several, or no number.
+def compare_number(text: str, above: str, question_number: tuple[str, int] | None) -> Naming:
+    """Tell whether a sentence names the number from `question_number`, a different number, several, or no number.
 
     `above` holds the headings and table heads above the sentence. "Level 3 and above" gives "none".
     """
-    if asked is None or AND_BEYOND.search(text):
+    if question_number is None or AND_BEYOND.search(text):
         return "none"
-    word, wanted = asked
-    own = frozenset([(word, "")])
-    said = [numbers for other, numbers in _numbered(f"{above} {text}") if _is_asked(other, own)]
-    if any(_is_asked(other.casefold(), own) for other in re.findall(r"[^\W\d_]{2,}", above)):
-        said += [_range(*found) for found in NUMBERED_ROWS.findall(text)]
-    return _naming(sum(wanted in numbers for numbers in said), len(said))
+    word, expected = question_number
+    label = frozenset([(word, "")])
+    ranges = [numbers for other, numbers in _numbers_in(f"{above} {text}") if _names_same_kind(other, label)]
+    if any(_names_same_kind(other.casefold(), label) for other in re.findall(r"[^\W\d_]{2,}", above)):
+        ranges += [_range(*limits) for limits in NUMBERED_ROWS.findall(text)]
+    return _judge_naming(sum(expected in numbers for numbers in ranges), len(ranges))
 
 
-def _numbered(text: str) -> list[tuple[str, range]]:
-    found = [
+def _numbers_in(text: str) -> list[tuple[str, range]]:
+    pairs = [
         (word.casefold(), _range(first, last))
         for match in NUMBERED.finditer(text)
         for word, first, last in [match.groups("")]
         if not _is_unnumbered(word.casefold(), first) and not _COUNTED.match(text, match.end())
     ]
-    return found + [(word, _range(number)) for number, word in NUMBER_FIRST.findall(text)]
+    return pairs + [(word, _range(number)) for number, word in NUMBER_FIRST.findall(text)]
 
 
 def _is_unnumbered(word: str, number: str) -> bool:
@@ -276,5 +283,5 @@ def holds(row: str, figures: Iterable[str]) -> bool | None:
     numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(_NUMBER, figure)]
     if re.fullmatch(_NUMBER, name):
         return float(name.replace(",", ".")) in numbers or None
-    found = range_in(name)
-    return any(number in found for number in numbers) if found is not None and numbers else None
+    value_range = range_in(name)
+    return any(number in value_range for number in numbers) if value_range is not None and numbers else None

@@ -24,12 +24,12 @@ NOT_YET_VALID = _SENTENCES["not_yet_valid"]
 EARLIER_VERSION = _SENTENCES["earlier_version"]
 NEWER_VERSION = _SENTENCES["newer_version"]
 STILL_VALID = _SENTENCES["still_valid"]
-FIRST_SAID = _SENTENCES["first_said"]
+FIRST_WITH_RULE = _SENTENCES["first_said"]
 FIRST_PUBLISHED = _SENTENCES["first_published"]
 OLDEST_SAYS = _SENTENCES["oldest_says"]
-SAID_BEFORE = _SENTENCES["said_before"]
-NOT_SAID_BEFORE = _SENTENCES["not_said_before"]
-SAID_TODAY = _SENTENCES["said_today"]
+EARLIER_RULE = _SENTENCES["said_before"]
+NO_EARLIER_RULE = _SENTENCES["not_said_before"]
+RULE_OF_TODAY = _SENTENCES["said_today"]
 NOTHING_NEAR = _SENTENCES["nothing_near"]
 CLOSEST = _SENTENCES["closest"]
 PART_NOT_ANSWERED = _SENTENCES["part_not_answered"]
@@ -47,12 +47,12 @@ NOT_MENTIONED = _SENTENCES["not_mentioned"]
 
 def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
     """Return a sentence which names the quotations' foreign languages, in the asker's language; "" without any."""
-    own = language.split("-")[0].lower()
-    names = Locale(own if own in LANGUAGES else ENGLISH).languages
-    found = list(dict.fromkeys(languages))
-    others = [names[code] for code in found if code in LANGUAGES and code != own]
-    words = PARTLY_QUOTED_AS_THEY_STAND if own in found else QUOTED_AS_THEY_STAND
-    return phrase(words, language).format(languages=", ".join(others)) if others and own else ""
+    base_language = language.split("-")[0].lower()
+    names = Locale(base_language if base_language in LANGUAGES else ENGLISH).languages
+    codes = list(dict.fromkeys(languages))
+    foreign_names = [names[code] for code in codes if code in LANGUAGES and code != base_language]
+    words = PARTLY_QUOTED_AS_THEY_STAND if base_language in codes else QUOTED_AS_THEY_STAND
+    return phrase(words, language).format(languages=", ".join(foreign_names)) if foreign_names and base_language else ""
 
 
 def also_in(

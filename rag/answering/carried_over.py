@@ -71,7 +71,7 @@ class Carried:
     #: The first question about the current subject, with the phrases added since.
     topic: str = ""
     phrases: tuple[str, ...] = ()
-    asked: str = ""
+    asking_part: str = ""
 
 
 #: For a question without a conversation.
@@ -85,20 +85,20 @@ def carry_over(
 
     `language` is the question's ISO 639-1 code.
     """
-    known: Carried | None = None
+    carried: Carried | None = None
     for text, reply in earlier:
-        spoken = detect_language(text[:SHORT_CHARACTERS], [language])
-        if small_talk(text, language=spoken) is None and about_product(text, language=spoken) is None:
-            before, known = known, _next(known, text, spoken, titles)
+        text_language = detect_language(text[:SHORT_CHARACTERS], [language])
+        if small_talk(text, language=text_language) is None and about_product(text, language=text_language) is None:
+            previous, carried = carried, _next(carried, text, text_language, titles)
             if (
-                before is not None
-                and known.is_unsure
-                and not own_terms(before.topic, text, spoken) & {*tokenize(reply, spoken)}
+                previous is not None
+                and carried.is_unsure
+                and not own_terms(previous.topic, text, text_language) & {*tokenize(reply, text_language)}
             ):
                 # Without the follow-up's new words in the reply, treat the question as a new subject.
-                alone = _next(None, text, spoken, titles)
-                known = replace(alone, names=alone.names or before.names)
-    return _next(known, question, language, titles)
+                alone = _next(None, text, text_language, titles)
+                carried = replace(alone, names=alone.names or previous.names)
+    return _next(carried, question, language, titles)
 
 
 def leans_on_history(question: str, language: str) -> bool:
@@ -109,12 +109,12 @@ def leans_on_history(question: str, language: str) -> bool:
 
 def points_to_history(question: str, language: str) -> bool:
     """Whether a question is worded like a follow-up: "and", "what if", "it"."""
-    said, wordings = _bare(question), _wordings(language)
+    bare, wordings = _bare(question), _wordings(language)
     return (
         not _terms(question, language)
-        or wordings.opening.match(said) is not None
-        or wordings.condition.match(said) is not None
-        or _points_back(said, wordings)
+        or wordings.opening.match(bare) is not None
+        or wordings.condition.match(bare) is not None
+        or _points_back(bare, wordings)
     )
 
 
@@ -133,72 +133,82 @@ def asks_again(question: str, language: str) -> bool:
     return is_yes(question) or _wordings(language).again.fullmatch(_bare(question)) is not None
 
 
-def _next(known: Carried | None, question: str, language: str, titles: Sequence[str]) -> Carried:
+def _next(previous: Carried | None, question: str, language: str, titles: Sequence[str]) -> Carried:
     names = _names(question, language)
     is_again = asks_again(question, language)
-    if known is None or not (is_again or leans_on_history(question, language)):
-        carried = known.names if known else ""
+    if previous is None or not (is_again or leans_on_history(question, language)):
+        carried = previous.names if previous else ""
         return Carried(question, topic=question, names=" ".join(names) or carried)
     if is_again:
-        return replace(known, is_unsure=False)
+        return replace(previous, is_unsure=False)
     wordings = _wordings(language)
-    said = _stripped(question, wordings.opening)
-    bare = _bare(said)
-    topic, asked = (_replaced(text, said, language, titles) for text in (known.topic, known.asked))
-    phrases = known.phrases
-    replaced = [*_names(known.topic, language), *known.names.split()] if names or _is_name(said, language) else []
+    follow_up = _strip_opening(question, wordings.opening)
+    bare = _bare(follow_up)
+    topic, asking_part = (
+        _remove_replaced(text, follow_up, language, titles) for text in (previous.topic, previous.asking_part)
+    )
+    phrases = previous.phrases
+    replaced = (
+        [*_names(previous.topic, language), *previous.names.split()] if names or _is_name(follow_up, language) else []
+    )
     if not wordings.asks.match(bare) and not _points_back(bare, wordings):
-        kept = [_without_numbers(p, said, language) for p in phrases if not _is_in_place_of(said, p, wordings)]
-        phrases = (*(p for p in kept if _terms(p, language)), said)
+        remaining = [
+            _without_numbers(p, follow_up, language) for p in phrases if not _is_in_place_of(follow_up, p, wordings)
+        ]
+        phrases = (*(p for p in remaining if _terms(p, language)), follow_up)
         if not wordings.condition.match(bare):
-            names = names or [_unended(said)]
+            names = names or [_strip_end(follow_up)]
     else:
-        asked = said
-        if known.names and _is_about_a_place(bare, wordings) and _terms(said, language):
+        asking_part = follow_up
+        if previous.names and _is_about_a_place(bare, wordings) and _terms(follow_up, language):
             # "Where do I park there?" has a new subject.
-            topic, phrases = known.names, ()
-    pieces = [_unended(piece) for piece in (topic, *phrases, asked) if piece]
+            topic, phrases = previous.names, ()
+    pieces = [_strip_end(piece) for piece in (topic, *phrases, asking_part) if piece]
     return Carried(
         text=f"{' '.join(pieces)}?",
-        focus=said,
-        names=" ".join(names) or known.names,
+        focus=follow_up,
+        names=" ".join(names) or previous.names,
         replaced=" ".join(name for name in replaced if name not in question),
         is_unsure=not points_to_history(question, language),
         topic=topic,
         phrases=phrases,
-        asked=asked,
+        asking_part=asking_part,
     )
 
 
-def _unended(text: str) -> str:
+def _strip_end(text: str) -> str:
     return text.rstrip(" ?？؟.!。")
 
 
-def _replaced(before: str, said: str, language: str, titles: Sequence[str]) -> str:
+def _remove_replaced(earlier_question: str, follow_up: str, language: str, titles: Sequence[str]) -> str:
     """Remove from an earlier question the phrases which a follow-up replaces."""
-    kept = without_others(before, said, titles, language)
-    spoken = detect_language(before[:SHORT_CHARACTERS], [language]) if before else language
-    wordings, earlier = _wordings(language), _wordings(spoken)
+    remaining = without_other_documents(earlier_question, follow_up, titles, language)
+    earlier_language = (
+        detect_language(earlier_question[:SHORT_CHARACTERS], [language]) if earlier_question else language
+    )
+    wordings, earlier = _wordings(language), _wordings(earlier_language)
     for kind in PHRASES:
         if kind == "in":
             continue
-        if wordings.phrases[kind].match(_bare(said)):
-            others = "|".join(pattern.pattern for name, pattern in earlier.phrases.items() if name != kind)
-            kept = re.sub(rf"(?i){earlier.phrases[kind].pattern}.*?(?=(?:{others})|[?.,;]|$)", " ", kept)
-    if _names(said, language) or _is_name(said, language):
-        for name in _names(before, spoken):
-            kept = re.sub(rf"(?:{earlier.phrases['in'].pattern})?\s*\b{re.escape(name)}\b", " ", kept)
-    kept = " ".join(_without_numbers(kept, said, language).split())
-    return kept if tokenize(kept, spoken) else before
+        if wordings.phrases[kind].match(_bare(follow_up)):
+            other_patterns = "|".join(pattern.pattern for name, pattern in earlier.phrases.items() if name != kind)
+            remaining = re.sub(
+                rf"(?i){earlier.phrases[kind].pattern}.*?(?=(?:{other_patterns})|[?.,;]|$)", " ", remaining
+            )
+    if _names(follow_up, language) or _is_name(follow_up, language):
+        for name in _names(earlier_question, earlier_language):
+            remaining = re.sub(rf"(?:{earlier.phrases['in'].pattern})?\s*\b{re.escape(name)}\b", " ", remaining)
+    remaining = " ".join(_without_numbers(remaining, follow_up, language).split())
+    return remaining if tokenize(remaining, earlier_language) else earlier_question
 
 
-def _without_numbers(before: str, said: str, language: str) -> str:
+def _without_numbers(earlier_question: str, follow_up: str, language: str) -> str:
     """Remove from a question the numbers which a follow-up replaces: the ones with the same units, else all."""
-    units = _units(said, language)
+    units = _units(follow_up, language)
     if not units:
-        return before
-    is_any = not units <= _units(before, language)
-    return _number(language).sub(lambda found: " " if is_any or _unit(found) in units else found[0], before)
+        return earlier_question
+    is_any = not units <= _units(earlier_question, language)
+    return _number(language).sub(lambda match: " " if is_any or _unit(match) in units else match[0], earlier_question)
 
 
 def _units(text: str, language: str) -> set[str]:
@@ -219,11 +229,11 @@ def _unit(number: re.Match[str]) -> str:
     return (number["unit"] or "").strip().casefold()[:3]
 
 
-def _is_in_place_of(said: str, phrase: str, wordings: _Wordings) -> bool:
+def _is_in_place_of(follow_up: str, phrase: str, wordings: _Wordings) -> bool:
     """Whether a phrase can replace an earlier phrase: both have the same kind, or either is a bare name and the other a
     "for" phrase.
     """
-    kinds = {_kind(said, wordings), _kind(phrase, wordings)}
+    kinds = {_kind(follow_up, wordings), _kind(phrase, wordings)}
     return len(kinds) == 1 or kinds == {"", "for"}
 
 
@@ -233,40 +243,40 @@ def _kind(phrase: str, wordings: _Wordings) -> str:
     return next((kind for kind in PHRASES if wordings.phrases[kind].match(_bare(phrase))), "")
 
 
-def _is_name(said: str, language: str) -> bool:
+def _is_name(phrase: str, language: str) -> bool:
     """Whether a phrase is only a name: "Leeds?". German nouns all look like names."""
-    return language != "de" and bool(re.fullmatch(r"(?:[A-ZÀ-Þ][\w-]+\s*){1,3}[?？]?", said))
+    return language != "de" and bool(re.fullmatch(r"(?:[A-ZÀ-Þ][\w-]+\s*){1,3}[?？]?", phrase))
 
 
 def _names(question: str, language: str) -> list[str]:
     return (_GERMAN_NAME if language == "de" else _NAME).findall(question)
 
 
-def _points_back(said: str, wordings: _Wordings) -> bool:
-    return _says_it(said, wordings) or wordings.there.search(_EXPLETIVE.sub(" ", said)) is not None
+def _points_back(text: str, wordings: _Wordings) -> bool:
+    return _has_pronoun(text, wordings) or wordings.there.search(_EXPLETIVE.sub(" ", text)) is not None
 
 
-def _says_it(said: str, wordings: _Wordings) -> bool:
-    return wordings.pronoun.search(_EXPLETIVE.sub(" ", said)) is not None
+def _has_pronoun(text: str, wordings: _Wordings) -> bool:
+    return wordings.pronoun.search(_EXPLETIVE.sub(" ", text)) is not None
 
 
-def _is_about_a_place(said: str, wordings: _Wordings) -> bool:
+def _is_about_a_place(text: str, wordings: _Wordings) -> bool:
     """Whether a question refers back to a place ("there") and to nothing else."""
-    return wordings.there.search(_EXPLETIVE.sub(" ", said)) is not None and not _says_it(said, wordings)
+    return wordings.there.search(_EXPLETIVE.sub(" ", text)) is not None and not _has_pronoun(text, wordings)
 
 
 def _bare(question: str) -> str:
     return " ".join(question[:SHORT_CHARACTERS].casefold().replace("’", "'").split()).strip(" ¿¡?？؟.!。！")
 
 
-def _stripped(question: str, opening: re.Pattern[str]) -> str:
+def _strip_opening(question: str, opening: re.Pattern[str]) -> str:
     text = question.strip().lstrip("¿¡ ")
-    found = opening.match(text)
-    rest = text[found.end() :].lstrip(" ,、，") if found else text
+    match = opening.match(text)
+    rest = text[match.end() :].lstrip(" ,、，") if match else text
     return rest if re.search(r"\w", rest) else text
 
 
-def without_others(before: str, question: str, titles: Sequence[str], language: str) -> str:
+def without_other_documents(before: str, question: str, titles: Sequence[str], language: str) -> str:
     """Remove a document's name from the previous question if the follow-up names a document with a similar title.
 
     After "the deductible of Health Plus", "and on the standard plan?" asks only for the standard plan's deductible.
@@ -277,15 +287,15 @@ def without_others(before: str, question: str, titles: Sequence[str], language: 
         return before
     words = before.split()
     terms = [frozenset(tokenize(word, language)) for word in words]
-    kept, place = list[str](), 0
+    remaining, place = list[str](), 0
     while place < len(words):
         # Remove only a whole name: "mental health" keeps "health".
         ends = range(place + 1, len(words) + 1 if terms[place] else 0)
         end = next((end for end in ends if frozenset().union(*terms[place:end]) in left_out), None)
         if end is None:
-            kept.append(words[place])
+            remaining.append(words[place])
         place = end or place + 1
-    return " ".join(kept)
+    return " ".join(remaining)
 
 
 @cache
@@ -293,12 +303,12 @@ def _wordings(language: str) -> _Wordings:
     table = _table()
     code = language.split("-")[0].lower()
     code = code if code in table else "en"
-    known = table[code]
+    patterns = table[code]
     end = "" if code in UNSPACED else r"(?!\w)"
     start = "" if code in UNSPACED else r"(?<!\w)"
 
     def pattern(name: str) -> re.Pattern[str]:
-        words = known[name]
+        words = patterns[name]
         return re.compile(rf"{start}(?:{words}){end}" if words else r"(?!)", re.IGNORECASE)
 
     return _Wordings(
@@ -307,7 +317,7 @@ def _wordings(language: str) -> _Wordings:
         asks=pattern("asks"),
         pronoun=pattern("pronoun"),
         there=pattern("there"),
-        again=re.compile(known["again"], re.IGNORECASE),
+        again=re.compile(patterns["again"], re.IGNORECASE),
         phrases={kind: pattern(kind) for kind in PHRASES},
     )
 

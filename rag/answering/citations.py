@@ -57,48 +57,50 @@ MAXIMUM_CLAIMS, MAXIMUM_CLAIM_CHARACTERS = 3, 300
 class CitationFilter:
     """Renumbers the citations in a text while it streams.
 
-    `shown` maps context numbers to text numbers, in order of first mention.
+    `text_numbers` maps context numbers to text numbers, in order of first mention.
     """
 
     def __init__(self, context_numbers: Sequence[int]) -> None:
-        self._known = frozenset(context_numbers)
-        self._held = ""
-        self.shown: dict[int, int] = {}
+        self._allowed = frozenset(context_numbers)
+        self._buffer = ""
+        self.text_numbers: dict[int, int] = {}
 
     def allow(self, context_numbers: Sequence[int]) -> None:
         """Add passages if they are given in several parts."""
-        self._known |= frozenset(context_numbers)
+        self._allowed |= frozenset(context_numbers)
 
     def feed(self, delta: str) -> str:
         """Return the text ready to show after this piece; the rest waits for the next piece."""
         # Fast path: nearly every piece is plain words.
-        if not self._held and "[" not in delta and "【" not in delta and delta[-1:] not in (" ", "\t"):
+        if not self._buffer and "[" not in delta and "【" not in delta and delta[-1:] not in (" ", "\t"):
             return delta
-        text = self._held + delta
+        text = self._buffer + delta
         undecided = UNDECIDED.search(text)
         end = undecided.start() if undecided else len(text)
-        self._held = text[end:]
+        self._buffer = text[end:]
         return MARKER.sub(self._renumber, text[:end])
 
     def finish(self) -> str:
         """Return the text held back when the stream ended."""
-        held, self._held = self._held, ""
+        rest, self._buffer = self._buffer, ""
         # An open bracket with only a number is an incomplete marker at the end of the text.
-        return re.sub(r"(?<![ \t])[ \t]*+[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, held)).rstrip(" \t")
+        return re.sub(r"(?<![ \t])[ \t]*+[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, rest)).rstrip(" \t")
 
     def _renumber(self, match: re.Match[str]) -> str:
-        wanted = [number for number in _numbers(match["numbers"]) if number in self._known]
-        if not wanted:
+        numbers = [number for number in _numbers(match["numbers"]) if number in self._allowed]
+        if not numbers:
             return ""
-        shown = [self.shown.setdefault(number, len(self.shown) + 1) for number in dict.fromkeys(wanted)]
-        return match["space"] + "".join(f"[{number}]" for number in shown)
+        new_numbers = [
+            self.text_numbers.setdefault(number, len(self.text_numbers) + 1) for number in dict.fromkeys(numbers)
+        ]
+        return match["space"] + "".join(f"[{number}]" for number in new_numbers)
 
 
-def cited(citations: Sequence[Citation], shown: Mapping[int, int]) -> tuple[Citation, ...]:
+def cited(citations: Sequence[Citation], text_numbers: Mapping[int, int]) -> tuple[Citation, ...]:
     """Return the citations used in the text, with the numbers and in the order shown there."""
     by_number = {citation.number: citation for citation in citations}
-    ordered = sorted(shown.items(), key=lambda pair: pair[1])
-    return tuple(replace(by_number[number], number=as_shown) for number, as_shown in ordered)
+    ordered = sorted(text_numbers.items(), key=lambda pair: pair[1])
+    return tuple(replace(by_number[number], number=text_number) for number, text_number in ordered)
 
 
 def verified(
@@ -119,7 +121,7 @@ def verified(
     by_number = {citation.number: citation for citation in citations}
     # All sentences share these sources, because each source keeps its parsed text.
     read = {number: source_of(citation, likely) for number, citation in by_number.items()}
-    asked = QuestionContext(question, language)
+    question_context = QuestionContext(question, language)
     unsupported: dict[int, list[str]] = {}
     for claim, numbers in claims(text):
         sources = [by_number[number] for number in numbers if number in by_number]
@@ -127,10 +129,10 @@ def verified(
         def pages(sources: Sequence[Citation] = sources) -> list[CitedSource]:
             return [CitedSource(page_text(source), "", likely) for source in sources]
 
-        if claim and faults(claim, [read[source.number] for source in sources], asked, more=pages):
-            shown = BOLD.sub(r"\1", claim)
+        if claim and faults(claim, [read[source.number] for source in sources], question_context, more=pages):
+            plain_claim = BOLD.sub(r"\1", claim)
             for source in sources:
-                unsupported.setdefault(source.number, []).append(shown[:MAXIMUM_CLAIM_CHARACTERS])
+                unsupported.setdefault(source.number, []).append(plain_claim[:MAXIMUM_CLAIM_CHARACTERS])
     return tuple(
         replace(
             citation,
@@ -149,16 +151,16 @@ def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") ->
 
 def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
     """Return each sentence or clause which ends in citations, with the cited numbers."""
-    found: list[tuple[str, tuple[int, ...]]] = []
+    pairs: list[tuple[str, tuple[int, ...]]] = []
     start = 0
     for group in SHOWN_GROUP.finditer(text):
         sentences = [part for part in SENTENCE_END.split(text[start : group.start()]) if part and part.strip()]
         claim = LIST_NUMBER.sub("", sentences[-1]).strip() if sentences else ""
         numbers = tuple(int(number) for number in SHOWN_MARKER.findall(group[0]))
         # "… 25 days. [1]\n[2]": a separate group belongs to the sentence before.
-        found.append((claim or (found[-1][0] if found else ""), numbers))
+        pairs.append((claim or (pairs[-1][0] if pairs else ""), numbers))
         start = group.end()
-    return found
+    return pairs
 
 
 def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
@@ -169,26 +171,28 @@ def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation
     citation numbers to copies in text order.
     """
     by_number = {citation.number: citation for citation in citations}
-    found: dict[int, list[Citation]] = {number: [] for number in by_number}
+    copies: dict[int, list[Citation]] = {number: [] for number in by_number}
     start = 0
     for group, (claim, numbers) in zip(SHOWN_GROUP.finditer(text), claims(text), strict=True):
         quotes = QUOTED.findall(text[start : group.start()])
         # In a quotation with neighbouring sentences, the bold sentence is the answer.
         bold = BOLD.findall(quotes[-1]) if quotes else []
-        said = frozenset(WORD.findall((bold[0] if bold else quotes[-1] if quotes else claim).casefold()))
+        quoted_words = frozenset(WORD.findall((bold[0] if bold else quotes[-1] if quotes else claim).casefold()))
         for number in numbers:
-            if number in found:
-                found[number].append(_marked_by(by_number[number], said))
+            if number in copies:
+                copies[number].append(_mark_words(by_number[number], quoted_words))
         start = group.end()
-    return {number: tuple(places) or (by_number[number],) for number, places in found.items()}
+    return {number: tuple(places) or (by_number[number],) for number, places in copies.items()}
 
 
-def _marked_by(citation: Citation, said: Collection[str]) -> Citation:
-    words = dict.fromkeys(word for word in WORD.findall(citation.passage) if word.casefold() in said)
+def _mark_words(citation: Citation, quoted_words: Collection[str]) -> Citation:
+    words = dict.fromkeys(word for word in WORD.findall(citation.passage) if word.casefold() in quoted_words)
     sentence = telling_sentence(citation.passage, tuple(words))
     # Short words are in every sentence; they would be marked everywhere.
-    kept = (word for word in words if len(word) > SHORT_WORD or any(map(str.isdigit, word)) or UNSPACED.search(word))
-    terms = tuple(word for word in kept if terms_held([word], sentence))[:MAXIMUM_MATCHED_TERMS]
+    markable = (
+        word for word in words if len(word) > SHORT_WORD or any(map(str.isdigit, word)) or UNSPACED.search(word)
+    )
+    terms = tuple(word for word in markable if count_terms([word], sentence))[:MAXIMUM_MATCHED_TERMS]
     return replace(citation, matched_terms=terms) if terms else citation
 
 
@@ -200,16 +204,18 @@ def cited_figures(text: str, number: int) -> str:
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
     """Add to `matched_terms` the passage's words which share a term with the texts."""
-    wanted = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
-    found = dict.fromkeys(citation.matched_terms)
+    expected_terms = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
+    matched = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):
         terms = tokenize(word, language)
         if UNSPACED.search(word):
             # A run of characters is no word: mark the terms themselves, longest first.
-            found.update(dict.fromkeys(sorted((t for t in terms if t in wanted and t in word), key=len, reverse=True)))
-        elif wanted.intersection(terms):
-            found[word] = None
-    return replace(citation, matched_terms=tuple(found)[:MAXIMUM_MATCHED_TERMS])
+            matched.update(
+                dict.fromkeys(sorted((t for t in terms if t in expected_terms and t in word), key=len, reverse=True))
+            )
+        elif expected_terms.intersection(terms):
+            matched[word] = None
+    return replace(citation, matched_terms=tuple(matched)[:MAXIMUM_MATCHED_TERMS])
 
 
 def without_markers(text: str) -> str:
@@ -232,9 +238,9 @@ def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[s
 
 def citation_from_json(stored: Mapping[str, Any]) -> Citation:
     """Rebuild a citation stored by `citation_to_json`. `stored["kind"]` tells whether the answer cites it."""
-    known = {field.name: stored[field.name] for field in fields(Citation) if field.name in stored}
+    values = {field.name: stored[field.name] for field in fields(Citation) if field.name in stored}
     return Citation(
-        **known
+        **values
         | {
             "chunk_id": UUID(stored["chunk_id"]),
             "document_id": UUID(stored["document_id"]),
@@ -245,19 +251,19 @@ def citation_from_json(stored: Mapping[str, Any]) -> Citation:
     )
 
 
-def _numbers(written: str) -> list[int]:
+def _numbers(marker: str) -> list[int]:
     """Expand a marker's numbers: "1, 3-5" gives 1, 3, 4, 5."""
     numbers: list[int] = []
-    for part in re.split(r"\s*[,;]\s*", written.replace("^", "")):
-        first, *last = (int(number) for number in re.split(r"\s*[–-]\s*", part))
-        if last and 0 < last[-1] - first <= 10:
-            numbers.extend(range(first, last[-1] + 1))
+    for part in re.split(r"\s*[,;]\s*", marker.replace("^", "")):
+        first, *rest = (int(number) for number in re.split(r"\s*[–-]\s*", part))
+        if rest and 0 < rest[-1] - first <= 10:
+            numbers.extend(range(first, rest[-1] + 1))
         else:
-            numbers.extend([first, *last])
+            numbers.extend([first, *rest])
     return numbers
 
 
-def terms_held(terms: Sequence[str], text: str) -> int:
+def count_terms(terms: Sequence[str], text: str) -> int:
     """Count how many distinct words from `terms` occur in a text, ignoring case."""
     folded = text.casefold()
     return sum(
@@ -275,8 +281,8 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
     figures = [term for term in terms if any(map(str.isdigit, term))]
 
     def rank(unit: Unit) -> tuple[bool, int, int]:
-        held = terms_held(terms, unit.text)
-        return unit.kind != "heading" and held > 0, held, terms_held(figures, unit.text)
+        count = count_terms(terms, unit.text)
+        return unit.kind != "heading" and count > 0, count, count_terms(figures, unit.text)
 
     units = units_of(passage)
     return max(units, key=rank).text if units else passage
@@ -289,18 +295,18 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
     literally, it is the line with the most marked words.
     """
     sentence = telling_sentence(passage, terms)
-    if not terms_held(terms, sentence):
+    if not count_terms(terms, sentence):
         return None
-    if found := re.search(r"\s+".join(map(re.escape, sentence.split())), passage):
-        return found.span()
+    if match := re.search(r"\s+".join(map(re.escape, sentence.split())), passage):
+        return match.span()
     for table in tables_in(passage):
         heads = table.heads.cells if table.heads else None
         for row in table.rows:
             if " ".join(row_in_words(heads, row.cells).split()) == sentence:
                 return row.start, row.end
     lines = list(re.finditer(r"[^\n]+", passage))
-    best = max(lines, key=lambda line: terms_held(terms, line[0]))
-    return best.span() if terms_held(terms, best[0]) else None
+    best = max(lines, key=lambda line: count_terms(terms, line[0]))
+    return best.span() if count_terms(terms, best[0]) else None
 
 
 def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citation] = ()) -> Citation:
@@ -316,18 +322,18 @@ def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citat
     ordered = sorted(place.sections, key=lambda section: section.start)
     starts = [max(0, before + section.start - place.start) for section in ordered]
     paths = section_paths(ordered)
-    spans = [telling_span(one.passage, one.matched_terms) for one in marked if one is not citation]
+    spans = [telling_span(copy.passage, copy.matched_terms) for copy in marked if copy is not citation]
     above = dict.fromkeys(bisect_right(starts, span[0]) - 1 for span in spans if span is not None)
     if above and min(above) >= 0:
         shared = _shared_path([paths[index] for index in above])
         return replace(citation, section=shared or paths[next(iter(above))])
-    held: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for path, start, end in zip(paths, starts, [*starts[1:], len(citation.passage)], strict=True):
-        held[path] = max(held.get(path, 0), terms_held(citation.matched_terms, citation.passage[start:end]))
-    most = max(held.values(), default=0)
-    if held.get(citation.section, 0) == most:
+        counts[path] = max(counts.get(path, 0), count_terms(citation.matched_terms, citation.passage[start:end]))
+    most = max(counts.values(), default=0)
+    if counts.get(citation.section, 0) == most:
         return citation
-    return replace(citation, section=next(path for path, count in held.items() if count == most))
+    return replace(citation, section=next(path for path, count in counts.items() if count == most))
 
 
 def _shared_path(paths: Sequence[str]) -> str:
@@ -354,8 +360,8 @@ def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[Sh
 
     `marked` holds the citation at each place in the answer; the row with the marked words is added.
     """
-    found = dict.fromkeys(filter(None, (_cells_of(one, pages) for one in marked)))
-    cells = ", ".join(list(found)[:MOST_ROWS])
+    cell_ranges = dict.fromkeys(filter(None, (_cells_of(copy, pages) for copy in marked)))
+    cells = ", ".join(list(cell_ranges)[:MOST_ROWS])
     return (
         replace(citation, section=PATH_SEPARATOR.join(filter(None, (citation.section, cells)))) if cells else citation
     )

@@ -24,72 +24,72 @@ RETRY_SECONDS = 5
 class AnswerSlot:
     """A slot for an answer, or a place in the line."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
+    def __init__(self, slots: AnswerSlots) -> None:
+        self._slots = slots
         self.has_come = Event()
         #: Called with the number of questions ahead, after each change.
         self.tell: Callable[[int], None] = lambda _before: None
 
     def wait(self, cancel: Event, tell: Callable[[int], None]) -> None:
         """Block until this question has a slot or `cancel` is set; `tell` receives the number of questions ahead."""
-        self._turns.follow(self, tell)
+        self._slots.follow(self, tell)
         while not self.has_come.wait(LOOK_SECONDS) and not cancel.is_set():
             pass
 
     def end(self) -> None:
         """Release the slot to the next question in line, or leave the line. May be called again."""
-        self._turns.end(self)
+        self._slots.end(self)
 
 
-class Turns:
+class AnswerSlots:
     """Assigns the slots to questions in order. Thread-safe."""
 
     def __init__(self, settings: Callable[[], Settings]) -> None:
         self._settings = settings
         self._lock = Lock()
-        self._held: set[AnswerSlot] = set()
+        self._in_use: set[AnswerSlot] = set()
         self._line: list[AnswerSlot] = []
 
     def take(self) -> AnswerSlot:
         """Take a slot or a place in the line. Raises `Saturated` if both are full."""
-        settings, turn = self._settings(), AnswerSlot(self)
+        settings, slot = self._settings(), AnswerSlot(self)
         with self._lock:
-            if not settings.answers_under_way or len(self._held) < settings.answers_under_way:
-                self._held.add(turn)
-                turn.has_come.set()
-                return turn
+            if not settings.answers_under_way or len(self._in_use) < settings.answers_under_way:
+                self._in_use.add(slot)
+                slot.has_come.set()
+                return slot
             if settings.answers_waiting and len(self._line) >= settings.answers_waiting:
                 raise Saturated(wait_seconds=RETRY_SECONDS)
-            self._line.append(turn)
+            self._line.append(slot)
             metrics.answers_queued.set(len(self._line))
-        return turn
+        return slot
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether this process accepts more people; becomes false before anybody has to wait."""
         most = self._settings().answers_under_way
-        return not most or len(self._held) < READY_SHARE * most
+        return not most or len(self._in_use) < READY_SHARE * most
 
-    def follow(self, turn: AnswerSlot, tell: Callable[[int], None]) -> None:
+    def follow(self, slot: AnswerSlot, tell: Callable[[int], None]) -> None:
         """Call `tell` with how many questions are ahead in line, now and after each change."""
         with self._lock:
-            turn.tell = tell
-            if turn in self._line:
-                tell(self._line.index(turn))
+            slot.tell = tell
+            if slot in self._line:
+                tell(self._line.index(slot))
 
-    def end(self, turn: AnswerSlot) -> None:
+    def end(self, slot: AnswerSlot) -> None:
         """Release a slot or a place in the line."""
         with self._lock:
-            if turn in self._line:
-                self._line.remove(turn)
-            elif turn in self._held:
-                self._held.remove(turn)
+            if slot in self._line:
+                self._line.remove(slot)
+            elif slot in self._in_use:
+                self._in_use.remove(slot)
             else:
                 return
             most = self._settings().answers_under_way
-            while self._line and (not most or len(self._held) < most):
+            while self._line and (not most or len(self._in_use) < most):
                 following = self._line.pop(0)
-                self._held.add(following)
+                self._in_use.add(following)
                 following.has_come.set()
             for before, waiting in enumerate(self._line):
                 waiting.tell(before)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Event, Timer
 
 from rag.answering.carried_over import NOTHING, Carried, carry_over, leans_on_history
-from rag.answering.prompts import follow_up_messages, recent_turns, rewrite_messages
+from rag.answering.prompts import follow_up_messages, recent_messages, rewrite_messages
 from rag.answering.routes.documents import ReadableDocuments
 from rag.answering.state import AnswerState
 from rag.errors import ProviderError
@@ -32,7 +32,7 @@ NOT_REWRITTEN_JOINED = N_(
 HISTORY_TOKENS = 600
 REWRITE_OUTPUT_TOKENS = 200
 #: Questions and replies read to complete a follow-up.
-LATEST_TURNS = 12
+LATEST_MESSAGES = 12
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ def stand_alone(
     `language` is the question's ISO 639-1 code. `titles` returns the documents' titles and is called only if no model
     rewrites.
     """
-    turns = recent_turns(history, maximum_tokens=HISTORY_TOKENS)
-    if not turns:
+    messages = recent_messages(history, maximum_tokens=HISTORY_TOKENS)
+    if not messages:
         return Standalone(question)
     if model is not None:
         try:
             reply = model.complete(
-                rewrite_messages(turns, question), temperature=0.0, maximum_output_tokens=REWRITE_OUTPUT_TOKENS
+                rewrite_messages(messages, question), temperature=0.0, maximum_output_tokens=REWRITE_OUTPUT_TOKENS
             )
         except ProviderError:
             pass
@@ -78,24 +78,24 @@ def stand_alone(
             if rewritten and len(rewritten) <= maximum_characters:
                 return Standalone(rewritten)
     notice = NOT_REWRITTEN if model else ""
-    known = titles() if leans_on_history(question, language) else ()
-    found = carry_over(question, _asked(history), language=language, titles=known)
-    if found.text == question or (model is not None and found.is_unsure):
-        carried = found if found.text == question else NOTHING
+    document_titles = titles() if leans_on_history(question, language) else ()
+    completed = carry_over(question, _earlier_exchanges(history), language=language, titles=document_titles)
+    if completed.text == question or (model is not None and completed.is_unsure):
+        carried = completed if completed.text == question else NOTHING
         return Standalone(question, carried=carried, notice=notice)
     notice = NOT_REWRITTEN_JOINED if model else ""
-    return Standalone(found.text, is_joined=True, carried=found, notice=notice)
+    return Standalone(completed.text, is_joined=True, carried=completed, notice=notice)
 
 
-def _asked(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
+def _earlier_exchanges(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
     """Return a conversation's latest questions with their replies, oldest first."""
-    asked: list[tuple[str, str]] = []
-    for turn in history[-LATEST_TURNS:]:
-        if turn.role == "user":
-            asked.append((turn.content, ""))
-        elif asked:
-            asked[-1] = (asked[-1][0], turn.content)
-    return asked
+    exchanges: list[tuple[str, str]] = []
+    for message in history[-LATEST_MESSAGES:]:
+        if message.role == "user":
+            exchanges.append((message.content, ""))
+        elif exchanges:
+            exchanges[-1] = (exchanges[-1][0], message.content)
+    return exchanges
 
 
 def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:
@@ -105,14 +105,14 @@ def shares_words(question: str, passage_words: Sequence[str], language: str) -> 
 
 def rewrite(state: AnswerState) -> Standalone:
     """Rewrite a follow-up into a question that needs no conversation."""
-    is_wanted = state.profile.answer.rewrite_follow_ups
-    if not state.question.history or not is_wanted or state.cancel.is_set():
+    is_enabled = state.profile.answer.rewrite_follow_ups
+    if not state.question.history or not is_enabled or state.cancel.is_set():
         return Standalone(state.question.text)
     model = state.rewriting_model
     if model is not None:
         state.step("rewriting")
     started = time.perf_counter()
-    found = stand_alone(
+    standalone = stand_alone(
         state.question.text,
         state.question.history,
         language=state.language,
@@ -120,16 +120,16 @@ def rewrite(state: AnswerState) -> Standalone:
         maximum_characters=state.parts.settings.maximum_question_characters,
         titles=lambda: _titles(state),
     )
-    if found.notice:
-        state.asides.append(found.notice)
+    if standalone.notice:
+        state.asides.append(standalone.notice)
     if model is not None:
         state.details.timing.openai_ms += ms_since(started)
-    return found
+    return standalone
 
 
 def _titles(state: AnswerState) -> list[str]:
-    found = ReadableDocuments(state.parts.chat_logs.database, state.question)
-    return [document.title for document in found.documents()]
+    library = ReadableDocuments(state.parts.chat_logs.database, state.question)
+    return [document.title for document in library.documents()]
 
 
 SUGGESTION_OUTPUT_TOKENS = 120
@@ -143,7 +143,7 @@ CONTEXT_CHARACTERS = 6000
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnsweredTurn:
+class Exchange:
     """A question with its answer, the passages in the context, and the answer's language."""
 
     question: str
@@ -153,7 +153,7 @@ class AnsweredTurn:
 
 
 def suggest_follow_ups(
-    asked: AnsweredTurn,
+    exchange: Exchange,
     *,
     model: ChatModel,
     count: int,
@@ -164,10 +164,10 @@ def suggest_follow_ups(
     Sets `cancel` itself at the time limit; nothing else uses it by then.
     """
     messages = follow_up_messages(
-        question=asked.question,
-        answer=asked.answer,
-        context_text=asked.context_text[:CONTEXT_CHARACTERS],
-        language=asked.language,
+        question=exchange.question,
+        answer=exchange.answer,
+        context_text=exchange.context_text[:CONTEXT_CHARACTERS],
+        language=exchange.language,
         count=count,
     )
     timer = Timer(SUGGESTION_SECONDS, cancel.set)
@@ -195,18 +195,18 @@ def suggest_follow_ups(
         timer.cancel()
     if cancel.is_set():
         text = ""
-    return questions_from(text, asked=asked.question, count=count)
+    return questions_from(text, original=exchange.question, count=count)
 
 
-def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
-    """Parse the model's suggestions: up to `count` questions, one per line, without bullets, numbers and `asked`."""
+def questions_from(text: str, *, original: str, count: int) -> tuple[str, ...]:
+    """Parse the model's suggestions: up to `count` questions, one per line, without bullets, numbers and `original`."""
     lines = (re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s*", "", line).strip(" \"'“”*") for line in text.splitlines())
-    wanted = dict.fromkeys(
+    suggestions = dict.fromkeys(
         line
         for line in lines
-        if 5 < len(line) <= SUGGESTION_CHARACTERS and line.lower() != asked.strip().lower() and is_question(line)
+        if 5 < len(line) <= SUGGESTION_CHARACTERS and line.lower() != original.strip().lower() and is_question(line)
     )
-    return tuple(wanted)[:count]
+    return tuple(suggestions)[:count]
 
 
 def is_question(line: str) -> bool:
@@ -216,10 +216,10 @@ def is_question(line: str) -> bool:
     )
 
 
-def filled_up(questions: Sequence[str], others: Sequence[str], *, asked: str, count: int) -> tuple[str, ...]:
-    """Fill up the model's questions with `others` to `count`, without repeats and without `asked`."""
-    known = {asked.strip().casefold(), *(question.casefold() for question in questions)}
-    rest = [other for other in dict.fromkeys(others) if other.strip().casefold() not in known]
+def fill_up(questions: Sequence[str], candidates: Sequence[str], *, original: str, count: int) -> tuple[str, ...]:
+    """Fill up the model's questions with `candidates` to `count`, without repeats and without `original`."""
+    excluded = {original.strip().casefold(), *(question.casefold() for question in questions)}
+    rest = [other for other in dict.fromkeys(candidates) if other.strip().casefold() not in excluded]
     return (*questions, *rest)[:count]
 
 
@@ -233,7 +233,7 @@ def suggest_next_questions(state: AnswerState) -> None:
     if model is None or state.context is None or not state.model or state.is_withdrawn:
         return
     state.follow_ups = suggest_follow_ups(
-        AnsweredTurn(
+        Exchange(
             question=state.question.text,
             answer=state.text,
             context_text=state.context.context_text,
@@ -244,10 +244,10 @@ def suggest_next_questions(state: AnswerState) -> None:
         cancel=state.cancel,
     )
     if len(state.follow_ups) < state.profile.answer.follow_ups:
-        state.follow_ups = filled_up(
+        state.follow_ups = fill_up(
             state.follow_ups,
             _questions_of_documents(state),
-            asked=state.question.text,
+            original=state.question.text,
             count=state.profile.answer.follow_ups,
         )
 
@@ -264,5 +264,5 @@ def _questions_of_documents(state: AnswerState) -> list[str]:
         collection_ids=[collection.id for collection in (question.collection, *question.others)],
         document_ids=list(question.document_ids) or None,
     )
-    found = [q for document in documents for q in document.in_language(state.answer_language)]
-    return [question for question in found if is_question(question) and not nobody_asks(question)]
+    suggestions = [q for document in documents for q in document.in_language(state.answer_language)]
+    return [question for question in suggestions if is_question(question) and not nobody_asks(question)]

@@ -121,26 +121,26 @@ class CitedSource:
         return _language_of(self.text[:LANGUAGE_CHARACTERS], self.likely)
 
     @cached_property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """Return the passage with the document's and section's names above."""
         return f"{self.heading}\n{self.text}"
 
     @property
     def figures(self) -> frozenset[str]:
         """Return the figures in the passage and its headings."""
-        return figures(self.whole, self.language)
+        return figures(self.full_text, self.language)
 
     @cached_property
     def terms(self) -> frozenset[str]:
         """Return the content words in the passage, the document's name and the section's name."""
-        return _terms_of_passage(self.whole, self.language)
+        return _terms_of_passage(self.full_text, self.language)
 
     @cached_property
     def statements(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """The passage's sentences and their clauses, with their content words. Questions are left out."""
         sentences = [" ".join(part.split()) for part in _SENTENCE.split(self.text) if part and part.strip()]
-        found = dict.fromkeys((*sentences, *(clause for sentence in sentences for clause in _clauses(sentence))))
-        return tuple((text, _terms(text, self.language)) for text in found if not text.endswith("?"))
+        parts = dict.fromkeys((*sentences, *(clause for sentence in sentences for clause in _clauses(sentence))))
+        return tuple((text, _terms(text, self.language)) for text in parts if not text.endswith("?"))
 
 
 @dataclass
@@ -164,7 +164,7 @@ class QuestionContext:
 def faults(
     claim: str,
     sources: Sequence[CitedSource],
-    asked: QuestionContext,
+    question_context: QuestionContext,
     *,
     more: Callable[[], Sequence[CitedSource]] = tuple,
 ) -> frozenset[Fault]:
@@ -173,35 +173,37 @@ def faults(
     `more` returns the text of the sources' pages and is called only if the passages alone do not support the sentence.
     The pages can supply missing facts, but a negation which contradicts the passages stays a fault.
     """
-    found = _faults(claim, sources, asked)
-    if found:
+    kinds = _faults(claim, sources, question_context)
+    if kinds:
         pages = [page for page in more() if page.text]
         if pages:
             # The page may add support the passage lacks, but cannot excuse a contradiction of the passage.
-            found &= _faults(claim, [*sources, *pages], asked) | {"negation"}
-    return found
+            kinds &= _faults(claim, [*sources, *pages], question_context) | {"negation"}
+    return kinds
 
 
-def _faults(claim: str, sources: Sequence[CitedSource], asked: QuestionContext) -> frozenset[Fault]:
-    found: set[Fault] = set()
+def _faults(claim: str, sources: Sequence[CitedSource], question_context: QuestionContext) -> frozenset[Fault]:
+    kinds: set[Fault] = set()
     if not sources:
         return frozenset()
-    known = asked.figures.union(*(source.figures for source in sources))
-    if missing_figures(claim, known):
-        found.add("figures")
-    language = asked.language
+    source_figures = question_context.figures.union(*(source.figures for source in sources))
+    if missing_figures(claim, source_figures):
+        kinds.add("figures")
+    language = question_context.language
     if not language or any(source.language != language for source in sources):
-        return frozenset(found)
+        return frozenset(kinds)
     terms = frozenset[str]().union(*(source.terms for source in sources))
-    if missing_days(claim, days(asked.question).union(*(days(source.whole) for source in sources))):
-        found.add("dates")
-    if _has_unknown_name(claim, "\n".join((asked.question, *(s.whole for s in sources))), terms, language):
-        found.add("names")
-    if _is_about_something_else(claim, terms, asked, known):
-        found.add("words")
+    if missing_days(claim, days(question_context.question).union(*(days(source.full_text) for source in sources))):
+        kinds.add("dates")
+    if _has_unknown_name(
+        claim, "\n".join((question_context.question, *(s.full_text for s in sources))), terms, language
+    ):
+        kinds.add("names")
+    if _is_about_something_else(claim, terms, question_context, source_figures):
+        kinds.add("words")
     if _is_denied(claim, sources, language):
-        found.add("negation")
-    return frozenset(found)
+        kinds.add("negation")
+    return frozenset(kinds)
 
 
 @lru_cache(maxsize=256)
@@ -220,59 +222,61 @@ def _terms_of_passage(text: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(text, language))
 
 
-def _is_about_something_else(claim: str, terms: frozenset[str], asked: QuestionContext, known: frozenset[str]) -> bool:
+def _is_about_something_else(
+    claim: str, terms: frozenset[str], question_context: QuestionContext, source_figures: frozenset[str]
+) -> bool:
     """Whether hardly any words in the sentence, beyond the question's, occur in the sources."""
-    language = asked.language
-    own = _terms(claim, language) - _terms(asked.question, language)
-    if len(own) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
+    language = question_context.language
+    claim_terms = _terms(claim, language) - _terms(question_context.question, language)
+    if len(claim_terms) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
         return False
     # A shared figure outweighs missing words, because words can be paraphrased.
-    if (figures(claim, language) - asked.figures) & known:
+    if (figures(claim, language) - question_context.figures) & source_figures:
         return False
-    return _shared(own, terms, language) < LEAST_SHARED * len(own)
+    return _count_shared(claim_terms, terms, language) < LEAST_SHARED * len(claim_terms)
 
 
-def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
-    """Count the terms in `own` which are in `known`, also inflected or inside compounds."""
-    rest = own - known
+def _count_shared(claim_terms: frozenset[str], source_terms: frozenset[str], language: str) -> int:
+    """Count the terms in `claim_terms` which are in `source_terms`, also inflected or inside compounds."""
+    rest = claim_terms - source_terms
     if language in _UNSPACED:
-        return len(own) - len(rest)
-    stems = {term[:STEM_LETTERS] for term in known}
+        return len(claim_terms) - len(rest)
+    stems = {term[:STEM_LETTERS] for term in source_terms}
     rest = frozenset(term for term in rest if len(term) < STEM_LETTERS or term[:STEM_LETTERS] not in stems)
     if language in _COMPOUNDING and rest:
-        long = [term for term in known if len(term) >= STEM_LETTERS]
+        long = [term for term in source_terms if len(term) >= STEM_LETTERS]
         rest = frozenset(
             term for term in rest if len(term) < STEM_LETTERS or not any(term in part or part in term for part in long)
         )
-    return len(own) - len(rest)
+    return len(claim_terms) - len(rest)
 
 
-def share_held(claim: str, source: CitedSource, language: str) -> float:
+def supported_share(claim: str, source: CitedSource, language: str) -> float:
     """Return the share, 0 … 1, of a sentence's words found in a passage in the same language, including synonyms.
 
     A sentence without content words gives 1.
     """
     if language in _UNSPACED:
-        own = _terms(claim, language)
-        return _shared(own, source.terms, language) / len(own) if own else 1.0
+        claim_terms = _terms(claim, language)
+        return _count_shared(claim_terms, source.terms, language) / len(claim_terms) if claim_terms else 1.0
     words = cached_question_words(claim, language, analyser_code(language))
-    held = sum(
-        _shared(frozenset(word.terms), source.terms, language) * 2 >= len(word.terms)
+    supported = sum(
+        _count_shared(frozenset(word.terms), source.terms, language) * 2 >= len(word.terms)
         or any(source.terms.issuperset(synonym) for synonym in word.synonyms)
         for word in words
     )
-    return held / len(words) if words else 1.0
+    return supported / len(words) if words else 1.0
 
 
-def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: str) -> bool:
-    """Whether the sentence has an e-mail address or a person's name which is missing in `whole`.
+def _has_unknown_name(claim: str, source_text: str, terms: frozenset[str], language: str) -> bool:
+    """Whether the sentence has an e-mail address or a person's name which is missing in `source_text`.
 
     A name is two capitalised words or follows a title; in German, where every noun is capitalised, only a word after a
     title.
     """
     if not any(map(str.isupper, claim)) and "@" not in claim:
         return False
-    lowered = whole.lower()
+    lowered = source_text.lower()
     if any(address.lower() not in lowered for address in _EMAIL.findall(claim)):
         return True
     text = _HEADING.sub(" ", _EMAIL.sub(" ", claim))
@@ -280,7 +284,7 @@ def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: s
         return True
     if language == "de":
         return False
-    return any(_is_unknown(run, whole, lowered, terms, language) for run in _capitalised(text))
+    return any(_is_unknown(run, source_text, lowered, terms, language) for run in _capitalised(text))
 
 
 def _capitalised(text: str) -> list[list[str]]:
@@ -305,21 +309,21 @@ def _capitalised(text: str) -> list[list[str]]:
     return [run for run in runs if len(run) > 1]
 
 
-def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[str], language: str) -> bool:
+def _is_unknown(run: Sequence[str], source_text: str, lowered: str, terms: frozenset[str], language: str) -> bool:
     """Whether neither the last word of a name nor the name's initials occur in the sources."""
-    last = tokenize(run[-1], language)
-    if run[-1].lower() in lowered or not last or terms.intersection(last):
+    last_terms = tokenize(run[-1], language)
+    if run[-1].lower() in lowered or not last_terms or terms.intersection(last_terms):
         return False
     initials = "".join(word[0] for word in run)
-    return re.search(rf"\b{re.escape(initials)}\b", whole) is None
+    return re.search(rf"\b{re.escape(initials)}\b", source_text) is None
 
 
 def _is_denied(claim: str, sources: Sequence[CitedSource], language: str) -> bool:
     """Whether the statements most similar to the sentence, or to a clause in the sentence, differ by a negation."""
-    return any(_is_turned_round(clause, sources, language) for clause in _clauses(claim))
+    return any(_is_contradicted(clause, sources, language) for clause in _clauses(claim))
 
 
-def _is_turned_round(clause: str, sources: Sequence[CitedSource], language: str) -> bool:
+def _is_contradicted(clause: str, sources: Sequence[CitedSource], language: str) -> bool:
     negation, hedge = _NEGATIONS.get(language), _HEDGES.get(language)
     if negation is None or hedge is None or hedge.search(clause):
         return False
@@ -328,9 +332,9 @@ def _is_turned_round(clause: str, sources: Sequence[CitedSource], language: str)
         return False
     alike: list[tuple[float, int]] = []
     for source in sources:
-        for statement, others in source.statements:
-            shared = len(terms & others)
-            if shared > 1 and shared >= SAME_STATEMENT * (together := len(terms) + len(others) - shared):
+        for statement, statement_terms in source.statements:
+            shared = len(terms & statement_terms)
+            if shared > 1 and shared >= SAME_STATEMENT * (together := len(terms) + len(statement_terms) - shared):
                 count = -1 if hedge.search(statement) else len(negation.findall(statement))
                 alike.append((shared / together, count))
     if not alike:

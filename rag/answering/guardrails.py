@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from rag.answering.citations import LIST_NUMBER, SENTENCE_END, SHOWN_GROUP, SHOWN_MARKER, claims, source_of
-from rag.answering.groundedness import LANGUAGE_CHARACTERS, CitedSource, Fault, QuestionContext, faults, share_held
+from rag.answering.groundedness import LANGUAGE_CHARACTERS, CitedSource, Fault, QuestionContext, faults, supported_share
 from rag.retrieval.bm25.index import tokenize
 from rag.text.analysers import is_unspaced
 from rag.text.figures import figures
@@ -75,19 +75,19 @@ class Repetition:
 
     def _take(self) -> None:
         """Count the words in complete lines, and in the last line except for its last word."""
-        *lines, last = self._pending.split("\n")
+        *lines, open_line = self._pending.split("\n")
         for line in lines:
             self._line(line)
-        self._pending = last
-        if last.lstrip().startswith("|") and len(last) < _LONGEST_LINE:
+        self._pending = open_line
+        if open_line.lstrip().startswith("|") and len(open_line) < _LONGEST_LINE:
             return
         # A marker or list number may still be incomplete.
-        cut = last.rfind(" ")
-        if cut < 0 and last and is_unspaced(last):
-            cut = last.rfind("[") - 1 if "[" in last[-6:] else len(last) - 1
+        cut = open_line.rfind(" ")
+        if cut < 0 and open_line and is_unspaced(open_line):
+            cut = open_line.rfind("[") - 1 if "[" in open_line[-6:] else len(open_line) - 1
         if cut >= 0:
-            self._line(last[: cut + 1])
-            self._pending = last[cut + 1 :]
+            self._line(open_line[: cut + 1])
+            self._pending = open_line[cut + 1 :]
 
     def _line(self, line: str) -> None:
         if _ROW.match(line):
@@ -115,22 +115,22 @@ class Repetition:
 class AnswerWatch:
     """Checks an answer for trouble while it is written.
 
-    `shown` maps context numbers to text numbers and grows while the answer is written. `language_of` detects the
+    `text_numbers` maps context numbers to text numbers and grows while the answer is written. `language_of` detects the
     language from the start of the answer.
     """
 
     def __init__(
         self,
         sources: Mapping[int, CitedSource],
-        shown: Mapping[int, int],
+        text_numbers: Mapping[int, int],
         question: str,
         language_of: Callable[[str], str],
     ) -> None:
         self._sources = sources
-        self._shown = shown
+        self._text_numbers = text_numbers
         self._question = question
         self._language_of = language_of
-        self._asked: QuestionContext | None = None
+        self._question_context: QuestionContext | None = None
         self._beginning = ""
         #: Length of the text, in characters, from which the language was last detected.
         self._looked_at = 0
@@ -168,14 +168,14 @@ class AnswerWatch:
 
     def _check(self, text: str) -> None:
         # Detect the language again after the text has doubled: each detection takes as long as checking a sentence.
-        if self._asked is None or len(self._beginning) >= 2 * self._looked_at < 2 * LANGUAGE_CHARACTERS:
-            self._asked = QuestionContext(self._question, self._language_of(self._beginning))
+        if self._question_context is None or len(self._beginning) >= 2 * self._looked_at < 2 * LANGUAGE_CHARACTERS:
+            self._question_context = QuestionContext(self._question, self._language_of(self._beginning))
             self._looked_at = len(self._beginning)
-        by_shown = {shown: number for number, shown in self._shown.items()}
+        by_text_number = {text_number: number for number, text_number in self._text_numbers.items()}
         for claim, numbers in claims(text):
-            sources = [self._sources[by_shown[n]] for n in numbers if by_shown.get(n) in self._sources]
+            sources = [self._sources[by_text_number[n]] for n in numbers if by_text_number.get(n) in self._sources]
             if claim and sources:
-                self.checked.append(CheckedClaim(claim, numbers, faults(claim, sources, self._asked)))
+                self.checked.append(CheckedClaim(claim, numbers, faults(claim, sources, self._question_context)))
 
     def _trouble(self, least: int) -> Trouble | None:
         if self._repetition.is_found:
@@ -196,12 +196,12 @@ def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[s
     places: list[int] = []
     at = 0
     for citation in citations:
-        found = context_text.find(citation.passage, at)
-        place = context_text.rfind(f"[{citation.number}] ", at, found) if found >= 0 else -1
+        position = context_text.find(citation.passage, at)
+        place = context_text.rfind(f"[{citation.number}] ", at, position) if position >= 0 else -1
         if place < 0:
             return {c.number: source_of(c, likely) for c in citations}
         places.append(place)
-        at = found + len(citation.passage)
+        at = position + len(citation.passage)
     ends = [*places[1:], len(context_text)]
     return {
         citation.number: source_of(citation, likely, read=context_text[place:end])
@@ -218,7 +218,7 @@ MARKS = re.compile(r"[*_`|]+")
 #: A sentence with fewer content words and without a figure cannot be compared: "Yes, you can."
 LEAST_WORDS = 2
 #: Lowest share of a sentence's words found in its source; the second value if they share a figure.
-LEAST_HELD, LEAST_HELD_WITH_FIGURE = 0.5, 0.3
+LEAST_SUPPORT, LEAST_SUPPORT_WITH_FIGURE = 0.5, 0.3
 #: Unsourced sentences listed below an answer, at most.
 MOST_NAMED = 3
 #: Polite phrases to the reader, which need no source.
@@ -246,28 +246,28 @@ class Statement:
     """An uncited sentence, and whether the block has citations."""
 
     text: str
-    is_beside_citation: bool
+    is_in_cited_block: bool
 
 
 class SourceFinder:
     """Finds sources for uncited sentences while an answer is written. The text already has its final numbers.
 
-    `shown` maps context numbers to text numbers, and grows by the numbers added here. `language_of` detects the
+    `text_numbers` maps context numbers to text numbers, and grows by the numbers added here. `language_of` detects the
     language of a text.
     """
 
     def __init__(
         self,
         sources: Mapping[int, CitedSource],
-        shown: dict[int, int],
+        text_numbers: dict[int, int],
         question: str,
         language_of: Callable[[str], str],
     ) -> None:
         self._sources = sources
-        self._shown = shown
+        self._text_numbers = text_numbers
         self._question = question
         self._language_of = language_of
-        self._block = self._held = self._beginning = ""
+        self._block = self._buffer = self._beginning = ""
         #: Whether the answer has a citation or a statement so far.
         self.says_something = False
         #: Sentences without a source; and sentences with possible sources only in a different language.
@@ -279,9 +279,9 @@ class SourceFinder:
         """Take a piece of the answer and return the text to show, without trailing spaces."""
         if not text:
             return ""
-        text = self._held + text
+        text = self._buffer + text
         tail = TRAILING_SPACE.search(text)
-        text, self._held = (text[: tail.start()], tail[0]) if tail else (text, "")
+        text, self._buffer = (text[: tail.start()], tail[0]) if tail else (text, "")
         if "\n" not in text:
             self._block += text
             return text
@@ -296,7 +296,7 @@ class SourceFinder:
 
     def finish(self) -> str:
         """Return the citations to add after the last block."""
-        self._held = ""
+        self._buffer = ""
         return self._closed()
 
     def _closed(self) -> str:
@@ -305,38 +305,41 @@ class SourceFinder:
         if not block.strip():
             return ""
         is_cited = SHOWN_MARKER.search(block) is not None
-        asked = QuestionContext(self._question, self._language_of(self._beginning))
-        statements = uncited_statements(block, asked.language)
+        question_context = QuestionContext(self._question, self._language_of(self._beginning))
+        statements = uncited_statements(block, question_context.language)
         self.says_something |= is_cited or bool(statements)
         numbers: list[int] = []
         for statement in statements:
-            found = self._source_of(statement, asked)
-            if found is None:
+            number = self._source_of(statement, question_context)
+            if number is None:
                 continue
             self.supported.append(statement.text)
-            if not is_cited and found not in numbers:
-                numbers.append(found)
+            if not is_cited and number not in numbers:
+                numbers.append(number)
         if not numbers:
             return ""
-        return " " + "".join(f"[{self._shown.setdefault(n, len(self._shown) + 1)}]" for n in numbers)
+        return " " + "".join(f"[{self._text_numbers.setdefault(n, len(self._text_numbers) + 1)}]" for n in numbers)
 
-    def _source_of(self, statement: Statement, asked: QuestionContext) -> int | None:
+    def _source_of(self, statement: Statement, question_context: QuestionContext) -> int | None:
         """Return the context number of the passage which supports a sentence, or `None`.
 
         A sentence without a source is added to `unsupported`; or to `unknown`, in a block without citations and a
         passage in a different language may support it.
         """
-        comparable = {n: source for n, source in self._sources.items() if source.language == asked.language}
-        held = {n: _held(statement.text, source, asked) for n, source in comparable.items()}
-        best = max(held, key=lambda n: held[n], default=None)
-        if best is not None and held[best] > 0:
+        comparable = {n: source for n, source in self._sources.items() if source.language == question_context.language}
+        shares = {n: _support(statement.text, source, question_context) for n, source in comparable.items()}
+        best = max(shares, key=lambda n: shares[n], default=None)
+        if best is not None and shares[best] > 0:
             return best
-        others = [source for n, source in self._sources.items() if n not in comparable]
-        known = asked.figures.union(*(source.figures for source in others))
-        is_possible = bool(others) and not _spoken_figures(statement.text, asked.language) - known
+        foreign_sources = [source for n, source in self._sources.items() if n not in comparable]
+        source_figures = question_context.figures.union(*(source.figures for source in foreign_sources))
+        is_possible = (
+            bool(foreign_sources)
+            and not _meaningful_figures(statement.text, question_context.language) - source_figures
+        )
         if not is_possible:
             self.unsupported.append(statement.text)
-        elif not statement.is_beside_citation:
+        elif not statement.is_in_cited_block:
             self.unknown.append(statement.text)
         return None
 
@@ -344,7 +347,7 @@ class SourceFinder:
 def uncited_statements(block: str, language: str) -> list[Statement]:
     """Return the sentences in a block which state a fact and have no citation."""
     is_cited = SHOWN_MARKER.search(block) is not None
-    found = []
+    statements = []
     for line in block.split("\n"):
         if NAMES_ONLY.match(line):
             continue
@@ -353,8 +356,8 @@ def uncited_statements(block: str, language: str) -> list[Statement]:
         for part in SENTENCE_END.split(line):
             sentence = MARKS.sub(" ", LIST_NUMBER.sub("", BULLET.sub("", part or ""))).strip()
             if sentence and not SHOWN_GROUP.search(sentence) and states(sentence, language):
-                found.append(Statement(" ".join(sentence.split()), is_cited))
-    return found
+                statements.append(Statement(" ".join(sentence.split()), is_cited))
+    return statements
 
 
 def states(sentence: str, language: str) -> bool:
@@ -369,29 +372,29 @@ def _words(sentence: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(sentence, language))
 
 
-def _spoken_figures(text: str, language: str) -> frozenset[str]:
+def _meaningful_figures(text: str, language: str) -> frozenset[str]:
     """Return the figures in a text except 1, which is rarely meant as a figure."""
     return figures(text, language) - {"1"}
 
 
-def _held(sentence: str, source: CitedSource, asked: QuestionContext) -> float:
+def _support(sentence: str, source: CitedSource, question_context: QuestionContext) -> float:
     """Return the share, 0 … 1, of a sentence's words in a passage; 0 if the passage does not support the sentence."""
-    stated = _spoken_figures(sentence, asked.language)
-    if stated - source.figures - asked.figures:
+    stated = _meaningful_figures(sentence, question_context.language)
+    if stated - source.figures - question_context.figures:
         return 0.0
-    share = share_held(sentence, source, asked.language)
-    has_figure = bool(stated - asked.figures)
-    if share <= (LEAST_HELD_WITH_FIGURE if has_figure else LEAST_HELD) and not (
-        has_figure and not _words(sentence, asked.language)
+    share = supported_share(sentence, source, question_context.language)
+    has_figure = bool(stated - question_context.figures)
+    if share <= (LEAST_SUPPORT_WITH_FIGURE if has_figure else LEAST_SUPPORT) and not (
+        has_figure and not _words(sentence, question_context.language)
     ):
         return 0.0
-    return 0.0 if faults(sentence, [source], asked) else share
+    return 0.0 if faults(sentence, [source], question_context) else share
 
 
 def first_of(sentences: list[str]) -> list[str]:
     """Return the sentences to list below an answer: the first few, without repeats, each cut to a line."""
-    kept = dict.fromkeys(s if len(s) <= 160 else f"{s[:159]}…" for s in sentences)
-    return list(kept)[:MOST_NAMED]
+    shortened = dict.fromkeys(s if len(s) <= 160 else f"{s[:159]}…" for s in sentences)
+    return list(shortened)[:MOST_NAMED]
 
 
 #: Characters which may stand before the "not found" sentence: a greeting, "Unfortunately,", "I'm sorry, but".
@@ -401,9 +404,12 @@ _DIGIT = re.compile(r"\d")
 
 
 @cache
-def _any() -> re.Pattern[str]:
+def _refusal_pattern() -> re.Pattern[str]:
     patterns = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text("utf-8"))["patterns"]
-    return re.compile("|".join(f"(?:{pattern})" for own in patterns.values() for pattern in own), re.IGNORECASE)
+    return re.compile(
+        "|".join(f"(?:{pattern})" for language_patterns in patterns.values() for pattern in language_patterns),
+        re.IGNORECASE,
+    )
 
 
 def says_not_found(text: str) -> bool:
@@ -415,15 +421,15 @@ def says_not_found(text: str) -> bool:
     before = accumulate(map(len, sentences), initial=0)
     opening = [sentence for sentence, length in zip(sentences, before, strict=False) if length <= OPENING_CHARACTERS]
     # Most replies do not start with a "not found" sentence and need no further check.
-    if not any(map(_any().search, opening)):
+    if not any(map(_refusal_pattern().search, opening)):
         return False
-    said = [_any().search(sentence) for sentence in sentences]
+    matches = [_refusal_pattern().search(sentence) for sentence in sentences]
     # A citation or a figure in the rest answers a part of the question.
-    for sentence, found in zip(sentences, said, strict=True):
-        rest = sentence if found is None else sentence[found.end() :]
-        if SHOWN_GROUP.search(rest) and (found is None or _goes_on(rest)):
+    for sentence, match in zip(sentences, matches, strict=True):
+        rest = sentence if match is None else sentence[match.end() :]
+        if SHOWN_GROUP.search(rest) and (match is None or _goes_on(rest)):
             return False
-        if found is not None and _goes_on(rest) and _DIGIT.search(rest):
+        if match is not None and _goes_on(rest) and _DIGIT.search(rest):
             return False
     return True
 

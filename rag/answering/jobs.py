@@ -26,7 +26,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.answering.citations import citation_to_json
-from rag.answering.concurrency_limit import AnswerSlot, Turns
+from rag.answering.concurrency_limit import AnswerSlot, AnswerSlots
 from rag.answering.events import QUEUED, StepEvent, TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
 from rag.answering.pipeline import Answerer
@@ -108,7 +108,7 @@ class LiveAnswers:
         self._under_way = 0
         #: How many answers have no text yet.
         self._without_text = 0
-        self._turns = Turns(lambda: answerer.settings)
+        self._slots = AnswerSlots(lambda: answerer.settings)
         self._keeper: Thread | None = None
         self._closing = Event()
 
@@ -131,24 +131,24 @@ class LiveAnswers:
         maximum number of answers in progress, `Saturated` while this process is full, and `DatabaseUnavailable`.
         """
         with self._place(question.identity) as give_up_place:
-            turn = self._turns.take()
+            slot = self._slots.take()
             try:
                 options = options or Options()
-                question = self._prepared(question, conversation_id, options, is_again=is_again)
+                question = self._prepare(question, conversation_id, options, is_again=is_again)
                 profile = options.applied_to(profile_of(question.collection))
                 stored = self._store_question(question, conversation_id)
-                return self._begin(question, stored, profile, give_up_place, turn)
+                return self._begin(question, stored, profile, give_up_place, slot)
             except BaseException:
-                turn.end()
+                slot.end()
                 raise
 
-    def _prepared(
+    def _prepare(
         self, question: Question, conversation_id: UUID | None, options: Options, *, is_again: bool
     ) -> Question:
         """Return the question with clean text, filters and the conversation's last messages. Raises `NotFound`."""
         text = clean_question(question.text, maximum_characters=self._answerer.settings.maximum_question_characters)
         identity = question.identity
-        if any(asked.tenant_id != identity.tenant_id for asked in (question.collection, *question.others)):
+        if any(collection.tenant_id != identity.tenant_id for collection in (question.collection, *question.others)):
             raise NotFound
         history = tuple(question.history)
         if conversation_id is not None:
@@ -163,7 +163,7 @@ class LiveAnswers:
         stored: _StoredQuestion,
         profile: Profile,
         give_up_place: Callable[[], None],
-        turn: AnswerSlot,
+        slot: AnswerSlot,
     ) -> LiveAnswer:
         live = LiveAnswer(
             message_id=stored.message_id,
@@ -188,7 +188,7 @@ class LiveAnswers:
         def work() -> None:
             has_text = False
             try:
-                turn.wait(live.cancel, lambda before: live.take(StepEvent(QUEUED, str(before))))
+                slot.wait(live.cancel, lambda before: live.take(StepEvent(QUEUED, str(before))))
                 for event in self._answerer.answer(
                     question,
                     profile=profile,
@@ -215,7 +215,7 @@ class LiveAnswers:
                 with self._lock:
                     self._under_way -= 1
                     self._without_text -= not has_text
-                turn.end()
+                slot.end()
                 live.set_done()
 
         def traced() -> None:
@@ -248,12 +248,12 @@ class LiveAnswers:
             if most and under_way + self._beginning[owner] >= most:
                 raise TooManyRequests(MANY.format(most=most), wait_seconds=RETRY_SECONDS)
             self._beginning[owner] += 1
-        is_held = True
+        is_reserved = True
 
         def give_up() -> None:
-            nonlocal is_held
-            if is_held:
-                is_held = False
+            nonlocal is_reserved
+            if is_reserved:
+                is_reserved = False
                 self._beginning[owner] -= 1
                 if not self._beginning[owner]:
                     del self._beginning[owner]
@@ -294,20 +294,20 @@ class LiveAnswers:
         """Return the answer this process is writing in a person's conversation, without a query."""
         owner = (identity.tenant_id, identity.account_id)
         with self._lock:
-            own = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
-        return next((live for live in own if not live.is_done), None)
+            answers = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
+        return next((live for live in answers if not live.is_done), None)
 
     def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
         """Return the answer in progress in a person's conversation, from any process."""
         if (live := self.active_here(identity, conversation_id)) is not None:
             return live
-        found = self._database.fetch_value(
+        message_id = self._database.fetch_value(
             identity,
             "find_active_answer",
             conversation_id=conversation_id,
             account_id=identity.account_id,
         )
-        return self.find(identity, found) if found else None
+        return self.find(identity, message_id) if message_id else None
 
     def pace_seconds(self) -> float:
         """Return the seconds between pieces of text; more with many readers, because each piece costs time."""
@@ -316,9 +316,9 @@ class LiveAnswers:
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether this process accepts more people; becomes false before anybody has to wait."""
-        return self._turns.has_room
+        return self._slots.has_capacity
 
     @property
     def is_rushed(self) -> bool:
@@ -355,15 +355,15 @@ class LiveAnswers:
 
     def _store_question(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion:
         """Store question, log row and empty answer in one transaction."""
-        stored = self._stored_question(question, conversation_id)
+        stored = self._try_to_store(question, conversation_id)
         # Close an unfinished answer left by a dead process and try again.
         if stored is None and conversation_id and self._close_abandoned_in(question.identity, conversation_id):
-            stored = self._stored_question(question, conversation_id)
+            stored = self._try_to_store(question, conversation_id)
         if stored is None:
             raise InvalidInput(BUSY)
         return stored
 
-    def _stored_question(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion | None:
+    def _try_to_store(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion | None:
         """Store the question unless the conversation has an unfinished answer; then return `None`."""
         identity, collection_id = question.identity, question.collection.id
         with self._database.writing(identity) as pipeline:
@@ -377,14 +377,14 @@ class LiveAnswers:
                 busy = pipeline.run(queries["has_streaming_answer"], where)
                 if locked.fetchone() is None:
                     raise NotFound
-                if (found := busy.fetchone()) and found[0]:
+                if (streaming := busy.fetchone()) and streaming[0]:
                     return None
             chat_log_id = self._answerer.chat_logs.open(question, conversation_id=conversation_id, within=pipeline)
-            where_shown = where | {"limited_to": question.limited_to or None}
-            asked = {"role": "user", "content": question.text, "state": "complete", "chat_log_id": None}
-            answer = {"role": "assistant", "content": "", "state": "streaming", "chat_log_id": chat_log_id}
-            pipeline.run(queries["add_message"], where_shown | asked)
-            added = pipeline.run(queries["add_message"], where_shown | answer)
+            message_scope = where | {"limited_to": question.limited_to or None}
+            user_message = {"role": "user", "content": question.text, "state": "complete", "chat_log_id": None}
+            assistant_message = {"role": "assistant", "content": "", "state": "streaming", "chat_log_id": chat_log_id}
+            pipeline.run(queries["add_message"], message_scope | user_message)
+            added = pipeline.run(queries["add_message"], message_scope | assistant_message)
             scope = {
                 "asks_all": bool(question.others),
                 "narrowed_to": Jsonb(narrowing(question.document_ids, question.filters)),
@@ -451,9 +451,9 @@ class LiveAnswers:
                         "elapsed_ms": [live.elapsed_ms for live in answers],
                     },
                 ).fetchall()
-            wanted = {row[0] for row in rows}
+            streaming_ids = {row[0] for row in rows}
             for live in answers:
-                if live.message_id not in wanted and not live.is_done:
+                if live.message_id not in streaming_ids and not live.is_done:
                     live.cancel.set()
 
     # Answers of other processes
@@ -496,12 +496,12 @@ def _stream_safe(text: str) -> str:
     """Limit the combining marks per letter, because normalising takes time quadratic in their number."""
     if text.isascii():
         return text
-    kept, marks = [], 0
+    characters, marks = [], 0
     for character in text:
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks <= MARKS_ON_A_LETTER:
-            kept.append(character)
-    return "".join(kept)
+            characters.append(character)
+    return "".join(characters)
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:

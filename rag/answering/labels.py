@@ -14,16 +14,16 @@ SHORT_ID = 8
 class Labels(Mapping[Option, str], Generic[Option]):
     """Labels by option. `of` suits `format_func`: it also labels options which were deleted."""
 
-    def __init__(self, labels: Mapping[Option, str], gone: str) -> None:
+    def __init__(self, labels: Mapping[Option, str], missing_label: str) -> None:
         self._labels = dict(labels)
-        self._gone = gone
+        self._missing_label = missing_label
 
     def of(self, option: Option) -> str:
-        return self._labels.get(option, self._gone)
+        return self._labels.get(option, self._missing_label)
 
     def as_text(self) -> Labels[str]:
         """Return the same labels keyed by `str(option)`, for use in URLs."""
-        return Labels({str(option): label for option, label in self._labels.items()}, self._gone)
+        return Labels({str(option): label for option, label in self._labels.items()}, self._missing_label)
 
     def __getitem__(self, option: Option) -> str:
         return self._labels[option]
@@ -39,25 +39,25 @@ def distinct_labels(
     things: Iterable[Thing],
     option: Callable[[Thing], Option],
     *parts: Callable[[Thing], str],
-    gone: str = "No longer there",
+    missing_label: str = "No longer there",
 ) -> Labels[Option]:
     """Label each thing by the first part; equal labels get the next parts too, and finally the id.
 
-    `option` returns a thing's key, `gone` is the label for unknown keys.
+    `option` returns a thing's key, `missing_label` is the label for unknown keys.
     """
     named = {option(thing): thing for thing in things}
     labels = {key: parts[0](thing) for key, thing in named.items()}
     for part in (*parts[1:], None):
         # Labels which differ only in spaces look the same, because Markdown and browsers join spaces.
-        times = Counter(map(_seen, labels.values()))
+        times = Counter(map(_collapse_spaces, labels.values()))
         for key, label in labels.items():
-            if times[_seen(label)] > 1:
+            if times[_collapse_spaces(label)] > 1:
                 more = part(named[key]) if part else str(key)[:SHORT_ID]
                 labels[key] = f"{label} · {more}" if more else label
-    if len(set(map(_seen, labels.values()))) < len(labels):
+    if len(set(map(_collapse_spaces, labels.values()))) < len(labels):
         labels = {key: f"{label} · {key}" for key, label in labels.items()}
-    return Labels(labels, gone)
+    return Labels(labels, missing_label)
 
 
-def _seen(label: str) -> str:
+def _collapse_spaces(label: str) -> str:
     return " ".join(label.split())

@@ -120,16 +120,16 @@ class LiveAnswer:
         Yields `None` if there is no new step, so that a page can be interrupted. Readers are not woken for each step,
         because with a hundred readers this would delay the start of answers.
         """
-        seen = 0
+        sent = 0
         while True:
             self._look_up()
             has_begun = self._has_begun.is_set()
-            new = self.steps[seen:]
-            seen += len(new)
+            new = self.steps[sent:]
+            sent += len(new)
             yield from new
             if has_begun:
                 return
-            if not self._has_begun.wait(pulse_seconds) and len(self.steps) == seen:
+            if not self._has_begun.wait(pulse_seconds) and len(self.steps) == sent:
                 yield None
 
     def tail(
@@ -144,26 +144,26 @@ class LiveAnswer:
         After a withdrawal, the whole new text is yielded and `restarts` is higher. Without new text, "" is yielded
         about every `pulse_seconds`. With `until_written`, the iteration ends before questions are suggested.
         """
-        shown = restarts = 0
+        sent = restarts = 0
         while True:
             self._look_up()
             with self._changed:
                 # Woken by each piece. Pieces come at the pace of `LiveAnswers`, not by the token: 100 readers at 50
                 # tokens a second would be 5,000 wake-ups.
                 self._changed.wait_for(
-                    lambda shown=shown, seen=restarts: (  # type: ignore[misc]
-                        len(self.text) > shown or self.restarts > seen or self._has_ended(until_written)
+                    lambda sent=sent, restarts=restarts: (  # type: ignore[misc]
+                        len(self.text) > sent or self.restarts > restarts or self._has_ended(until_written)
                     ),
                     timeout=pulse_seconds,
                 )
                 is_done = self._has_ended(until_written)
                 if self.restarts > restarts:
-                    shown, restarts = 0, self.restarts
-                new = self.text[shown:]
-            shown += len(new)
+                    sent, restarts = 0, self.restarts
+                new = self.text[sent:]
+            sent += len(new)
             if new or not is_done:
                 yield new
-            if is_done and shown >= len(self.text):
+            if is_done and sent >= len(self.text):
                 return
             if new and every_seconds:
                 self._done.wait(every_seconds)

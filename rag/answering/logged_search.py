@@ -73,21 +73,21 @@ class Searches:
         started = time.perf_counter()
         try:
             with bill.open():
-                found = self._retriever.retrieve(question, profile=profile, top_k=top_k, options=options)
+                result = self._retriever.retrieve(question, profile=profile, top_k=top_k, options=options)
         except RagError as exc:
             details = RAGDetails()
             details.query.original = question.text
             self._close(bill, Outcome.FAILED, details, started, error=exc.message)
             raise
         if why:
-            found = replace(found, response=replace(found.response, notices=(*found.response.notices, why)))
-        response = found.response
+            result = replace(result, response=replace(result.response, notices=(*result.response.notices, why)))
+        response = result.response
         outcome = Outcome.NO_CONTEXT
         if response.citations:
             outcome = Outcome.PERHAPS if response.evidence == "perhaps" else Outcome.ANSWERED
         document_ids = list(dict.fromkeys(citation.document_id for citation in response.citations))
         self._close(bill, outcome, response.rag_details, started, document_ids=document_ids)
-        return found
+        return result
 
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
         """Embed texts for a program; a paid call is logged by the first text.
@@ -106,9 +106,9 @@ class Searches:
         details.query.original = question.text
         outcome, error = Outcome.FAILED, ""
         try:
-            made = generate_embeddings_batch(texts, embedder=MeteredEmbedder(embedder, bill))
+            embeddings = generate_embeddings_batch(texts, embedder=MeteredEmbedder(embedder, bill))
             outcome = Outcome.ANSWERED
-            return replace(made, usages=bill.usages)
+            return replace(embeddings, usages=bill.usages)
         except RagError as exc:
             error = exc.message
             raise

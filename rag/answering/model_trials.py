@@ -25,7 +25,7 @@ OPERATIONS: dict[Task, Operation] = {
     "embedding_model": "embedding",
     "rerank_model": "reranking",
 }
-ASKED = "Answer with the one word: ready"
+PROMPT = "Answer with the one word: ready"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,9 @@ class ModelTrials:
         """
         require_admin(identity)
         provider, model, ask = self._call(collection, task)
-        log_id = self._chat_logs.open(Question(text=ASKED, identity=identity, collection=collection), kind="evaluation")
+        log_id = self._chat_logs.open(
+            Question(text=PROMPT, identity=identity, collection=collection), kind="evaluation"
+        )
         bill = self._chat_logs.bill(identity.tenant_id, log_id)
         started, outcome, error = time.perf_counter(), Outcome.FAILED, ""
         try:
@@ -65,7 +67,7 @@ class ModelTrials:
         finally:
             took = round((time.perf_counter() - started) * 1000)
             details = RAGDetails()
-            details.query.original = ASKED
+            details.query.original = PROMPT
             self._chat_logs.close_billed(
                 bill,
                 QuestionEnd(
@@ -105,7 +107,7 @@ class ModelTrials:
         model = find(profile)
         if model is None:
             raise InvalidInput("None of your providers can write answers. Paste the key of a provider that can.")
-        messages = [ChatMessage(role="user", content=ASKED)]
+        messages = [ChatMessage(role="user", content=PROMPT)]
         return (
             model.provider,
             model.model,

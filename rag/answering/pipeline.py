@@ -194,20 +194,20 @@ def check_citations(state: AnswerState) -> None:
 
 def _page_text(state: AnswerState, citation: Citation) -> str:
     """Return the text of the pages around a passage in the context."""
-    first = citation.first_read_page or citation.first_page
-    last = citation.last_read_page or citation.last_page
-    return state.parts.chat_logs.page_text(state.tenant_id, citation.document_id, first, last)
+    first_page = citation.first_read_page or citation.first_page
+    last_page = citation.last_read_page or citation.last_page
+    return state.parts.chat_logs.page_text(state.tenant_id, citation.document_id, first_page, last_page)
 
 
 def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
     """Return a sentence for each cited document which is not valid today or is an earlier version, with the day."""
     titles = {citation.document_id: citation.title for citation in cited}
-    found = state.parts.chat_logs.days_of_invalid(state.tenant_id, list(titles)) if titles else {}
+    invalid = state.parts.chat_logs.days_of_invalid(state.tenant_id, list(titles)) if titles else {}
     sentences = []
     for version in state.context.versions if state.context is not None else ():
         if version.document_id not in titles:
             continue
-        found.pop(version.document_id, None)
+        invalid.pop(version.document_id, None)
         is_coming = version.valid_from is not None and version.day == datetime.now(UTC).date()
         sentences.append(
             phrase(NEWER_VERSION if is_coming else EARLIER_VERSION, state.answer_language).format(
@@ -220,7 +220,7 @@ def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
         if version.document_id in titles:
             sentence = phrase(STILL_VALID, state.answer_language)
             sentences.append(sentence.format(title=version.title, version=version.version, day=version.day))
-    for document_id, (is_over, day) in found.items():
+    for document_id, (is_over, day) in invalid.items():
         words = NO_LONGER_VALID if is_over else NOT_YET_VALID
         sentences.append(phrase(words, state.answer_language).format(title=titles[document_id], day=day))
     return sentences

@@ -75,7 +75,7 @@ class Quotes:
     #: The passage number and the text of the best sentence.
     best: tuple[int, str] = (0, "")
     #: Terms in the best sentence and in the heading above.
-    said: frozenset[str] = frozenset()
+    terms: frozenset[str] = frozenset()
     #: Whether the first quotation is from a document for the asker's place while other places have different rules.
     is_own_place: bool = False
     #: Numbers of unquoted passages in further documents which give different figures for the same question.
@@ -152,24 +152,24 @@ class Selected:
     #: The sentences around the first; with them, the first is set in bold.
     around: Collection[CandidateSentence] = ()
     #: Passages for the asker's place, quoted before others.
-    own: Collection[int] = ()
+    place_passages: Collection[int] = ()
     #: Whether quoting a step also quotes the other steps in the list.
     with_steps: bool = False
 
 
-def written(
+def write_quotations(
     selected: Selected,
     scores: Mapping[CandidateSentence, float],
     everything: Sequence[CandidateSentence],
     citations: Sequence[Citation],
-    asked: frozenset[str],
+    question_terms: frozenset[str],
     days: Mapping[UUID, str],
 ) -> Quotes:
     """Write the quotations: passages in the order of their best sentences, in each the best sentence group first.
 
     If documents disagree, the newer comes first, each with the date. `days` are the documents' dates (ISO 8601).
     """
-    chosen, around, own = selected.chosen, selected.around, selected.own
+    chosen, around, place_passages = selected.chosen, selected.around, selected.place_passages
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
     pairs = _of_other_documents(chosen, citations)
@@ -177,15 +177,15 @@ def written(
     is_dated = is_disagreed or any(starmap(_have_other_figures, pairs))
     if is_dated:
         passages.sort(key=lambda place: days.get(citations[place].document_id, ""), reverse=True)
-    if own:
-        passages.sort(key=lambda place: place not in own)
+    if place_passages:
+        passages.sort(key=lambda place: place not in place_passages)
     is_named = (
-        bool(own)
+        bool(place_passages)
         or len({citations[place].document_id for place in passages}) > 1
-        or _has_sibling(chosen, everything, citations, asked)
-        or any(c.folder & asked for c in chosen)
+        or _has_sibling(chosen, everything, citations, question_terms)
+        or any(c.folder & question_terms for c in chosen)
     )
-    told_apart = _told_apart([citations[place] for place in passages], days)
+    distinctions = _distinguish_documents([citations[place] for place in passages], days)
     lines: list[tuple[str, str]] = []
     for passage in passages:
         places = {c.position for c in (*chosen, *around) if c.passage == passage}
@@ -229,7 +229,7 @@ def written(
             previous = place
         ordered = sorted(range(len(runs)), key=lambda number: -best_of_runs[number])
         number = citations[passage].number
-        day = told_apart[citations[passage].document_id] if is_dated else ""
+        day = distinctions[citations[passage].document_id] if is_dated else ""
         has_rows = any(by_place[passage, place].kind in ("row", "column") for place in places)
         for run in ordered:
             # Often only the heading above a table names the subject of its rows.
@@ -252,53 +252,55 @@ def _of_other_documents(
     """Return all pairs of sentences from two different documents."""
     documents = [citation.document_id for citation in citations]
     return [
-        (one, other) for one, other in combinations(chosen, 2) if documents[one.passage] != documents[other.passage]
+        (first, other)
+        for first, other in combinations(chosen, 2)
+        if documents[first.passage] != documents[other.passage]
     ]
 
 
-def _have_other_figures(one: CandidateSentence, other: CandidateSentence) -> bool:
+def _have_other_figures(sentence: CandidateSentence, other: CandidateSentence) -> bool:
     """Whether two sentences share their words and differ in figures."""
-    is_other = bool(one.figures) and bool(other.figures) and one.figures != other.figures
-    return is_other and _share_words(one, other)
+    is_other = bool(sentence.figures) and bool(other.figures) and sentence.figures != other.figures
+    return is_other and _share_words(sentence, other)
 
 
-def say_the_same(one: CandidateSentence, other: CandidateSentence) -> bool:
+def say_the_same(sentence: CandidateSentence, other: CandidateSentence) -> bool:
     """Whether two sentences share most terms, and the first adds no figure and no different name or negation."""
-    if one == other:
+    if sentence == other:
         return True
-    if one.figures - other.figures or says_otherwise(one, other):
+    if sentence.figures - other.figures or says_otherwise(sentence, other):
         return False
-    return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))
+    return len(sentence.terms & other.terms) > SAME * max(1, min(len(sentence.terms), len(other.terms)))
 
 
-def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
+def says_otherwise(sentence: CandidateSentence, other: CandidateSentence) -> bool:
     """Whether two sentences differ only in a name, a figure or few words ("HR is Ann", "HR is Bob"), or in "not".
 
     Sentences which differ in two places have different subjects: "Interns get 8 days" and "Managers get 18 days".
     """
-    words, others = tokens(one.text), tokens(other.text)
-    matched = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
+    words, other_words = tokens(sentence.text), tokens(other.text)
+    matched = SequenceMatcher(None, words, other_words, autojunk=False).get_matching_blocks()
     # Ignore single small words and characters shared by two names, for example "部" in "人事部" and "部门经理".
     same = [
         block for block in matched if block.size > 1 or (block.size and WITHIN_NAMES.fullmatch(words[block.a]) is None)
     ]
     both = sum(block.size for block in same)
-    filled_in = len(words) - both, len(others) - both
+    filled_in = len(words) - both, len(other_words) - both
     if not 0 < max(filled_in) <= min(MOST_FILLED_IN, both - 1):
         return False
     begins = bool(same) and same[0].a == same[0].b == 0
-    closes = bool(same) and same[-1].a + same[-1].size == len(words) and same[-1].b + same[-1].size == len(others)
+    closes = bool(same) and same[-1].a + same[-1].size == len(words) and same[-1].b + same[-1].size == len(other_words)
     if min(filled_in) and len(same) + 1 - begins - closes == 1:
         return True
     return max(filled_in) <= MOST_OF_DENIAL and any(
-        is_negated(one.text, language) != is_negated(other.text, language) for language in LANGUAGES
+        is_negated(sentence.text, language) != is_negated(other.text, language) for language in LANGUAGES
     )
 
 
-def _told_apart(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict[UUID, str]:
+def _distinguish_documents(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict[UUID, str]:
     """Return a distinguishing name per document: its day, or its file name if title, folder and day are equal."""
-    named = {(c.document_id, c.title, c.folder, days.get(c.document_id, "")) for c in citations}
-    shared = Counter((title, folder, day) for _, title, folder, day in named)
+    descriptions = {(c.document_id, c.title, c.folder, days.get(c.document_id, "")) for c in citations}
+    shared = Counter((title, folder, day) for _, title, folder, day in descriptions)
     return {
         c.document_id: day if shared[c.title, c.folder, day] < 2 else c.file_name
         for c in citations
@@ -306,8 +308,8 @@ def _told_apart(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict
     }
 
 
-def _share_words(one: CandidateSentence, other: CandidateSentence) -> bool:
-    words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (one, other)]
+def _share_words(sentence: CandidateSentence, other: CandidateSentence) -> bool:
+    words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (sentence, other)]
     return len(words[0] & words[1]) > SAME * max(1, min(map(len, words)))
 
 
@@ -315,7 +317,7 @@ def _has_sibling(
     chosen: Sequence[CandidateSentence],
     everything: Sequence[CandidateSentence],
     citations: Sequence[Citation],
-    asked: frozenset[str],
+    question_terms: frozenset[str],
 ) -> bool:
     """Whether a quoted document needs its name: a document with a similar title was found and the question names
     neither.
@@ -325,11 +327,11 @@ def _has_sibling(
     titles = {citations[c.passage].document_id: c.title for c in everything}
     quoted = {citations[c.passage].document_id for c in chosen}
     return any(
-        bool(titles[one] & titles[other])
-        and bool(titles[one] - titles[other])
-        and not titles[one] - titles[other] <= asked
-        for one in quoted
-        for other in titles.keys() - quoted
+        bool(titles[quoted_id] & titles[other_id])
+        and bool(titles[quoted_id] - titles[other_id])
+        and not titles[quoted_id] - titles[other_id] <= question_terms
+        for quoted_id in quoted
+        for other_id in titles.keys() - quoted
     )
 
 
@@ -348,8 +350,8 @@ def bare_heading(heading: str) -> str:
 
 def _source(citation: Citation, heading: str, day: str) -> str:
     """Return the source line of a quotation: document, folder, section and date, which tells branches apart."""
-    apart = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
-    title = f"{citation.title} ({apart})" if apart else citation.title
+    qualifier = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
+    title = f"{citation.title} ({qualifier})" if qualifier else citation.title
     # A page's heading is often contained in its title: "Leave : Notices".
     heading = "" if heading.casefold() in citation.title.casefold() else heading
     return PATH_SEPARATOR.join(dict.fromkeys(filter(None, (title, heading))))
@@ -362,20 +364,20 @@ def _last_heading(citation: Citation) -> str:
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
     """Return the exceptions' positions for a rule, and the rule's position for an exception."""
-    found: list[int] = []
+    positions: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
-        if len(found) == 2 or len(following.text) > LONGEST_SENTENCE:
+        if len(positions) == 2 or len(following.text) > LONGEST_SENTENCE:
             break
-        found.append(following.position)
+        positions.append(following.position)
         following = by_place.get((passage, following.position + 1))
     before = by_place.get((passage, place - 1))
     this = by_place[passage, place]
     if before is not None and before.kind == "sentence" and this.kind == "sentence":
         opening = EXCEPTION.match(this.text)
         if opening is not None and len(before.text) <= LONGEST_SENTENCE:
-            found.append(before.position)
-    return found
+            positions.append(before.position)
+    return positions
 
 
 def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
@@ -399,13 +401,13 @@ def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int
 def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
     """Return the positions of the items after an opening line, while they end alike and fit the maximum length."""
     items: list[int] = []
-    room = LONGEST_SENTENCE
+    remaining = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))
-    while following is not None and len(items) < LONGEST_LIST and room > 0:
+    while following is not None and len(items) < LONGEST_LIST and remaining > 0:
         if items and ends(following.text) != ends(by_place[passage, items[-1]].text):
             break
         items.append(following.position)
-        room -= len(following.text)
+        remaining -= len(following.text)
         following = by_place.get((passage, following.position + 1))
     return items
 

@@ -20,23 +20,23 @@ from rapidfuzz.fuzz import ratio
 from rag.answering.canned_answers import (
     CLOSEST,
     DOCUMENTS_DIFFER,
+    EARLIER_RULE,
     FIRST_PUBLISHED,
-    FIRST_SAID,
+    FIRST_WITH_RULE,
+    NO_EARLIER_RULE,
     NOT_MENTIONED,
-    NOT_SAID_BEFORE,
     NOTHING_FOUND,
     NOTHING_NEAR,
     OLDEST_SAYS,
     OWN_PLACE_FIRST,
-    SAID_BEFORE,
-    SAID_TODAY,
+    RULE_OF_TODAY,
     Phrases,
     also_in,
     phrase,
     quoted_as_they_stand,
 )
 from rag.answering.events import TextEvent
-from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
+from rag.answering.extractive import Similarities, best_quotes, compared_parts, likeness_by
 from rag.answering.quotations import Quotes
 from rag.answering.reply_odds import (
     PERHAPS,
@@ -93,19 +93,21 @@ def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
     """
     first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
     # A passage which was added because a sentence refers to its section has no search result.
-    found = next((result for result in context.results if result.chunk_id == first.chunk_id), None)
-    if quotes.signals is None or found is None:
+    result = next((result for result in context.results if result.chunk_id == first.chunk_id), None)
+    if quotes.signals is None or result is None:
         return None
     usual = context.usual_meanings.get(first.chunk_id)
     if context.probability is None:
         return replace(quotes.signals, meaning=None)
-    if found.meaning is None or usual is None:
+    if result.meaning is None or usual is None:
         return replace(quotes.signals, meaning=None, search=context.probability)
-    return replace(quotes.signals, meaning=found.meaning, above_usual=found.meaning - usual, search=context.probability)
+    return replace(
+        quotes.signals, meaning=result.meaning, above_usual=result.meaning - usual, search=context.probability
+    )
 
 
 def _may_come_first(
-    of_place: tuple[ContextResponse, Quotes | None], as_found: tuple[ContextResponse, Quotes | None]
+    of_place: tuple[ContextResponse, Quotes | None], usual: tuple[ContextResponse, Quotes | None]
 ) -> bool:
     """Whether quotations from documents for the asker's place (`of_place`) replace the quotations from all documents.
 
@@ -118,43 +120,45 @@ def _may_come_first(
     evidence = evidence_of(quotes, context)
     if evidence != "perhaps" or quotes.signals is None or not quotes.signals.is_across:
         return evidence != "none"
-    other_context, others = as_found
-    return others is not None and evidence_of(others, other_context) == "answered"
+    other_context, other_quotes = usual
+    return other_quotes is not None and evidence_of(other_quotes, other_context) == "answered"
 
 
 def quote(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     """Answer with sentences from the passages. `reason` tells, by language, why no model wrote the answer."""
-    found, quotes = quotes_of(state, state.context) if state.context is not None else (None, None)
-    if found is None or quotes is None:
+    context, quotes = quotes_of(state, state.context) if state.context is not None else (None, None)
+    if context is None or quotes is None:
         yield from say_not_found(state)
         return
-    evidence = evidence_of(quotes, found)
+    evidence = evidence_of(quotes, context)
     if evidence == "none":
         yield from say_not_found(state)
         return
     if evidence == "perhaps":
         quotes = quotes.closest
         _call_perhaps(state)
-    asked_since = without_since(state.question.text, state.language)
-    opening = _opening(state, found, quotes, reason, is_perhaps=evidence == "perhaps", is_since=asked_since is not None)
+    rule_question = without_since(state.question.text, state.language)
+    opening = _opening(
+        state, context, quotes, reason, is_perhaps=evidence == "perhaps", is_since=rule_question is not None
+    )
     text = quotes.text
-    if asked_since is not None:
-        since = _since(state, found, quotes, asked_since)
+    if rule_question is not None:
+        since = _since(state, context, quotes, rule_question)
         if since == "not said":
             yield from say_not_found(state)
             return
         if isinstance(since, SinceReply):
-            text, found = since.text, replace(found, citations=since.citations)
+            text, context = since.text, replace(context, citations=since.citations)
             quotes = replace(quotes, numbers=tuple(citation.number for citation in since.citations))
             if not since.is_known:
                 _call_perhaps(state)
     elif evidence == "answered" or quotes.is_own_place:
-        folders = found.own_place.folders if found.own_place is not None else {}
-        also = also_in(quotes.also, found.citations, state.answer_language, folders)
+        folders = context.own_place.folders if context.own_place is not None else {}
+        also = also_in(quotes.also, context.citations, state.answer_language, folders)
         text = "\n\n".join(filter(None, (text, also)))
-    quoted = [detect_language(c.passage) for c in found.citations if c.number in quotes.numbers]
+    quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
     opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, state.answer_language))))
-    yield from state.show_quotes(f"{opening}\n\n{text}", found)
+    yield from state.show_quotes(f"{opening}\n\n{text}", context)
 
 
 def say_not_found(state: AnswerState) -> Iterator[TextEvent]:
@@ -197,11 +201,13 @@ def _opening(
 
 @working()
 def _since(
-    state: AnswerState, context: ContextResponse, quotes: Quotes, asked: str
+    state: AnswerState, context: ContextResponse, quotes: Quotes, rule_question: str
 ) -> SinceReply | Literal["own words", "not said"]:
     """Find the day since which the quoted rule holds, from the versions of its document; see `since_reply`."""
     database = state.parts.chat_logs.database
-    return since_reply(database, state.question, context, quotes, asked=asked, language=state.answer_language)
+    return since_reply(
+        database, state.question, context, quotes, rule_question=rule_question, language=state.answer_language
+    )
 
 
 @working()
@@ -209,11 +215,11 @@ def quotes_of(state: AnswerState, context: ContextResponse) -> tuple[ContextResp
     """Return the context and the quotations to show, following a reference to a different section."""
     if context.own_place is not None:
         of_place = _quotes_from(state, context, context.own_place.documents)
-        as_found = _quotes_from(state, context.own_place.usual_context)
-        if _may_come_first(of_place, as_found):
+        usual = _quotes_from(state, context.own_place.usual_context)
+        if _may_come_first(of_place, usual):
             return of_place
         state.context = context.own_place.usual_context
-        return as_found
+        return usual
     return _quotes_from(state, context)
 
 
@@ -230,7 +236,7 @@ def _quotes_from(
         searched,
         language=detect_language(searched, likely),
         similarities=_likeness(state),
-        parts_by_number=meant_parts(context),
+        parts_by_number=compared_parts(context),
         days=_document_days(state, context.citations),
         with_neighbours=True,
         carried=state.carried,
@@ -250,8 +256,8 @@ def _quotes_from(
 def _document_days(state: AnswerState, citations: Sequence[Citation]) -> dict[UUID, str]:
     """Return the days of the cited documents, in ISO 8601; documents without a day are left out."""
     document_ids = list({citation.document_id for citation in citations})
-    known = state.parts.chat_logs.document_metadata(state.tenant_id, document_ids)
-    days = {document_id: document_day(metadata) for document_id, metadata in known.items()}
+    metadata_by_id = state.parts.chat_logs.document_metadata(state.tenant_id, document_ids)
+    days = {document_id: document_day(metadata) for document_id, metadata in metadata_by_id.items()}
     return {document_id: day.isoformat() for document_id, day in days.items() if day}
 
 
@@ -285,7 +291,7 @@ class SinceReply(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Said:
+class _VersionSentence:
     """A sentence in a version, with its passage."""
 
     text: str
@@ -294,14 +300,14 @@ class _Said:
 
 @dataclass(frozen=True)
 class _Version:
-    """A version with its sentences; `said` is the sentence at the place of the quoted rule."""
+    """A version with its sentences; `counterpart` is the sentence at the place of the quoted rule."""
 
     document: WholeDocument
     #: The version's first day, or `None` if not set.
     first_day: date | None
-    sentences: tuple[_Said, ...]
-    said: _Said | None
-    says_it: bool
+    sentences: tuple[_VersionSentence, ...]
+    counterpart: _VersionSentence | None
+    has_rule: bool
 
 
 def since_reply(
@@ -310,22 +316,22 @@ def since_reply(
     context: ContextResponse,
     quotes: Quotes,
     *,
-    asked: str,
+    rule_question: str,
     language: str,
 ) -> SinceReply | Literal["own words", "not said"]:
     """Find the day since which the best quotation's rule holds.
 
-    Returns "own words" if the quotations name the day, and "not said" if no version has the rule. `asked` is the
-    question without "since when", and `language` the reply's ISO 639-1 code.
+    Returns "own words" if the quotations name the day, and "not said" if no version has the rule. `rule_question` is
+    the question without "since when", and `language` the reply's ISO 639-1 code.
     """
     number, sentence = quotes.best
     citation = next(c for c in context.citations if c.number == number)
-    wanted = figures_of(asked)
+    figures = figures_of(rule_question)
     quoted = [text.replace("**", "") for text in QUOTED.findall(quotes.text)]
-    if any(wanted <= figures_of(text) and _names_its_day(text) for text in (*quoted, sentence)):
+    if any(figures <= figures_of(text) and _names_its_day(text) for text in (*quoted, sentence)):
         return "own words"
-    versions = _versions(database, question, context, citation, sentence, wanted)
-    places = [place for place, version in enumerate(versions) if version.says_it]
+    versions = _versions(database, question, context, citation, sentence, figures)
+    places = [place for place, version in enumerate(versions) if version.has_rule]
     if not places:
         return "not said"
     current = next(
@@ -336,7 +342,7 @@ def since_reply(
     first = min(places, key=lambda place: abs(place - current))
     while first - 1 in places:
         first -= 1
-    return _written(versions, first, current, language)
+    return _write_since_reply(versions, first, current, language)
 
 
 def figures_of(text: str) -> frozenset[str]:
@@ -354,97 +360,99 @@ def _versions(
     context: ContextResponse,
     citation: Citation,
     sentence: str,
-    wanted: frozenset[str],
+    figures: frozenset[str],
 ) -> list[_Version]:
     """Return the versions of a cited document in the order in which they were published."""
     published_of = {version.document_id: version.published_id for version in context.versions}
     published_id = published_of.get(citation.document_id, citation.document_id)
     for collection in (question.collection, *question.others):
-        own = replace(question, collection=collection, others=(), filters=SearchFilters(), document_ids=(published_id,))
-        library = ReadableDocuments(database, own)
+        document_question = replace(
+            question, collection=collection, others=(), filters=SearchFilters(), document_ids=(published_id,)
+        )
+        library = ReadableDocuments(database, document_question)
         if documents := library.documents():
             break
     else:
         return []
     published = documents[0]
     # A restored version answers again, after the later versions.
-    kept = sorted(library.versions(published), key=lambda document: document.id == published.id)
-    found = []
-    for document in kept:
+    ordered = sorted(library.versions(published), key=lambda document: document.id == published.id)
+    versions = []
+    for document in ordered:
         sentences = tuple(
-            _Said(unit.text, chunk)
+            _VersionSentence(unit.text, chunk)
             for chunk in library.contents(document).chunks
             for unit in units_of(chunk.content, frozenset([document.title, chunk.section]))
         )
-        said, likeness = _in_its_place(sentence, sentences)
+        counterpart, likeness = _most_similar(sentence, sentences)
         is_shared = document.id != published.id and document.valid_from == published.valid_from
-        found.append(
+        versions.append(
             _Version(
                 document,
                 None if is_shared else document.valid_from,
                 sentences,
-                said,
-                said is not None and _says_it(said.text, sentence, wanted, likeness),
+                counterpart,
+                counterpart is not None and _states_rule(counterpart.text, sentence, figures, likeness),
             )
         )
-    return found
+    return versions
 
 
-def _in_its_place(sentence: str, among: Sequence[_Said]) -> tuple[_Said | None, float]:
+def _most_similar(sentence: str, among: Sequence[_VersionSentence]) -> tuple[_VersionSentence | None, float]:
     """Return the most similar sentence and its similarity, 0 … 101; `None` for a sentence below `SAME_PLACE`."""
     masked = _masked(sentence)
-    alike = ((ratio(_masked(said.text), masked) + (said.text == sentence), said) for said in among)
-    likeness, said = max(alike, key=lambda item: item[0], default=(0.0, None))
-    return (said, likeness) if likeness >= SAME_PLACE else (None, likeness)
+    alike = ((ratio(_masked(candidate.text), masked) + (candidate.text == sentence), candidate) for candidate in among)
+    likeness, candidate = max(alike, key=lambda item: item[0], default=(0.0, None))
+    return (candidate, likeness) if likeness >= SAME_PLACE else (None, likeness)
 
 
 def _masked(text: str) -> str:
     return FIGURE.sub("0", text).casefold()
 
 
-def _says_it(said: str, sentence: str, wanted: frozenset[str], likeness: float) -> bool:
-    if wanted:
-        return wanted <= figures_of(said)
-    return figures_of(sentence) == figures_of(said) and (bool(figures_of(said)) or likeness >= SAME_WORDS)
+def _states_rule(text: str, sentence: str, figures: frozenset[str], likeness: float) -> bool:
+    if figures:
+        return figures <= figures_of(text)
+    return figures_of(sentence) == figures_of(text) and (bool(figures_of(text)) or likeness >= SAME_WORDS)
 
 
-def _written(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
+def _write_since_reply(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
     """Quote the first version with the rule, the version before it, and today's version if the rule differs."""
     passages = NumberedPassages()
     published = versions[-1].document.id
 
-    def quoted(version: _Version, said: _Said) -> str:
+    def quoted(version: _Version, stated: _VersionSentence) -> str:
         title = version.document.title
-        shown = title if version.document.id == published else f"{title} (v{version.document.version})"
-        return f"“{said.text}”{passages.cite(replace(version.document, title=shown), said.chunk)}"
+        shown_title = title if version.document.id == published else f"{title} (v{version.document.version})"
+        return f"“{stated.text}”{passages.cite(replace(version.document, title=shown_title), stated.chunk)}"
 
     version = versions[first]
     lines = list[str]()
-    own_day = next((said for said in version.sentences if _is_of_whole(said.text)), None)
+    day_sentence = next((candidate for candidate in version.sentences if _dates_whole_document(candidate.text)), None)
     published_on = (version.document.published_at or version.document.created_at).date()
     day = version.first_day or published_on
-    is_known = version.first_day is not None or own_day is not None or first > 0
-    if version.first_day is not None or own_day is None:
-        words = FIRST_SAID if version.first_day is not None else FIRST_PUBLISHED if first else OLDEST_SAYS
+    is_known = version.first_day is not None or day_sentence is not None or first > 0
+    if version.first_day is not None or day_sentence is None:
+        words = FIRST_WITH_RULE if version.first_day is not None else FIRST_PUBLISHED if first else OLDEST_SAYS
         opening = phrase(words, language)
         lines.append(opening.format(title=version.document.title, version=version.document.version, day=day))
-    if version.said is not None:
-        lines.append(quoted(version, version.said))
-    if own_day is not None:
-        lines.append(quoted(version, own_day))
+    if version.counterpart is not None:
+        lines.append(quoted(version, version.counterpart))
+    if day_sentence is not None:
+        lines.append(quoted(version, day_sentence))
     if first:
         before = versions[first - 1]
-        words = SAID_BEFORE if before.said is not None else NOT_SAID_BEFORE
+        words = EARLIER_RULE if before.counterpart is not None else NO_EARLIER_RULE
         lines.append(phrase(words, language).format(version=before.document.version))
-        if before.said is not None:
-            lines.append(quoted(before, before.said))
+        if before.counterpart is not None:
+            lines.append(quoted(before, before.counterpart))
     today = versions[current]
-    if not today.says_it and today.said is not None and current != first - 1:
-        lines.append(phrase(SAID_TODAY, language).format(version=today.document.version))
-        lines.append(quoted(today, today.said))
+    if not today.has_rule and today.counterpart is not None and current != first - 1:
+        lines.append(phrase(RULE_OF_TODAY, language).format(version=today.document.version))
+        lines.append(quoted(today, today.counterpart))
     return SinceReply("\n\n".join(lines), tuple(passages.citations), is_known)
 
 
-def _is_of_whole(text: str) -> bool:
+def _dates_whole_document(text: str) -> bool:
     """Whether a sentence gives the first day of the whole document: "This policy is valid from May 2024"."""
     return _names_its_day(text) and (len(text.split()) <= FEW_WORDS or names_a_kind(text))

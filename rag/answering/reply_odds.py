@@ -31,7 +31,7 @@ class ReplySignals:
     #: The number of content words in the question.
     words: int
     #: Share of these words, 0 … 1, weighted by rarity, found in the sentence, its neighbours and its headings.
-    said: float
+    word_share: float
     #: The cosine of passage and question by the built-in model of meaning, and the difference from the usual cosine in
     #: the passage's language; `None` without the model.
     meaning: float | None
@@ -60,7 +60,7 @@ class Coefficients:
 
     base: float
     words: float
-    said: float
+    word_share: float
     above_usual: float
     #: Coefficient for the difference between the sentence's and the passage's cosines.
     likeness: float
@@ -74,7 +74,7 @@ class Coefficients:
 #: and 11 of 224 questions near the subject without an answer are called answered (docs/measurements/answering.md,
 #: "Replies").
 FITTED = Coefficients(
-    base=-4.087, words=0.268, said=0.993, above_usual=46.432, likeness=29.701, across=0.803, search=0.528
+    base=-4.087, words=0.268, word_share=0.993, above_usual=46.432, likeness=29.701, across=0.803, search=0.528
 )
 
 
@@ -84,7 +84,7 @@ class CoefficientsByWords:
 
     base: float
     words: float
-    said: float
+    word_share: float
     across: float
     #: Coefficient for the log odds of the search's probability.
     search: float
@@ -94,7 +94,9 @@ class CoefficientsByWords:
 #: `python -m benchmarks.replies --words --fit`, 2026-11-28: 224 replies to these questions by words alone, 65 with the
 #: right words. In ten-fold validation, 7 of 224 questions near the subject and 0 of 102 everyday questions are wrongly
 #: called answered; by the search's probability alone the figures were 49 and 21.
-FITTED_BY_WORDS = CoefficientsByWords(base=-6.204, words=0.678, said=2.323, across=-0.27, search=0.264, exact=1.592)
+FITTED_BY_WORDS = CoefficientsByWords(
+    base=-6.204, words=0.678, word_share=2.323, across=-0.27, search=0.264, exact=1.592
+)
 
 
 def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float | None:
@@ -104,7 +106,7 @@ def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float |
     return _share(
         fitted.base
         + fitted.words * min(signals.words, MOST_WORDS)
-        + fitted.said * signals.said
+        + fitted.word_share * signals.word_share
         + fitted.above_usual * signals.above_usual
         + fitted.likeness * (signals.likeness - signals.meaning)
         + fitted.across * signals.is_across
@@ -117,7 +119,7 @@ def probability_by_words(signals: ReplySignals, fitted: CoefficientsByWords = FI
     return _share(
         fitted.base
         + fitted.words * min(signals.words, MOST_WORDS)
-        + fitted.said * signals.said
+        + fitted.word_share * signals.word_share
         + fitted.across * signals.is_across
         + fitted.search * log_odds(signals.search)
         + fitted.exact * signals.is_exact

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from rag.answering.carried_over import NOTHING, own_terms
 from rag.answering.follow_ups import Standalone, shares_words
-from rag.answering.prompts import recent_turns, rules_of
+from rag.answering.prompts import recent_messages, rules_of
 from rag.answering.quotations import Quotes
 from rag.answering.quoting import quotes_of, signals_of
 from rag.answering.reply_odds import probability
@@ -22,13 +22,13 @@ SAFE_SHARE = 0.8
 LEAST_CONTEXT_TOKENS = 200
 
 
-def retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
+def retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
     """Find the passages to answer from.
 
     A short question may be a follow-up or start a new subject. Then the search runs with and without the conversation,
     and the passages with the better quotations are returned.
     """
-    together = _retrieve(state, asked)
+    together = _retrieve(state, standalone)
     carried, details = state.carried, state.details
     if not carried.is_unsure or state.cancel.is_set():
         return together
@@ -36,16 +36,16 @@ def retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
     alone = _retrieve(state, Standalone(state.question.text, carried=replace(NOTHING, names=carried.names)))
     _, quotes_alone = quotes_of(state, alone)
     state.asides = list(dict.fromkeys(state.asides))
-    own = own_terms(state.question.text, carried.topic, state.language)
-    if not _follows(own, (quotes, together), (quotes_alone, alone)):
+    new_terms = own_terms(state.question.text, carried.topic, state.language)
+    if not _follows(new_terms, (quotes, together), (quotes_alone, alone)):
         return alone
     state.context, state.details, state.carried = together, details, carried
     return together
 
 
-def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
+def _retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
     """Find the passages for a standalone question and record the search's details in the state."""
-    text, state.carried = asked.text, asked.carried
+    text, state.carried = standalone.text, standalone.carried
     if state.cancel.is_set():
         return ContextResponse(
             context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=state.details
@@ -56,10 +56,10 @@ def _retrieve(state: AnswerState, asked: Standalone) -> ContextResponse:
             profile=_profile_that_fits(state),
             on_step=state.step,
         )
-    if asked.is_joined:
+    if standalone.is_joined:
         # Passages found only through the previous question are not close to this question.
-        own = (c for c in context.nearest if shares_words(state.question.text, c.matched_terms, state.language))
-        context = replace(context, nearest=tuple(own))
+        close = (c for c in context.nearest if shares_words(state.question.text, c.matched_terms, state.language))
+        context = replace(context, nearest=tuple(close))
     rewriting_ms = state.details.timing.openai_ms
     state.context = context
     state.details = context.rag_details
@@ -78,27 +78,27 @@ def _profile_that_fits(state: AnswerState) -> Profile:
     if window is None:
         return state.profile
     answer = state.profile.answer
-    turns = (turn.content for turn in recent_turns(state.question.history))
-    around = [rules_of(state.profile.answer, state.answer_language), *turns, state.question.text]
-    spoken = sum(map(estimate_tokens, around)) + min(answer.maximum_output_tokens, window // 4)
-    room = max(LEAST_CONTEXT_TOKENS, int(window * SAFE_SHARE) - spoken)
-    return state.profile.changed(context_tokens=room) if room < answer.context_tokens else state.profile
+    messages = (message.content for message in recent_messages(state.question.history))
+    around = [rules_of(state.profile.answer, state.answer_language), *messages, state.question.text]
+    used_tokens = sum(map(estimate_tokens, around)) + min(answer.maximum_output_tokens, window // 4)
+    available = max(LEAST_CONTEXT_TOKENS, int(window * SAFE_SHARE) - used_tokens)
+    return state.profile.changed(context_tokens=available) if available < answer.context_tokens else state.profile
 
 
 def _follows(
-    own: frozenset[str],
+    new_terms: frozenset[str],
     together: tuple[Quotes | None, ContextResponse],
     alone: tuple[Quotes | None, ContextResponse],
 ) -> bool:
     """Whether a short question is a follow-up: the quotations found with the conversation are at least as good.
 
-    `own` are the question's terms which the conversation lacks; without any of these terms in a quotation found with
-    the conversation, the question stands alone.
+    `new_terms` are the question's terms which the conversation lacks; without any of these terms in a quotation found
+    with the conversation, the question stands alone.
     """
-    said = [own & quotes.said if quotes else frozenset[str]() for quotes, _ in (together, alone)]
-    if own and not said[0]:
+    matched_terms = [new_terms & quotes.terms if quotes else frozenset[str]() for quotes, _ in (together, alone)]
+    if new_terms and not matched_terms[0]:
         return False
-    return len(said[0]) >= len(said[1]) and _likely(*together) >= _likely(*alone)
+    return len(matched_terms[0]) >= len(matched_terms[1]) and _likely(*together) >= _likely(*alone)
 
 
 def _likely(quotes: Quotes | None, context: ContextResponse) -> float:

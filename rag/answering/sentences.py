@@ -15,7 +15,7 @@ HEADING_CHARACTERS = 60
 FEWEST_ROWS = 3
 #: A line shorter than this share of the paragraph's longest line was broken on purpose. The second value is the same
 #: for a line which still had room for the next word.
-SHORT_LINE, LINE_WITH_ROOM = 0.6, 0.8
+SHORT_LINE, FULL_LINE = 0.6, 0.8
 
 ABBREVIATIONS = re.compile(
     r"(?:e\.g|i\.e|etc|vs|mrs?|ms|dr|prof|no|nr|art|inc|ltd|approx|incl|excl|max|min|sect|fig|par|tel|ext|st|resp|bijv|bv"
@@ -190,24 +190,24 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
     section: a line which repeats a title is a heading, whatever its form.
     """
     text = PARAGRAPH_MARK.sub("\n\n", AMENDMENT.sub("\n\n", FOOTNOTE.sub("", passage)))
-    found: list[Unit] = []
+    units: list[Unit] = []
     begin = 0
     for table in tables_in(text):
-        found.extend(_units_of_prose(text[begin : table.start], len(found)))
+        units.extend(_units_of_prose(text[begin : table.start], len(units)))
         heads = table.heads.cells if table.heads else None
-        found.extend(
+        units.extend(
             Unit(" ".join(row_in_words(heads, row.cells).split()), "row", " ".join(row.cells)) for row in table.rows
         )
         if heads and 2 <= len(table.rows) <= LONGEST_COLUMN:
-            found.extend(_columns(heads, [row.cells for row in table.rows]))
+            units.extend(_columns(heads, [row.cells for row in table.rows]))
         begin = table.end
-    found.extend(_units_of_prose(text[begin:], len(found)))
+    units.extend(_units_of_prose(text[begin:], len(units)))
     names = {folded(title) for title in titles} - {""}
     return [
         replace(unit, kind="heading")
-        if unit.kind not in ("row", "column") and _is_heading(found, index, names)
+        if unit.kind not in ("row", "column") and _is_heading(units, index, names)
         else unit
-        for index, unit in enumerate(found)
+        for index, unit in enumerate(units)
         if len(unit.text) > 1
     ]
 
@@ -259,39 +259,39 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
     `first_block` is the first paragraph's number.
     """
-    found: list[Unit] = []
+    units: list[Unit] = []
     for number, block in enumerate(re.split(r"\n\s*\n", text), first_block):
-        begin = len(found)
-        written = [line for line in block.splitlines() if line.strip()]
-        lines = [" ".join(line.split()) for line in written]
+        begin = len(units)
+        text_lines = [line for line in block.splitlines() if line.strip()]
+        lines = [" ".join(line.split()) for line in text_lines]
         if rows := _lost_table(lines):
-            found.extend(rows)
+            units.extend(rows)
             continue
         width = _width(lines)
         steps = _steps(lines)
         fields = _fields(lines)
         # Indented lines continue the list item above.
-        hanging = [line[0].isspace() and not BULLET.match(line) and BULLET.match(lines[0]) for line in written]
+        hanging = [line[0].isspace() and not BULLET.match(line) and BULLET.match(lines[0]) for line in text_lines]
         unit = ""
         step = 0
         for line, following, hangs, is_followed in zip_longest(lines, lines[1:], hanging, hanging[1:], fillvalue=""):
             if line in fields:
-                found.extend([*(_split(unit, step) if unit else ()), Unit(line, "row")])
+                units.extend([*(_split(unit, step) if unit else ()), Unit(line, "row")])
                 unit, step = "", 0
                 continue
             if unit and (BULLET.match(line) or ends(unit)):
-                found.extend(_split(unit, step))
+                units.extend(_split(unit, step))
                 unit, step = "", step if hangs else 0
             unit = f"{unit} {line}" if unit else line
             step = steps.get(line, step)
-            is_listed = bool(found) and found[-1].text.endswith(":")
+            is_listed = bool(units) and units[-1].text.endswith(":")
             if not is_followed and _is_broken(line, following, unit, width, is_listed=is_listed):
-                found.extend(_split(unit, step))
+                units.extend(_split(unit, step))
                 unit, step = "", 0
         if unit:
-            found.extend(_split(unit, step))
-        found[begin:] = [replace(unit, block=number) for unit in found[begin:]]
-    return [unit for unit in found if len(unit.text) > 1]
+            units.extend(_split(unit, step))
+        units[begin:] = [replace(unit, block=number) for unit in units[begin:]]
+    return [unit for unit in units if len(unit.text) > 1]
 
 
 def _steps(lines: list[str]) -> dict[str, int]:
@@ -339,8 +339,8 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
     if len(line) < SHORT_LINE * width:
         return True
     word = following.partition(" ")[0]
-    room = LINE_WITH_ROOM * width if not BULLET.match(unit) else width
-    return following[:1].isupper() and not ends(line) and len(line) + 1 + len(word) < room
+    limit = FULL_LINE * width if not BULLET.match(unit) else width
+    return following[:1].isupper() and not ends(line) and len(line) + 1 + len(word) < limit
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:
@@ -384,8 +384,8 @@ def _split(text: str, step: int = 0) -> list[Unit]:
             continue
         parts.append(text[start:end].strip())
         start = end
-    found = [part for part in [*parts, text[start:].strip()] if part]
-    return [Unit(BULLET.sub("", part).strip(), kind, step=step) for part in found]
+    texts = [part for part in [*parts, text[start:].strip()] if part]
+    return [Unit(BULLET.sub("", part).strip(), kind, step=step) for part in texts]
 
 
 #: A number and a few words are a heading, "2. Vacation"; the number alone does not make a list item.

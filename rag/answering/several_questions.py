@@ -57,7 +57,7 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     if any(reply.evidence != "answered" for reply in replies):
         state.end(Outcome.PERHAPS, MessageState.COMPLETE)
     state.has_unanswered = any(reply.evidence == "none" for reply in replies)
-    context, texts = _together(replies, state.context or replies[0].context)
+    context, texts = _merge_replies(replies, state.context or replies[0].context)
     state.context = context
     lines = []
     for reply, text in zip(replies, texts, strict=True):
@@ -68,8 +68,8 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
             lines.append(f"{phrase(CLOSEST, language)}\n\n{text}")
         else:
             lines.append(text)
-    spoken = [detect_language(citation.passage) for citation in context.citations]
-    opening = " ".join(filter(None, (phrase(reason, language), quoted_as_they_stand(spoken, language))))
+    languages = [detect_language(citation.passage) for citation in context.citations]
+    opening = " ".join(filter(None, (phrase(reason, language), quoted_as_they_stand(languages, language))))
     yield from state.show_quotes("\n\n".join([opening, *lines]), context)
 
 
@@ -96,17 +96,17 @@ def _replies(state: AnswerState) -> list[_Reply]:
             return []
         part = state.for_question(text, questions[:place])
         history: Sequence[ChatMessage] = part.question.history
-        asked = stand_alone(text, history, language=state.language, model=None, maximum_characters=len(text))
-        found, quotes = quotes_of(part, retrieve(part, asked))
+        standalone = stand_alone(text, history, language=state.language, model=None, maximum_characters=len(text))
+        context, quotes = quotes_of(part, retrieve(part, standalone))
         state.add_times(part)
-        evidence = evidence_of(quotes, found) if quotes is not None and found.citations else "none"
+        evidence = evidence_of(quotes, context) if quotes is not None and context.citations else "none"
         if quotes is not None and evidence == "perhaps":
             quotes = quotes.closest
-        replies.append(_Reply(text, found, quotes, evidence))
+        replies.append(_Reply(text, context, quotes, evidence))
     return replies
 
 
-def _together(replies: Sequence[_Reply], whole: ContextResponse) -> tuple[ContextResponse, list[str]]:
+def _merge_replies(replies: Sequence[_Reply], base: ContextResponse) -> tuple[ContextResponse, list[str]]:
     """Merge the replies' quoted passages into a context with new numbers; return context and texts."""
     numbered: dict[UUID, Citation] = {}
     texts = []
@@ -117,17 +117,17 @@ def _together(replies: Sequence[_Reply], whole: ContextResponse) -> tuple[Contex
         numbers: dict[str, int] = {}
         for citation in reply.context.citations:
             if citation.number in reply.quotes.numbers:
-                kept = numbered.setdefault(citation.chunk_id, replace(citation, number=len(numbered) + 1))
-                numbers[str(citation.number)] = kept.number
+                numbered_citation = numbered.setdefault(citation.chunk_id, replace(citation, number=len(numbered) + 1))
+                numbers[str(citation.number)] = numbered_citation.number
         texts.append(_renumbered(reply.quotes.text, numbers))
     versions = dict.fromkeys(version for reply in replies for version in reply.context.versions)
     staying = dict.fromkeys(version for reply in replies for version in reply.context.staying)
-    context = replace(whole, citations=tuple(numbered.values()), versions=tuple(versions), staying=tuple(staying))
+    context = replace(base, citations=tuple(numbered.values()), versions=tuple(versions), staying=tuple(staying))
     return context, texts
 
 
 def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
-    return _NUMBER.sub(lambda found: f"[{numbers[found[1]]}]" if found[1] in numbers else "", text)
+    return _NUMBER.sub(lambda match: f"[{numbers[match[1]]}]" if match[1] in numbers else "", text)
 
 
 def _repeated(question: str, language: str) -> str:

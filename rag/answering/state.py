@@ -252,7 +252,7 @@ class AnswerState:
             self.end(Outcome.STOPPED, MessageState.STOPPED)
         else:
             yield from self.show(filtered.feed(text) + filtered.finish())
-        self.citations = cited(context.citations, filtered.shown)
+        self.citations = cited(context.citations, filtered.text_numbers)
         self.is_quoted = True
 
     def withdraw(self) -> None:
@@ -270,8 +270,8 @@ class AnswerState:
         if self.context is None:
             return
         first = self.citations if keep else ()
-        known = {citation.chunk_id for citation in first}
-        others = [c for c in (*self.context.citations, *self.context.nearest) if c.chunk_id not in known]
-        numbered = (replace(c, number=number) for number, c in enumerate(others, start=len(first) + 1))
+        cited_ids = {citation.chunk_id for citation in first}
+        nearest = [c for c in (*self.context.citations, *self.context.nearest) if c.chunk_id not in cited_ids]
+        numbered = (replace(c, number=number) for number, c in enumerate(nearest, start=len(first) + 1))
         self.citations = (*first, *numbered)
         self.kind = "nearest"

@@ -25,7 +25,7 @@ from rag.answering.canned_answers import (
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.guardrails import AnswerWatch, SourceFinder, Trouble, first_of, says_not_found, sources_of
-from rag.answering.prompts import NotFoundMark, answer_messages, own_place_rule, recent_turns, route_rules, rules_of
+from rag.answering.prompts import NotFoundMark, answer_messages, own_place_rule, recent_messages, route_rules, rules_of
 from rag.answering.readers import why_failed
 from rag.answering.routes import ModelPart, RouteReply
 from rag.answering.several_questions import quote_each
@@ -111,35 +111,35 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
 
 
 def stream(
-    state: AnswerState, model: ChatModel, context: ContextResponse, asked: WholeDocumentsCall | None = None
+    state: AnswerState, model: ChatModel, context: ContextResponse, call: WholeDocumentsCall | None = None
 ) -> Iterator[TextEvent]:
-    """Stream the model's text to the reader, with checks. `asked` is set for a call about whole documents."""
+    """Stream the model's text to the reader, with checks. `call` is set for a call about whole documents."""
     state.model = model.model
-    own_place = None if asked or state.profile.answer.source_prompt else context.own_place
-    system = asked.system if asked else rules_of(state.profile.answer, state.answer_language)
+    own_place = None if call or state.profile.answer.source_prompt else context.own_place
+    system = call.system if call else rules_of(state.profile.answer, state.answer_language)
     if own_place is not None:
         numbers = [c.number for c in context.citations if c.document_id in own_place.documents]
         system = f"{system}\n\n{own_place_rule(own_place.group, numbers)}"
     messages = answer_messages(
         system=system,
-        history=() if asked else recent_turns(state.question.history),
+        history=() if call else recent_messages(state.question.history),
         context_text=context.context_text,
         question=state.question.text,
-        form="" if asked else state.profile.answer.prompt if state.profile.answer.source_prompt else "",
+        form="" if call else state.profile.answer.prompt if state.profile.answer.source_prompt else "",
     )
     state.messages = messages
     state.details.openai.model = model.model
     state.details.openai.temperature = state.profile.answer.temperature
     state.details.openai.system_prompt_tokens = estimate_tokens(system)
     mark = NotFoundMark()
-    filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
+    filtered = call.filtered if call else CitationFilter([citation.number for citation in context.citations])
     #: Without the reasoning before the answer.
     answer: list[str] = []
     before = state.text
     completed: Completed | None = None
     # A part of a summary cannot be judged alone.
-    watch = None if asked and asked.quotes is None else _watch(state, context, filtered)
-    finder = None if asked else _finder(state, context, filtered)
+    watch = None if call and call.quotes is None else _watch(state, context, filtered)
+    finder = None if call else _finder(state, context, filtered)
     trouble: Trouble | None = None
     started = time.perf_counter()
     try:
@@ -157,17 +157,17 @@ def stream(
                 answer.clear()
                 state.start_again(before)
                 mark = NotFoundMark()
-                if asked is None:
+                if call is None:
                     filtered = CitationFilter([citation.number for citation in context.citations])
                     watch, finder = _watch(state, context, filtered), _finder(state, context, filtered)
                 continue
             if not isinstance(event, TextDelta):
                 continue
             answer.append(event.text)
-            shown = filtered.feed(mark.feed(event.text))
-            shown = finder.feed(shown) if finder else shown
-            yield from state.show(shown)
-            trouble = _grave(state, watch.feed(shown)) if watch else None
+            new_text = filtered.feed(mark.feed(event.text))
+            new_text = finder.feed(new_text) if finder else new_text
+            yield from state.show(new_text)
+            trouble = _grave(state, watch.feed(new_text)) if watch else None
             if trouble or state.cancel.is_set():
                 # Leaving the loop closes the call.
                 break
@@ -176,18 +176,18 @@ def stream(
         elapsed_ms = ms_since(started)
         state.details.openai.streaming_duration_ms = round(elapsed_ms, 1)
         state.details.timing.openai_ms += elapsed_ms
-        state.citations = cited(context.citations, filtered.shown)
-    last = filtered.feed(mark.finish()) + filtered.finish()
-    is_not_found = mark.is_set or says_not_found(state.text + last)
+        state.citations = cited(context.citations, filtered.text_numbers)
+    ending = filtered.feed(mark.finish()) + filtered.finish()
+    is_not_found = mark.is_set or says_not_found(state.text + ending)
     if finder and completed is not None:
-        last = finder.feed(last) + ("" if is_not_found else finder.finish())
+        ending = finder.feed(ending) + ("" if is_not_found else finder.finish())
     if watch and trouble is None and completed is not None:
-        trouble = _grave(state, watch.feed(last) or _trouble_at_end(watch, finder, "".join(answer)))
+        trouble = _grave(state, watch.feed(ending) or _trouble_at_end(watch, finder, "".join(answer)))
     if trouble and not is_not_found:
-        yield from _withdraw(state, trouble, asked)
+        yield from _withdraw(state, trouble, call)
         return
-    yield from state.show(last)
-    state.citations = cited(context.citations, filtered.shown)
+    yield from state.show(ending)
+    state.citations = cited(context.citations, filtered.text_numbers)
     _note_ending(state, completed, is_not_found, "".join(answer))
     if finder and state.outcome is Outcome.ANSWERED:
         # If the text has no citation at all, a notice covers the whole text instead.
@@ -202,13 +202,13 @@ def _watch(state: AnswerState, context: ContextResponse, filtered: CitationFilte
     """Build the check which reads the text while it is written."""
     likely = (state.question.collection.language,)
     sources = sources_of(context.citations, context.context_text, likely)
-    return AnswerWatch(sources, filtered.shown, state.question.text, partial(_written_language, state))
+    return AnswerWatch(sources, filtered.text_numbers, state.question.text, partial(_written_language, state))
 
 
 def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> SourceFinder:
     """Build the search for sources of uncited sentences."""
     sources = sources_of(context.citations, context.context_text, (state.question.collection.language,))
-    return SourceFinder(sources, filtered.shown, state.question.text, partial(_written_language, state))
+    return SourceFinder(sources, filtered.text_numbers, state.question.text, partial(_written_language, state))
 
 
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
@@ -230,13 +230,13 @@ def _written_language(state: AnswerState, text: str) -> str:
     return detect_language(text[:400], [state.answer_language])
 
 
-def _withdraw(state: AnswerState, trouble: Trouble, asked: WholeDocumentsCall | None) -> Iterator[TextEvent]:
+def _withdraw(state: AnswerState, trouble: Trouble, call: WholeDocumentsCall | None) -> Iterator[TextEvent]:
     """Replace the model's text by quotations, or by the reply's quotations for a call about whole documents."""
     state.asides.append(WITHDRAWN[trouble])
     state.withdraw()
-    if asked is not None and asked.quotes is not None and state.context is not None:
+    if call is not None and call.quotes is not None and state.context is not None:
         opening = phrase(NOT_THE_MODELS, state.answer_language)
-        yield from state.show_quotes(f"{opening}\n\n{asked.quotes}", state.context)
+        yield from state.show_quotes(f"{opening}\n\n{call.quotes}", state.context)
         return
     yield from quote_each(state, NOT_THE_MODELS)
 
@@ -298,8 +298,8 @@ def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: C
     """Let the model word a comparison or a list in a single call. An unusable text is replaced by quotations."""
     filtered = CitationFilter([citation.number for citation in context.citations])
     rules = route_rules(reply.task, state.answer_language)
-    asked = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
-    yield from stream(state, model, context, asked)
+    call = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
+    yield from stream(state, model, context, call)
 
 
 def _in_parts(
@@ -307,19 +307,19 @@ def _in_parts(
 ) -> Iterator[TextEvent]:
     """Let the model summarise each part in turn. A part can only cite passages given to the model so far."""
     filtered = CitationFilter(())
-    asked = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
+    call = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
     for part in parts:
         filtered.allow(part.numbers)
         if len(parts) > 1:
             opening = "\n\n" if state.text else ""
             yield from state.show(f"{opening}**{part.heading or part.place}**\n\n")
-        yield from stream(state, model, replace(context, context_text=part.context_text), asked)
+        yield from stream(state, model, replace(context, context_text=part.context_text), call)
         if state.outcome is Outcome.STOPPED:
             return
         # Remarks about a single part, such as a missing source, do not apply to the whole summary.
         state.end(Outcome.ANSWERED, state.state, state.reason)
         state.asides = [aside for aside in state.asides if aside != UNCITED]
-        state.kind, state.citations = "cited", cited(context.citations, filtered.shown)
+        state.kind, state.citations = "cited", cited(context.citations, filtered.text_numbers)
     if not state.citations:
         state.asides.append(UNCITED)
         state.show_nearest()

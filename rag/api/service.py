@@ -117,7 +117,7 @@ def ready(response: Response) -> ReadyShape:
     503 if the database does not respond, or if the number of answers in progress comes near the maximum
     (`RAG_ANSWERS_UNDER_WAY`), before anyone has to queue. People already here continue to be served.
     """
-    is_ready = database_state().state == "up" and services().answers.has_room
+    is_ready = database_state().state == "up" and services().answers.has_capacity
     if not is_ready:
         response.status_code = 503
         response.headers["Retry-After"] = str(RETRY_SECONDS)

@@ -84,12 +84,12 @@ class EvidenceRule:
     #: Up to this probability, other languages get a reserved place each, or three places if the question names a
     #: country.
     sure: float = 0.95
-    places_of_others: int = 1
+    places_of_foreign: int = 1
     places_of_named: int = 3
     #: The reciprocal rank constant for choosing passages in other languages, by meaning and by words.
-    others_constant: int = 20
+    foreign_constant: int = 20
     #: In this choice, a passage with all the question's words scores as much as the first rank by meaning.
-    others_words: float = 0.2
+    foreign_words: float = 0.2
     #: The reciprocal rank constant for joining the search order with the order by probability.
     rank_constant: int = 10
     #: Passages with a lower relevance are not cited: Cohere gives unrelated passages 0.01 and less, and related
@@ -497,7 +497,7 @@ def in_order(
         for rank, item in enumerate(scored, 1)
     ]
     ordered = sorted(scored, key=lambda item: -(item.order or 0.0))
-    reserved = RULE.places_of_named if named else 0 if is_sure else RULE.places_of_others
+    reserved = RULE.places_of_named if named else 0 if is_sure else RULE.places_of_foreign
     # Passages which are early anyway need no reserved place.
     early = {item.result.chunk_id for item in ordered[:places]}
     foreign = _of_other_languages(scored, hits, language, early=set() if named else early)
@@ -541,7 +541,7 @@ def _of_other_languages(
 
     def by_both(item: ScoredHit) -> float:
         by_meaning = standing.get(item.result.chunk_id, len(standing))
-        return -1 / (RULE.others_constant + by_meaning) - RULE.others_words * item.signals.share
+        return -1 / (RULE.foreign_constant + by_meaning) - RULE.foreign_words * item.signals.share
 
     return sorted(foreign, key=by_both)
 

@@ -14,7 +14,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag import language
-from rag.answering.citations import telling_span, terms_held
+from rag.answering.citations import count_terms, telling_span
 from rag.errors import NotFound
 from rag.ingestion.loaders import LOADERS
 from rag.language import _
@@ -287,7 +287,7 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
     for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:
             own = slice(max(passage.start_character - start, 0), max(passage.end_character - start, 0))
-            held = terms_held(terms, page.text[own])
+            held = count_terms(terms, page.text[own])
             if held > most:
                 best, most = page.number, held
     return best

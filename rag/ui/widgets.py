@@ -36,14 +36,14 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
         lambda document: document.title,
         lambda document: document.file_name,
         lambda document: date_time(document.created_at, zone),
-        gone=_("Deleted document"),
+        missing_label=_("Deleted document"),
     )
 
 
 def name_labels(names: Mapping[Option, str], *, gone: str = "") -> Labels[Option]:
     """Label items which have only a name."""
     gone = gone or _("No longer there")
-    return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], gone=gone)
+    return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], missing_label=gone)
 
 
 def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:

@@ -47,7 +47,7 @@ def main() -> None:
             carried = carry_over(turn.asked, earlier, language=language, titles=[c.title for c in citations])
             quotes = extractive.best_quotes(carried.text, citations, language=language, carried=carried)
             earlier.append((turn.asked, quotes.text if quotes else ""))
-            said = quotes and (sorted(quotes.said), replace(quotes, said=frozenset()))
+            said = quotes and (sorted(quotes.terms), replace(quotes, terms=frozenset()))
             terms = question_terms(carried.text, language, language)
             places = [unpacked_terms(packed_terms(tokenize(c.passage, language))) for c in citations]
             weights = {term_id(term): weight / 3 for term, weight in terms.items()}

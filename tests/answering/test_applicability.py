@@ -8,13 +8,13 @@ import pytest
 
 from rag.answering.applicability import (
     Range,
+    compare_letters,
+    compare_number,
     holds,
     is_for_another_group,
     is_for_another_period,
-    letter_named,
-    letters_asked,
-    number_asked,
-    number_named,
+    letters_in,
+    number_in,
     range_in,
 )
 from rag.answering.extractive import best_quotes
@@ -123,14 +123,14 @@ def test_a_date_is_no_period() -> None:
 def test_of_names_that_differ_in_a_letter_only_the_one_asked_for_is_told(
     question: str, above: str, text: str, about: str
 ) -> None:
-    assert letter_named(text, above, letters_asked(question)) == about
+    assert compare_letters(text, above, letters_in(question)) == about
 
 
 def test_in_another_language_letters_alone_are_compared() -> None:
-    asked = letters_asked("Quelle est l'indemnité de la tranche B ?")
-    assert letter_named("Band B — Allowance: 1,900", "", asked) == "none"
-    assert letter_named("Band B — Allowance: 1,900", "", asked, any_word=True) == "asked"
-    assert letter_named("A — Allowance: 1,100", "", asked, any_word=True) == "another"
+    asked = letters_in("Quelle est l'indemnité de la tranche B ?")
+    assert compare_letters("Band B — Allowance: 1,900", "", asked) == "none"
+    assert compare_letters("Band B — Allowance: 1,900", "", asked, any_word=True) == "asked"
+    assert compare_letters("A — Allowance: 1,100", "", asked, any_word=True) == "another"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_in_another_language_letters_alone_are_compared() -> None:
 def test_of_names_that_differ_in_a_number_only_the_one_asked_for_is_told(
     question: str, above: str, text: str, about: str
 ) -> None:
-    assert number_named(text, above, number_asked(question)) == about
+    assert compare_number(text, above, number_in(question)) == about
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_every_number_opens_the_passage_the_model_meant() -> None:
         text = " ".join(f"claim of fact{number} [{number}]." for number in meant)
         keep = CitationFilter([citation.number for citation in given])
         shown = "".join(keep.feed(text[i : i + 3]) for i in range(0, len(text), 3)) + keep.finish()
-        cards = {citation.number: citation for citation in cited(given, keep.shown)}
+        cards = {citation.number: citation for citation in cited(given, keep.text_numbers)}
         found = re.findall(r"claim of (fact\d+)(?: \[(\d+)\])?\.", shown)
         assert len(found) == len(meant)
         for fact, number in found:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from rag.answering.answer_types import asked_type
+from rag.answering.answer_types import requested_type
 from rag.answering.canned_answers import (
     ALSO_IN,
     DOCUMENTS_DIFFER,
@@ -17,8 +17,8 @@ from rag.answering.canned_answers import (
     also_in,
     quoted_as_they_stand,
 )
-from rag.answering.extractive import MeantPart, best_quotes, meant_parts
-from rag.answering.quotations import CandidateSentence, Quotes, Selected, says_otherwise, written
+from rag.answering.extractive import ComparedPart, best_quotes, compared_parts
+from rag.answering.quotations import CandidateSentence, Quotes, Selected, says_otherwise, write_quotations
 from rag.answering.sentences import section_pointed_to, sentences
 from rag.ingestion.meaning import parts_of
 from rag.language import LANGUAGES
@@ -495,7 +495,7 @@ def test_the_part_of_the_passage_that_is_near_in_meaning_has_the_answer() -> Non
     by_words = best_quotes("How do I call in sick?", at, language="en")
     assert by_words is not None
     assert by_words.text.startswith("“When sick pay")
-    near = {1: [MeantPart(first, 0.81), MeantPart(second, 0.87)]}
+    near = {1: [ComparedPart(first, 0.81), ComparedPart(second, 0.87)]}
     by_part = best_quotes("How do I call in sick?", at, language="en", parts_by_number=near)
     assert by_part is not None
     assert by_part.text.startswith("“Report to your team lead")
@@ -541,16 +541,16 @@ def test_the_parts_of_a_passage_are_known_by_what_was_compared_when_it_was_found
         context_text="", citations=(citation,), token_usage=TokenUsage(), cost=Decimal(0), rag_details=RAGDetails(),
         results=(found,),
     )  # fmt: skip
-    assert meant_parts(context) == {1: [MeantPart(parts[0], 0.8), MeantPart(parts[1], 0.9)]}
+    assert compared_parts(context) == {1: [ComparedPart(parts[0], 0.8), ComparedPart(parts[1], 0.9)]}
     # One of them could not be read: which of the others is which is not known.
-    assert meant_parts(replace(context, results=(replace(found, part_meanings=(0.9,)),))) == {}
+    assert compared_parts(replace(context, results=(replace(found, part_meanings=(0.9,)),))) == {}
 
     # A passage that was added a moment ago has no meaning yet: the others are not quoted for having it.
     new = replace(
         passage(2, "PerksPlus covers gym memberships and lessons of all kinds."), chunk_id=UUID(int=2), section=""
     )
     both = replace(context, citations=(new, replace(citation, number=1)))
-    assert meant_parts(both) == {}
+    assert compared_parts(both) == {}
     old = "Hotels are booked by the office. You pay for meals on the way yourself."
     quotes = best_quotes(
         "What does PerksPlus pay for?",
@@ -643,7 +643,7 @@ def test_whom_to_tell_is_answered_by_the_sentence_with_a_role(
     quotes = quotes_of(text, question, language)
     assert quotes.is_of_type
     assert answer in quotes.text.split("\n\n")[0]
-    named = asked_type(question)
+    named = requested_type(question)
     assert named is not None
     assert named.name == "person"
 
@@ -662,7 +662,7 @@ def test_whom_to_tell_is_answered_by_the_sentence_with_a_role(
     ],
 )
 def test_what_one_pays_is_an_amount_of_money(question: str) -> None:
-    kind = asked_type(question)
+    kind = requested_type(question)
     assert kind is not None
     assert kind.name == "money"
 
@@ -671,12 +671,12 @@ def test_what_one_pays_is_an_amount_of_money(question: str) -> None:
     "question", ["What do I pay attention to?", "Wat moet ik doen bij brand?", "Was muss ich tun?"]
 )
 def test_what_one_does_is_no_amount_of_money(question: str) -> None:
-    assert asked_type(question) is None
+    assert requested_type(question) is None
 
 
 @pytest.mark.parametrize("question", ["Wie kann ich Urlaub beantragen?", "Who is entitled to parental leave?"])
 def test_not_everything_with_such_a_word_asks_for_somebody(question: str) -> None:
-    assert asked_type(question) is None
+    assert requested_type(question) is None
 
 
 @pytest.mark.parametrize("question", ["May I keep a gift?", "What happens when I keep a gift?"])
@@ -704,7 +704,7 @@ def test_lines_of_one_document_name_it_once_and_by_its_last_heading() -> None:
         return CandidateSentence(text, "sentence", frozenset([text]), place, position, nothing, nothing, nothing, 1.0)
 
     chosen = [candidate("Yoga is paid.", 0, 0), candidate("So is rowing.", 0, 2), candidate("A doctor is not.", 1, 0)]
-    quotes = written(Selected(chosen), dict.fromkeys(chosen, 1.0), chosen, [one, other], frozenset(), {})
+    quotes = write_quotations(Selected(chosen), dict.fromkeys(chosen, 1.0), chosen, [one, other], frozenset(), {})
     assert quotes.text.split("\n\n") == [
         "Perks › Sport: “Yoga is paid.” [1]",
         "“So is rowing.” [1]",
@@ -929,9 +929,9 @@ def test_another_branch_is_quoted_where_it_is_asked_for() -> None:
     ],
 )
 def test_an_amount_or_a_length_of_time_says_not_when(sentence: str, is_held: bool) -> None:
-    kind = asked_type("When is it?")
+    kind = requested_type("When is it?")
     assert kind is not None
-    assert bool(kind.held.search(sentence)) is is_held
+    assert bool(kind.sentence_regex.search(sentence)) is is_held
 
 
 def test_a_document_that_does_not_say_the_name_asked_for_is_not_quoted_beside_one_that_does() -> None:
@@ -1429,7 +1429,7 @@ def test_a_sentence_beside_the_point_is_not_the_best(question: str, text: str, f
     ],
 )
 def test_a_time_limit_is_no_number_of_days(question: str, text: str, is_in: bool) -> None:
-    kind = asked_type(question)
+    kind = requested_type(question)
     assert kind is not None
     assert kind.is_in(text, question) is is_in
 
@@ -1469,7 +1469,7 @@ def test_a_time_limit_is_no_number_of_days(question: str, text: str, is_in: bool
     ],
 )
 def test_a_sentence_holds_the_time_or_the_share_that_is_asked_for(question: str, text: str, is_in: bool) -> None:
-    kind = asked_type(question)
+    kind = requested_type(question)
     assert kind is not None
     assert kind.is_in(text, question) is is_in
 
@@ -1704,7 +1704,7 @@ def test_a_heading_that_holds_the_length_is_said(question: str, language: str, h
     ],
 )
 def test_numbers_of_articles_are_no_amounts(text: str, holds: bool) -> None:
-    kind = asked_type("How many days?")
+    kind = requested_type("How many days?")
     assert kind is not None
     assert kind.is_in(text, "How many days?") == holds
 
@@ -1719,7 +1719,7 @@ def test_numbers_of_articles_are_no_amounts(text: str, holds: bool) -> None:
     ],
 )
 def test_times_and_lengths_in_words_are_facts(question: str, text: str) -> None:
-    kind = asked_type(question)
+    kind = requested_type(question)
     assert kind is not None
     assert kind.is_in(text, question)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.answering.carried_over import asks_again, carry_over, without_others
+from rag.answering.carried_over import asks_again, carry_over, without_other_documents
 from rag.answering.extractive import best_quotes
 from tests.answering.scripted import passage
 
@@ -24,7 +24,7 @@ LEAVE = ["Leave policy Germany 2026", "Leave policy France 2026", "Travel policy
 def test_a_follow_up_about_one_of_two_twins_does_not_ask_about_the_other(
     titles: list[str], before: str, question: str, left: str
 ) -> None:
-    assert without_others(before, question, titles, "en") == left
+    assert without_other_documents(before, question, titles, "en") == left
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_follow_up_about_one_of_two_twins_does_not_ask_about_the_other(
     ],
 )
 def test_another_follow_up_keeps_the_whole_question_before_it(before: str, question: str) -> None:
-    assert without_others(before, question, PLANS, "en") == before
+    assert without_other_documents(before, question, PLANS, "en") == before
 
 
 @pytest.mark.parametrize(

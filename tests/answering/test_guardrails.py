@@ -58,7 +58,7 @@ def test_a_block_without_a_number_gets_those_of_the_passages_it_is_in(text: str,
     expected = expected.replace("…", text) or text
     found = finder(LEAVE, TRAVEL)
     if "[1]" in text:
-        found._shown[1] = 1
+        found._text_numbers[1] = 1
     assert written(found, text, size) == expected
 
 
@@ -91,7 +91,7 @@ def test_a_block_without_a_number_gets_those_of_the_passages_it_is_in(text: str,
 )  # fmt: skip
 def test_a_sentence_that_no_passage_holds_is_named(text: str, unsupported: list[str]) -> None:
     found = finder(LEAVE, TRAVEL)
-    found._shown[1] = 1
+    found._text_numbers[1] = 1
     written(found, text)
     assert (found.unsupported, found.unknown) == (unsupported, [])
 

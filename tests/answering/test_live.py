@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from rag.answering.concurrency_limit import Turns
+from rag.answering.concurrency_limit import AnswerSlots
 from rag.answering.events import CitationsEvent, StepEvent, TextEvent
 from rag.answering.jobs import RUSH, SHUT_DOWN, LiveAnswer, clean_question
 from rag.errors import (
@@ -416,7 +416,7 @@ def test_who_follows_only_the_text_is_not_woken_for_steps(desk: Any) -> None:
 
 
 def test_who_waited_longest_is_next() -> None:
-    turns = Turns(lambda: Settings(answers_under_way=1, answers_waiting=3))
+    turns = AnswerSlots(lambda: Settings(answers_under_way=1, answers_waiting=3))
     writing, *line = [turns.take() for _ in range(4)]
     told: dict[int, list[int]] = {number: [] for number in range(3)}
     for number, waiting in enumerate(line):
@@ -437,10 +437,10 @@ def test_questions_beyond_the_limit_wait_for_their_turn_and_past_it_are_refused(
     def ask() -> Any:
         return desk.ask("Vacation?", options=Options(follow_ups=0))
 
-    assert desk.answers.has_room
+    assert desk.answers.has_capacity
     first, second = ask(), ask()
     eventually(lambda: not desk.model.scripts)
-    assert not desk.answers.has_room  # before anybody waits
+    assert not desk.answers.has_capacity  # before anybody waits
     third, fourth = ask(), ask()
     eventually(lambda: fourth.steps and third.steps)
     assert (third.steps, fourth.steps) == ([StepEvent("queued", "0")], [StepEvent("queued", "1")])
@@ -460,6 +460,6 @@ def test_questions_beyond_the_limit_wait_for_their_turn_and_past_it_are_refused(
     assert text_of(fourth) == "You have 25 days [1]."
     gates[1].set()
     assert {text_of(first)[-1], text_of(second)[-1]} == {"0", "1"}
-    eventually(lambda: desk.answers.has_room)
+    eventually(lambda: desk.answers.has_capacity)
     assert [row["outcome"] for row in desk.rows("chat_logs")].count("stopped") == 1
     assert text_of(ask())

@@ -9,7 +9,7 @@ import pytest
 from rag import language
 from rag.answering import canned_answers
 from rag.answering.canned_answers import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
-from rag.answering.follow_ups import AnsweredTurn, questions_from, suggest_follow_ups
+from rag.answering.follow_ups import Exchange, questions_from, suggest_follow_ups
 from rag.answering.prompts import (
     FOLDER,
     LANGUAGES,
@@ -17,7 +17,7 @@ from rag.answering.prompts import (
     NotFoundMark,
     answer_messages,
     follow_up_messages,
-    recent_turns,
+    recent_messages,
     rules_of,
 )
 from rag.errors import ProviderUnavailable
@@ -79,9 +79,12 @@ def test_history_keeps_the_last_turns_within_its_tokens_and_begins_with_a_questi
         turn("user", "New question"),
         turn("assistant", "New answer [3]."),
     ]
-    assert recent_turns(history, maximum_tokens=100) == [turn("user", "New question"), turn("assistant", "New answer.")]
-    assert recent_turns([turn("assistant", "Alone")]) == []
-    assert recent_turns([]) == []
+    assert recent_messages(history, maximum_tokens=100) == [
+        turn("user", "New question"),
+        turn("assistant", "New answer."),
+    ]
+    assert recent_messages([turn("assistant", "Alone")]) == []
+    assert recent_messages([]) == []
 
 
 @pytest.mark.parametrize(
@@ -106,13 +109,13 @@ def test_the_mark_is_taken_off_however_it_arrives(reply: str, text: str, is_set:
 
 def test_follow_up_questions_are_read_line_by_line() -> None:
     reply = '1. What about June?\n- "May I carry days over?"\n\nVacation?\nWhat about June?\nno'
-    assert questions_from(reply, asked="vacation?", count=3) == ("What about June?", "May I carry days over?")
+    assert questions_from(reply, original="vacation?", count=3) == ("What about June?", "May I carry days over?")
 
 
 def test_follow_up_questions_never_fail() -> None:
     model = ScriptedModel(scripts=[[ProviderUnavailable()]])
     found = suggest_follow_ups(
-        AnsweredTurn(question="q", answer="a", context_text="c", language="en"), model=model, count=3, cancel=Event()
+        Exchange(question="q", answer="a", context_text="c", language="en"), model=model, count=3, cancel=Event()
     )
     assert found == ()
 

@@ -23,16 +23,16 @@ from rag.answering.reply_odds import (
 from rag.types import ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
 
-SURE = ReplySignals(words=4, said=1.0, meaning=0.9, above_usual=0.06, likeness=0.92)
-NEAR = ReplySignals(words=3, said=0.4, meaning=0.84, above_usual=0.02, likeness=0.83)
-NOTHING = ReplySignals(words=3, said=0.0, meaning=0.8, above_usual=0.0, likeness=0.78)
+SURE = ReplySignals(words=4, word_share=1.0, meaning=0.9, above_usual=0.06, likeness=0.92)
+NEAR = ReplySignals(words=3, word_share=0.4, meaning=0.84, above_usual=0.02, likeness=0.83)
+NOTHING = ReplySignals(words=3, word_share=0.0, meaning=0.8, above_usual=0.0, likeness=0.78)
 
 
 def test_more_of_any_signal_makes_an_answer_likelier() -> None:
     likely = [probability(signals) or 0.0 for signals in (NOTHING, NEAR, SURE)]
     assert likely == sorted(likely)
     assert [outcome_of(p) for p in likely] == ["none", "none", "answered"]
-    for more in ({"said": 0.7}, {"above_usual": 0.04}, {"likeness": 0.86}, {"words": 6}, {"search": 0.8}):
+    for more in ({"word_share": 0.7}, {"above_usual": 0.04}, {"likeness": 0.86}, {"words": 6}, {"search": 0.8}):
         assert (probability(replace(NEAR, **more)) or 0.0) > likely[1], more
 
 
@@ -172,16 +172,16 @@ def test_what_the_search_knows_of_the_passage_is_a_signal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quotes", "said"),
+    ("quotes", "expected"),
     [
         (Quotes("", (1,), signals=NOTHING), "answered"),
         (Quotes("", (1,), signals=NOTHING, is_of_type=False), "perhaps"),
         (Quotes("", (1,), signals=NOTHING, is_about=False), "perhaps"),
     ],
 )
-def test_with_a_reranker_or_for_a_section_pointed_to_the_search_decides(quotes: Quotes, said: str) -> None:
-    assert evidence_of(quotes, context(0.8, rerank_score=0.9)) == said
-    assert evidence_of(quotes, replace(context(None), results=())) == said
+def test_with_a_reranker_or_for_a_section_pointed_to_the_search_decides(quotes: Quotes, expected: str) -> None:
+    assert evidence_of(quotes, context(0.8, rerank_score=0.9)) == expected
+    assert evidence_of(quotes, replace(context(None), results=())) == expected
 
 
 def test_without_meaning_the_words_of_the_reply_decide() -> None:
@@ -198,5 +198,5 @@ def test_without_meaning_the_words_of_the_reply_decide() -> None:
 
 def test_more_of_any_signal_makes_an_answer_by_words_likelier() -> None:
     likely = probability_by_words(NEAR)
-    for more in ({"said": 0.7}, {"words": 6}, {"search": 0.8}, {"is_exact": True}):
+    for more in ({"word_share": 0.7}, {"words": 6}, {"search": 0.8}, {"is_exact": True}):
         assert probability_by_words(replace(NEAR, **more)) > likely, more

@@ -11,7 +11,7 @@ from rag.answering.routes.recognise import (
     ROUTES,
     Recognised,
     is_yes,
-    may_be_meant,
+    may_be_request,
     quoted_label,
     recognise,
     recognise_coming,
@@ -487,7 +487,7 @@ def test_each_route_is_recognised_in_each_language(language: str) -> None:
         assert recognised is not None, message
         found[recognised.route] = recognised
     assert set(found) == set(ROUTES)
-    assert {found["comparison"].one, found["comparison"].other} == {"Standard", "Plus"}
+    assert {found["comparison"].first, found["comparison"].second} == {"Standard", "Plus"}
     assert "2025" in found["changes"].since
     assert not found["changes"].subject
 
@@ -515,7 +515,7 @@ def test_documents_of_a_kind_are_compared_with_each_other(language: str) -> None
     for message in SIBLINGS[language]:
         recognised = recognise(message, language="en")
         assert recognised is not None, message
-        assert (recognised.route, recognised.one, recognised.other) == ("comparison", "", ""), message
+        assert (recognised.route, recognised.first, recognised.second) == ("comparison", "", ""), message
         assert words_of_a_kind(recognised.subject), (message, recognised.subject)
 
 
@@ -535,7 +535,7 @@ def test_what_a_route_offers_to_ask_is_recognised_again(language: str) -> None:
     one, other = "Terms and conditions, 1 · leave.pdf", "Pläne und Ordnung と 규정과 手册和指南 · plans.pdf"
     compared = recognise(say("compare", language, one=one, other=other), language=language)
     assert compared is not None
-    assert (quoted_label(compared.one), quoted_label(compared.other)) == (one, other)
+    assert (quoted_label(compared.first), quoted_label(compared.second)) == (one, other)
     confirmed = recognise(say("yes", language) + say("summarise", language, title=title), language=language)
     assert confirmed is not None
     assert confirmed.is_confirmed
@@ -553,13 +553,13 @@ def test_a_question_about_costs_is_no_small_talk() -> None:
 
 
 def test_no_everyday_question_is_a_route() -> None:
-    assert [q for q in EVERYDAY if recognise(q, language="en") or may_be_meant(q)] == []
+    assert [q for q in EVERYDAY if recognise(q, language="en") or may_be_request(q)] == []
     poems = [q for q in EVERYDAY if small_talk(q, language="en")]
     assert poems == ["Write a poem about the sea", "Tell me a joke about cats"]
 
 
 def test_no_question_that_the_samples_answer_is_a_route() -> None:
-    questions = [q for q in QUESTIONS if may_be_meant(q)]
+    questions = [q for q in QUESTIONS if may_be_request(q)]
     assert questions == []
 
 

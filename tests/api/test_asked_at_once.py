@@ -191,7 +191,7 @@ def test_a_process_without_room_queues_questions_then_refuses_them_and_is_not_re
         assert caller.get("/api/health").status_code == 200
         with ThreadPoolExecutor(1) as pool:
             second = pool.submit(posted, api, secret, "/api/rag/chat", body)
-            eventually(lambda: len(api.parts.answers._turns._line) == 1)
+            eventually(lambda: len(api.parts.answers._slots._line) == 1)
             third = api.client(secret).post("/api/rag/chat", json={"query": QUESTION, "collection": str(asked.id)})
             assert (third.status_code, third.json()["code"], third.headers["Retry-After"]) == (503, "saturated", "5")
             provider_standin.meetings.clear()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from rag.answering.follow_ups import filled_up, questions_from
+from rag.answering.follow_ups import fill_up, questions_from
 from rag.errors import DocumentAlreadyStored, InvalidInput
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
@@ -245,10 +245,10 @@ def test_a_year_finds_the_jobs_that_held_it_and_only_the_condition_that_leaves_n
 
 def test_next_questions_are_questions_and_filled_up_to_three() -> None:
     reply = "Which depots?\nI can also tell about tools.\nPlanner\nWelke diensten?"
-    asked = questions_from(reply, asked="What AI projects?", count=3)
+    asked = questions_from(reply, original="What AI projects?", count=3)
     assert asked == ("Which depots?", "Welke diensten?")
     more = ["what ai projects?", "Which depots?", "Since when?", "Where?"]
-    assert filled_up(asked, more, asked="What AI projects?", count=3) == (
+    assert fill_up(asked, more, original="What AI projects?", count=3) == (
         "Which depots?",
         "Welke diensten?",
         "Since when?",

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 import rag
 from rag.answering import answer_types, groundedness
-from rag.answering.answer_types import asked_type
+from rag.answering.answer_types import requested_type
 from rag.answering.carried_over import leans_on_history
 from rag.answering.citations import CitationFilter
 from rag.answering.extractive import words as question_words
 from rag.answering.groundedness import QuestionContext
 from rag.answering.jobs import clean_question
 from rag.answering.prompts import answer_messages
-from rag.answering.routes.recognise import is_yes, kinds_in, may_be_meant, recognise, without_yes
+from rag.answering.routes.recognise import is_yes, kinds_in, may_be_request, recognise, without_yes
 from rag.answering.routes.small_talk import small_talk
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.loaders.html import load_html, parsed
@@ -80,14 +80,14 @@ READERS: dict[str, Callable[[str, str], Any]] = {
     "recognise": lambda text, language: recognise(text, language=language),
     "is_yes": lambda text, _: is_yes(text),
     "without_yes": lambda text, _: without_yes(text),
-    "may_be_meant": lambda text, _: may_be_meant(text),
+    "may_be_meant": lambda text, _: may_be_request(text),
     "kinds_in": lambda text, _: kinds_in(text),
     "small_talk": lambda text, language: small_talk(text, language=language),
     "said_in": lambda text, language: translate_expression(text, language, "de"),
     "in_words_of": lambda text, language: in_words_of(text, language, "de"),
     "is_sentence": is_sentence,
     "is_evident": lambda text, _: is_evident(text),
-    "asked_type": lambda text, _: asked_type(text),
+    "asked_type": lambda text, _: requested_type(text),
     "names": question_words.names_in,
     "parts": question_words.parts_of,
     "answered_question": QuestionContext,

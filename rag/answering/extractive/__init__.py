@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from rag.answering.answer_types import asked_type
+from rag.answering.answer_types import requested_type
 from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.extractive.choosing import (
     OwnPlace,
@@ -31,20 +31,20 @@ from rag.answering.extractive.choosing import (
     of_the_follow_up,
     of_what_is_named,
 )
-from rag.answering.extractive.in_words import said_near, weight_of
+from rag.answering.extractive.in_words import terms_near, weight_of
 from rag.answering.extractive.likeness import (
-    MeantPart,
+    ComparedPart,
     Similarities,
+    compared_parts,
     likeness_by,
-    meant_parts,
-    remembering,
+    with_cache,
     without_place,
 )
 from rag.answering.extractive.reading import Passages, Reading, read
 from rag.answering.extractive.rule import RULE
 from rag.answering.extractive.scoring import Scored, score
 from rag.answering.extractive.words import ASKS_HOW, names_in, parts_of
-from rag.answering.quotations import CandidateSentence, Quotes, Selected, written
+from rag.answering.quotations import CandidateSentence, Quotes, Selected, write_quotations
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import section_pointed_to
 from rag.retrieval.bm25.synonyms import is_only_within_another, reword
@@ -54,7 +54,7 @@ from rag.text.analysers import analyser_code
 from rag.text.language_detection import detect_language
 from rag.types import Citation
 
-__all__ = ["MeantPart", "Similarities", "best_quotes", "likeness_by", "meant_parts"]
+__all__ = ["ComparedPart", "Similarities", "best_quotes", "compared_parts", "likeness_by"]
 
 QUOTED = re.compile("“(.*?)”")
 
@@ -65,7 +65,7 @@ def best_quotes(
     *,
     language: str = "",
     similarities: Similarities | None = None,
-    parts_by_number: Mapping[int, Sequence[MeantPart]] | None = None,
+    parts_by_number: Mapping[int, Sequence[ComparedPart]] | None = None,
     days: Mapping[UUID, str] | None = None,
     with_neighbours: bool = False,
     carried: Carried = NOTHING,
@@ -75,8 +75,8 @@ def best_quotes(
 
     `language` is the question's (ISO 639-1). `citations` are the context's passages, best first; their numbers are
     cited. `similarities` compares sentences by meaning; without it, words and places decide. `parts_by_number` maps
-    passage numbers to parts with their cosines, from `meant_parts`. `days` are the documents' dates (ISO 8601): if two
-    documents disagree, the newer comes first. `with_neighbours` also quotes the sentences around the best sentence,
+    passage numbers to parts with their cosines, from `compared_parts`. `days` are the documents' dates (ISO 8601): if
+    two documents disagree, the newer comes first. `with_neighbours` also quotes the sentences around the best sentence,
     which is set in bold. `carried` is the completed follow-up: sentences with the follow-up's words come first.
     `own_documents` are the documents for the asker's place: if other documents have different rules, the asker's
     documents come first and the others are named.
@@ -84,36 +84,40 @@ def best_quotes(
     if not re.search(r"\w", question):
         return None
     language = language or detect_language(question)
-    kind = asked_type(carried.focus) or asked_type(question)
-    passages = Passages(citations, language, similarities and remembering(similarities), parts_by_number or {})
+    kind = requested_type(carried.focus) or requested_type(question)
+    passages = Passages(citations, language, similarities and with_cache(similarities), parts_by_number or {})
     readings = _readings(question, passages, carried.focus)
     reading = max(readings, key=lambda reading: (reading.is_followed, reading.most))
     reading = reading._replace(candidates=of_named_folder(reading))
     if not reading.candidates:
         return None
-    if passages.similarities and any(c.folder & reading.asked for c in reading.everything):
+    if passages.similarities and any(c.folder & reading.question_terms for c in reading.everything):
         passages = replace(passages, similarities=without_place(passages.similarities))
     scored = score(readings, reading, passages, kind, carried)
-    chosen, candidates, own = _choice(scored, own_documents)
+    chosen, candidates, own_place = _choose_sentences(scored, own_documents)
     neighbours = around(chosen[0], reading.everything) if with_neighbours else []
-    quoted_too, also = _of_other_documents(chosen, scored, own, has_names=bool(carried.names))
+    quoted_too, also = _of_other_documents(chosen, scored, own_place, has_names=bool(carried.names))
     chosen = [*chosen, *quoted_too]
     with_steps = kind is None and ASKS_HOW.search(reading.question) is not None
     if with_steps and not any(c.step for c in chosen):
         chosen = [*chosen, *first_step(candidates, reading.weights)]
-    selected = Selected(chosen, around=neighbours, own=own.passages if own else (), with_steps=with_steps)
-    quotes = written(selected, scored.scores, reading.everything, citations, reading.asked, days or {})
-    named = {citation.number for citation, said in zip(citations, scored.subjects_said, strict=True) if said}
+    selected = Selected(
+        chosen, around=neighbours, place_passages=own_place.passages if own_place else (), with_steps=with_steps
+    )
+    quotes = write_quotations(
+        selected, scored.scores, reading.everything, citations, reading.question_terms, days or {}
+    )
+    named = {citation.number for citation, count in zip(citations, scored.subject_counts, strict=True) if count}
     return replace(
         quotes,
         is_of_type=kind is None
         or any(c.is_headed for c in chosen)
         or any(kind.is_in(text, reading.question) for text in QUOTED.findall(quotes.text)),
         is_about=not reading.subjects or quotes.numbers[0] in named,
-        points_to=_pointed_to(candidates, scored),
+        points_to=_find_pointer(candidates, scored),
         best=(citations[chosen[0].passage].number, chosen[0].text),
-        said=said_near(chosen[0]),
-        is_own_place=own is not None,
+        terms=terms_near(chosen[0]),
+        is_own_place=own_place is not None,
         has_parts=bool(scored.parts),
         also=tuple(citations[c.passage].number for c in also),
         signals=_signals(question, chosen[0], scored),
@@ -137,10 +141,10 @@ class _Choice(NamedTuple):
     chosen: list[CandidateSentence]
     candidates: list[CandidateSentence]
     #: Set if the asker's place has a different rule from other places.
-    own: OwnPlace | None = None
+    own_place: OwnPlace | None = None
 
 
-def _choice(scored: Scored, own_documents: Collection[UUID]) -> _Choice:
+def _choose_sentences(scored: Scored, own_documents: Collection[UUID]) -> _Choice:
     candidates, citations = scored.reading.candidates, scored.passages.citations
     if not scored.meaning and scored.best < RULE.least_in_words:
         return _Choice(beginning(candidates), candidates)
@@ -151,19 +155,19 @@ def _choice(scored: Scored, own_documents: Collection[UUID]) -> _Choice:
         candidates,
         key=lambda c: (-scored.scores[c] * (RULE.item_value if c.kind == "item" else 1.0), c.passage, c.position),
     )
-    own = of_own_place(ranked, own_documents, scored) if own_documents else None
-    if own is None:
+    own_place = of_own_place(ranked, own_documents, scored) if own_documents else None
+    if own_place is None:
         ranked = of_one_branch(ranked, scored)
     else:
-        rivals = set() if scored.parts else {citations[c.passage].document_id for c in own.others}
-        rest = (c for c in ranked if c != own.first and citations[c.passage].document_id not in rivals)
-        ranked = [own.first, *rest]
+        rivals = set() if scored.parts else {citations[c.passage].document_id for c in own_place.other_sentences}
+        rest = (c for c in ranked if c != own_place.first and citations[c.passage].document_id not in rivals)
+        ranked = [own_place.first, *rest]
     ranked = of_the_follow_up(of_what_is_named(ranked, scored), scored)
-    return _Choice(choose(ranked, scored), candidates, own)
+    return _Choice(choose(ranked, scored), candidates, own_place)
 
 
 def _of_other_documents(
-    chosen: Sequence[CandidateSentence], scored: Scored, own: OwnPlace | None, *, has_names: bool
+    chosen: Sequence[CandidateSentence], scored: Scored, own_place: OwnPlace | None, *, has_names: bool
 ) -> tuple[list[CandidateSentence], list[CandidateSentence]]:
     """Return sentences with different rules from further documents: those to quote, and those only to name.
 
@@ -171,49 +175,52 @@ def _of_other_documents(
     """
     passages, reading = scored.passages, scored.reading
     further: list[CandidateSentence] = []
-    if own is not None:
-        said_in = {passages.document_of(c) for c in chosen}
-        further = [c for c in own.others if passages.document_of(c) not in said_in]
+    if own_place is not None:
+        quoted_documents = {passages.document_of(c) for c in chosen}
+        further = [c for c in own_place.other_sentences if passages.document_of(c) not in quoted_documents]
     elif passages.similarities and not (
         has_names or names_in(reading.question, passages.language) or named_languages(reading.question)
     ):
         ordered = sorted(reading.candidates, key=lambda c: (-scored.scores[c], c.passage, c.position))
         further = elsewhere(chosen, ordered, scored)
     is_across = passages.language_of(chosen[0]) != passages.language
-    quotable = [c for c in further if is_across or (own is None and c.folder != chosen[0].folder)]
+    quotable = [c for c in further if is_across or (own_place is None and c.folder != chosen[0].folder)]
     quotable = quotable[: max(0, RULE.maximum_quotes - len(chosen))]
     return quotable, [c for c in further if c not in quotable]
 
 
-def _signals(asked: str, first: CandidateSentence, scored: Scored) -> ReplySignals:
+def _signals(original_question: str, first: CandidateSentence, scored: Scored) -> ReplySignals:
     """Measure how well the first quotation matches the question. The caller adds the similarity of the passage.
 
-    `asked` is the question in the asker's words.
+    `original_question` is the question in the asker's words.
     """
     reading, language, similarities = scored.reading, scored.passages.language, scored.passages.similarities
     question, weights = reading.question, reading.weights
     near = [c for c in reading.everything if c.passage == first.passage and abs(c.position - first.position) <= 1]
-    said = first.heading.union(*(c.terms for c in near))
+    near_terms = first.heading.union(*(c.terms for c in near))
     likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
-    share = weight_of(weights, said) / (sum(weights.values()) or 1.0)
+    share = weight_of(weights, near_terms) / (sum(weights.values()) or 1.0)
     marks = {candidate.mark for candidate in reading.everything}
     is_across = scored.passages.language_of(first) != language
     return ReplySignals(
         words=len(cached_question_words(question, language, analyser_code(language))),
-        said=share,
+        word_share=share,
         meaning=None,
         # Without an answer from the model, the similarity is 0.
         likeness=likeness or None,
         is_across=is_across,
-        is_exact=share >= RULE.all_said and not is_across and asked_type(question) is not None and first.is_of_type,
+        is_exact=share >= RULE.all_words
+        and not is_across
+        and requested_type(question) is not None
+        and first.is_of_type,
         says_all=not is_across and len(weights) > 1 and weights.keys() <= first.terms,
         # True if the question asks for band D and the table only has A, B and C.
         names_another="another" in marks and marks.isdisjoint(("asked", "several")),
-        is_within_another=is_only_within_another(asked, "\n".join(c.text for c in near), language),
+        is_within_another=is_only_within_another(original_question, "\n".join(c.text for c in near), language),
     )
 
 
-def _pointed_to(candidates: Sequence[CandidateSentence], scored: Scored) -> tuple[int, str] | None:
+def _find_pointer(candidates: Sequence[CandidateSentence], scored: Scored) -> tuple[int, str] | None:
     """Return the citation number and the section to which the best sentence refers, or `None` if the sentence states a
     fact.
     """
@@ -222,7 +229,7 @@ def _pointed_to(candidates: Sequence[CandidateSentence], scored: Scored) -> tupl
     best = max(leading, key=lambda c: scores[c], default=None)
     if best is None:
         return None
-    others = max((scores[c] for c in candidates if c not in leading), default=0.0)
-    if scores[best] / RULE.pointer_value < others:
+    best_other = max((scores[c] for c in candidates if c not in leading), default=0.0)
+    if scores[best] / RULE.pointer_value < best_other:
         return None
     return scored.passages.citations[best.passage].number, leading[best]

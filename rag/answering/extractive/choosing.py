@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from rag.answering.extractive.in_words import own_terms, said_near, weight_of
+from rag.answering.extractive.in_words import own_terms, terms_near, weight_of
 from rag.answering.extractive.reading import TO_A_MODEL, Reading
 from rag.answering.extractive.rule import RULE
 from rag.answering.extractive.scoring import Part, Scored
@@ -21,19 +21,21 @@ from rag.text.figures import figures
 
 def of_named_folder(reading: Reading) -> list[CandidateSentence]:
     """If the question names a folder, drop documents with the same title in other folders."""
-    candidates, asked = reading.candidates, reading.asked
+    candidates, question_terms = reading.candidates, reading.question_terms
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
     for candidate in candidates:
         if candidate.folder:
             folders.setdefault(candidate.title - candidate.folder, set()).add(candidate.folder)
-    shared = {title: frozenset.intersection(*found) for title, found in folders.items()}
+    shared = {title: frozenset.intersection(*siblings) for title, siblings in folders.items()}
     named = {
-        title for title, found in folders.items() if any(shared[title] < own <= asked | shared[title] for own in found)
+        title
+        for title, siblings in folders.items()
+        if any(shared[title] < folder <= question_terms | shared[title] for folder in siblings)
     }
     return [
         c
         for c in candidates
-        if not c.folder or (title := c.title - c.folder) not in named or (c.folder - shared[title]) & asked
+        if not c.folder or (title := c.title - c.folder) not in named or (c.folder - shared[title]) & question_terms
     ]
 
 
@@ -58,7 +60,9 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
     "France".
     """
     reading, document_of = scored.reading, scored.passages.document_of
-    names = names_in(reading.question, scored.passages.language).union(*(c.folder & reading.asked for c in ranked))
+    names = names_in(reading.question, scored.passages.language).union(
+        *(c.folder & reading.question_terms for c in ranked)
+    )
     naming = {document_of(c) for c in reading.everything if names & (c.terms | c.heading | c.title)}
     return [c for c in ranked if document_of(c) in naming] if document_of(ranked[0]) in naming else ranked
 
@@ -66,12 +70,12 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
     """Drop sentences which match the follow-up or its subject less than the best sentence does."""
     focus, weights = scored.reading.followed, scored.reading.weights
-    said = said_near(ranked[0])
+    terms = terms_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]
-    if not focus & said:
+    if not focus & terms:
         return ranked
-    least = RULE.least_of_follow_up * weight_of(weights, said)
-    return [c for c in ranked if focus & said <= said_near(c) and weight_of(weights, said_near(c)) >= least]
+    least = RULE.least_of_follow_up * weight_of(weights, terms)
+    return [c for c in ranked if focus & terms <= terms_near(c) and weight_of(weights, terms_near(c)) >= least]
 
 
 def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
@@ -82,9 +86,9 @@ def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
     best, scores = ranked[0], scored.scores
     chosen = _first(ranked, scored)
     characters = sum(len(c.text) for c in chosen)
-    for candidate in _beside(best, ranked):
+    for candidate in _adjacent(best, ranked):
         # Neighbours continue the best sentence's thought in different words and need a lower score.
-        is_good = scores[candidate] >= RULE.least_beside * scores[best]
+        is_good = scores[candidate] >= RULE.least_of_neighbour * scores[best]
         if is_good and characters + len(candidate.text) <= RULE.maximum_characters:
             chosen.append(candidate)
             characters += len(candidate.text)
@@ -109,17 +113,17 @@ def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
 def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
     """Return the best sentence, a contradicting sentence, and the best sentence for each part of the question."""
     best, document_of = ranked[0], scored.passages.document_of
-    others = (c for c in ranked if document_of(c) != document_of(best) and c.kind == best.kind)
-    chosen = [best, *itertools.islice((c for c in others if says_otherwise(c, best)), 1)]
+    rivals = (c for c in ranked if document_of(c) != document_of(best) and c.kind == best.kind)
+    chosen = [best, *itertools.islice((c for c in rivals if says_otherwise(c, best)), 1)]
     for part in scored.parts:
         # "And in Germany": the folder of a chosen sentence already covers this part.
         named = part.terms & scored.reading.weights.keys()
         if any(named <= c.folder for c in chosen):
             continue
         of_folder = next((c for c in ranked if named <= c.folder), None)
-        found = of_folder or _best_of_part(part, ranked, scored)
-        if found is not None and not any(say_the_same(found, other) for other in chosen):
-            chosen.append(found)
+        sentence = of_folder or _best_of_part(part, ranked, scored)
+        if sentence is not None and not any(say_the_same(sentence, other) for other in chosen):
+            chosen.append(sentence)
     return chosen
 
 
@@ -140,10 +144,10 @@ def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: 
     with few of the question's words which is also not near in meaning.
     """
     weights, scores = scored.reading.weights, scored.scores
-    said = weight_of(weights, best.terms | best.heading)
-    is_whole = bool(weights.keys() & best.terms) and said >= RULE.all_in_words * sum(weights.values())
-    is_weaker = scores[candidate] < RULE.least_beside_whole * scores[best]
-    if is_whole and candidate.passage != best.passage and is_weaker:
+    best_weight = weight_of(weights, best.terms | best.heading)
+    is_complete = bool(weights.keys() & best.terms) and best_weight >= RULE.all_in_words * sum(weights.values())
+    is_weaker = scores[candidate] < RULE.least_beside_complete * scores[best]
+    if is_complete and candidate.passage != best.passage and is_weaker:
         return True
     least_own = RULE.least_own * weight_of(weights, own_terms(best, weights))
     is_near = scored.meaning.get(candidate, 0.0) > RULE.near_in_meaning * RULE.meaning_weight
@@ -155,8 +159,8 @@ def beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
-        room = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
-        if len(chosen) == RULE.first_sentences or (chosen and len(candidate.text) > room):
+        remaining = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
+        if len(chosen) == RULE.first_sentences or (chosen and len(candidate.text) > remaining):
             break
         chosen.append(candidate)
     return chosen
@@ -167,24 +171,24 @@ def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> 
     if best.kind != "sentence":
         return []
     same = {c.position: c for c in everything if c.passage == best.passage}
-    found: list[CandidateSentence] = []
-    said = {best.text}
-    room = RULE.longest_neighbourhood - len(best.text)
+    neighbours: list[CandidateSentence] = []
+    texts = {best.text}
+    remaining = RULE.longest_neighbourhood - len(best.text)
     for step in RULE.neighbours:
-        beside = same.get(best.position + step)
-        is_next = best.position + step - (1 if step > 0 else -1) in {best.position, *(c.position for c in found)}
-        if beside is None or beside.kind != "sentence" or not is_next:
+        neighbour = same.get(best.position + step)
+        is_next = best.position + step - (1 if step > 0 else -1) in {best.position, *(c.position for c in neighbours)}
+        if neighbour is None or neighbour.kind != "sentence" or not is_next:
             continue
-        if POINTER.search(beside.text) or TO_A_MODEL.search(beside.text) or beside.text in said:
+        if POINTER.search(neighbour.text) or TO_A_MODEL.search(neighbour.text) or neighbour.text in texts:
             continue
-        if len(beside.text) <= room:
-            found.append(beside)
-            said.add(beside.text)
-            room -= len(beside.text)
-    return found
+        if len(neighbour.text) <= remaining:
+            neighbours.append(neighbour)
+            texts.add(neighbour.text)
+            remaining -= len(neighbour.text)
+    return neighbours
 
 
-def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
+def _adjacent(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
     """Return the sentences right before and after the best sentence."""
     return [
         c
@@ -206,17 +210,19 @@ def first_step(candidates: Sequence[CandidateSentence], weights: dict[str, float
 def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Scored) -> CandidateSentence | None:
     """Return the best sentence for a part of the question; `None` if no sentence is close in words or meaning."""
     scores = scored.scores
-    own = {term: weight for term, weight in scored.reading.weights.items() if term in part.terms}
-    total = sum(own.values())
+    part_weights = {term: weight for term, weight in scored.reading.weights.items() if term in part.terms}
+    total = sum(part_weights.values())
     if not total:
         return None
 
     def in_words(candidate: CandidateSentence) -> float:
-        return (weight_of(own, candidate.terms) + RULE.heading_weight * weight_of(own, candidate.heading)) / total
+        return (
+            weight_of(part_weights, candidate.terms) + RULE.heading_weight * weight_of(part_weights, candidate.heading)
+        ) / total
 
     fitting = [c for c in ranked if in_words(c) > RULE.least_of_part and (scores[c] > 0 or part.meaning.get(c))]
     if not part.meaning:
-        return max(fitting, key=lambda c: (weight_of(own, c.terms - c.title), scores[c]), default=None)
+        return max(fitting, key=lambda c: (weight_of(part_weights, c.terms - c.title), scores[c]), default=None)
     return max(fitting, key=lambda c: (in_words(c) * c.value + part.meaning.get(c, 0.0), scores[c]), default=None)
 
 
@@ -232,7 +238,7 @@ class OwnPlace(NamedTuple):
     """The best sentence from the asker's place, and the best sentences from documents with different rules."""
 
     first: CandidateSentence
-    others: list[CandidateSentence]
+    other_sentences: list[CandidateSentence]
     #: The positions of all passages for the place.
     passages: frozenset[int]
 
@@ -246,7 +252,7 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
     passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
     best = ranked[0]
     subject = scored.reading.subject
-    own = [best]
+    matches = [best]
     if best.passage not in passages:
         fitting = [
             c
@@ -254,20 +260,20 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
             if c.passage in passages
             and c.is_of_type >= best.is_of_type
             and bool(c.figures) >= bool(best.figures)
-            and (subject <= said_near(c) or not subject <= said_near(best))
+            and (subject <= terms_near(c) or not subject <= terms_near(best))
         ]
-        own = _as_near(fitting[: RULE.most_of_own_place], best, scored)
-        if own and scored.passages.language_of(own[0]) != scored.passages.language:
-            own = _standing_out(own, [c for c in ranked if c.passage in passages], scored)
-    if not own:
+        matches = _as_near(fitting[: RULE.most_of_own_place], best, scored)
+        if matches and scored.passages.language_of(matches[0]) != scored.passages.language:
+            matches = _standing_out(matches, [c for c in ranked if c.passage in passages], scored)
+    if not matches:
         return None
-    others = [c for c in ranked if c.passage not in passages]
-    others = elsewhere(own[:1], others, scored, anchor=best)
-    return OwnPlace(own[0], others, passages) if others else None
+    other_sentences = [c for c in ranked if c.passage not in passages]
+    other_sentences = elsewhere(matches[:1], other_sentences, scored, anchor=best)
+    return OwnPlace(matches[0], other_sentences, passages) if other_sentences else None
 
 
 def _standing_out(
-    own: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
+    matches: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
     """Return the sentence in a different language to prefer; [] if no sentence is clearly the best.
 
@@ -276,10 +282,10 @@ def _standing_out(
     """
     scores = scored.scores
     if scored.passages.similarities is not None:
-        likeness = scored.passages.similarities([scored.reading.question], [c.compared for c in own])[0]
-        return [max(zip(own, likeness, strict=True), key=lambda pair: pair[1])[0]]
-    next_best = max((scores[c] for c in ranked if c != own[0]), default=0.0)
-    return own[:1] if scores[own[0]] >= RULE.stands_out * next_best else []
+        likeness = scored.passages.similarities([scored.reading.question], [c.compared for c in matches])[0]
+        return [max(zip(matches, likeness, strict=True), key=lambda pair: pair[1])[0]]
+    next_best = max((scores[c] for c in ranked if c != matches[0]), default=0.0)
+    return matches[:1] if scores[matches[0]] >= RULE.stands_out * next_best else []
 
 
 def _as_near(
@@ -313,31 +319,35 @@ def elsewhere(
     if not is_own_place and not (first.is_of_type and first.figures):
         return []
     reading = scored.reading
-    spoken = scored.passages.languages
-    known = _amounts(first.text, spoken[first.passage])
-    subject = reading.subject or reading.asked
-    meant = ideas_in(reading.question, scored.passages.language)
-    found: dict[UUID, CandidateSentence] = {}
+    languages = scored.passages.languages
+    quoted_amounts = _amounts(first.text, languages[first.passage])
+    subject = reading.subject or reading.question_terms
+    question_ideas = ideas_in(reading.question, scored.passages.language)
+    by_document: dict[UUID, CandidateSentence] = {}
     for candidate in ranked:
-        stated = _amounts(candidate.text, spoken[candidate.passage])
+        stated = _amounts(candidate.text, languages[candidate.passage])
         is_sibling = bool(candidate.title & first.title) and bool(candidate.title - first.title)
-        is_apart = candidate.folder != first.folder
+        has_other_folder = candidate.folder != first.folder
         if (
-            (is_own_place or is_sibling or is_apart or spoken[candidate.passage] != spoken[first.passage])
-            and not any(title and title <= reading.asked for title in (first.title, candidate.title))
+            (is_own_place or is_sibling or has_other_folder or languages[candidate.passage] != languages[first.passage])
+            and not any(title and title <= reading.question_terms for title in (first.title, candidate.title))
             and candidate.is_of_type >= first.is_of_type
             and bool(candidate.figures) == bool(first.figures)
-            and (not (stated <= known or known <= stated) if first.figures else not say_the_same(candidate, first))
-            and subject <= said_near(candidate)
-            and ideas_in(candidate.headed, spoken[candidate.passage]) <= meant
+            and (
+                not (stated <= quoted_amounts or quoted_amounts <= stated)
+                if first.figures
+                else not say_the_same(candidate, first)
+            )
+            and subject <= terms_near(candidate)
+            and ideas_in(candidate.headed, languages[candidate.passage]) <= question_ideas
         ):
-            found.setdefault(scored.passages.document_of(candidate), candidate)
+            by_document.setdefault(scored.passages.document_of(candidate), candidate)
     for quoted in chosen:
-        found.pop(scored.passages.document_of(quoted), None)
-    return _as_near(list(found.values()), anchor or first, scored)
+        by_document.pop(scored.passages.document_of(quoted), None)
+    return _as_near(list(by_document.values()), anchor or first, scored)
 
 
 def _amounts(text: str, language: str) -> frozenset[str]:
     """Return the figures in a text which are amounts: "27 days a year" gives 27, and not 1 for "a year"."""
-    found = figures(text, language)
-    return found - {"1"} or found
+    amounts = figures(text, language)
+    return amounts - {"1"} or amounts

@@ -10,18 +10,19 @@ from rag.answering.extractive.rule import RULE
 from rag.answering.quotations import LONGEST_SENTENCE, CandidateSentence
 
 
-def rarity(asked: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
+def rarity(question_terms: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
     """Return a weight from 1 to 2 for each question term: 1 plus its idf (Lucene's formula), scaled to 0 … 1.
 
     The idf is only half the weight, because the search has found passages about the question's subject: the subject's
     words are frequent in them, and a chance word of the question is rare. The terms are sorted, because the rounding of
     a sum depends on its order.
     """
-    counts = Counter(term for candidate in candidates for term in candidate.terms & asked)
+    counts = Counter(term for candidate in candidates for term in candidate.terms & question_terms)
     total = len(candidates)
     rarest = math.log(1 + (total + 0.5) / 0.5)
     return {
-        term: 1 + math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5)) / rarest for term in sorted(asked)
+        term: 1 + math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5)) / rarest
+        for term in sorted(question_terms)
     }
 
 
@@ -35,7 +36,7 @@ def own_terms(candidate: CandidateSentence, weights: dict[str, float]) -> frozen
     return rest if weights.keys() - candidate.title else candidate.terms
 
 
-def said_near(candidate: CandidateSentence) -> frozenset[str]:
+def terms_near(candidate: CandidateSentence) -> frozenset[str]:
     """Return a sentence's terms with the document title's and the nearest heading's; for rows and columns, with all
     headings' terms.
     """
@@ -55,14 +56,14 @@ def shares_of_words(
     `subjects` are the terms in expressions naming the question's subjects; `passages` is the passage count.
     """
     total = sum(weights.values()) or 1.0
-    held = [
+    passage_weights = [
         weight_of(weights, frozenset().union(*(c.terms | c.heading for c in everything if c.passage == place)))
         for place in range(passages)
     ]
-    most = max(held) or 1.0
+    most = max(passage_weights) or 1.0
     # Matching words count more in a passage which also has the rest of the question.
     named = max((c.title & weights.keys() for c in candidates), key=lambda terms: weight_of(weights, terms))
-    return {c: _points(c, weights, named, subjects) / total * held[c.passage] / most for c in candidates}
+    return {c: _points(c, weights, named, subjects) / total * passage_weights[c.passage] / most for c in candidates}
 
 
 def _points(
@@ -70,11 +71,11 @@ def _points(
 ) -> float:
     """Return a sentence's points for its words. `named` are the question's terms in the best matching title."""
     # A subject in the document's title gives a sentence no points.
-    said = candidate.terms | candidate.heading
-    torn = frozenset().union(*(expression for expression in subjects if not expression <= said))
-    own = weight_of(weights, own_terms(candidate, weights))
-    own -= (1 - RULE.part_of_expression) * weight_of(weights, own_terms(candidate, weights) & torn)
-    if not own or len(candidate.text) > 2 * LONGEST_SENTENCE:
+    terms = candidate.terms | candidate.heading
+    torn = frozenset().union(*(expression for expression in subjects if not expression <= terms))
+    points = weight_of(weights, own_terms(candidate, weights))
+    points -= (1 - RULE.part_of_expression) * weight_of(weights, own_terms(candidate, weights) & torn)
+    if not points or len(candidate.text) > 2 * LONGEST_SENTENCE:
         return 0.0
     above = weight_of(weights, candidate.heading - own_terms(candidate, weights))
     # A very short unit has no content; most of a very long unit is about something else.
@@ -83,4 +84,4 @@ def _points(
     value = candidate.value * (RULE.figure_value if candidate.figures else 1.0)
     if named - candidate.title - candidate.terms:
         value *= RULE.other_document_value
-    return (own + RULE.heading_weight * above) * brevity * value * (RULE.next_passage**candidate.passage)
+    return (points + RULE.heading_weight * above) * brevity * value * (RULE.next_passage**candidate.passage)

@@ -17,14 +17,14 @@ from rag.types import ContextResponse
 Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 
 
-class MeantPart(NamedTuple):
+class ComparedPart(NamedTuple):
     """A passage's part with its cosine to the question."""
 
     text: str
     cosine: float
 
 
-def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
+def compared_parts(context: ContextResponse) -> dict[int, list[ComparedPart]]:
     """Return the parts of each passage with their cosines, by passage number.
 
     The search has already compared the parts, so this costs nothing. The result is empty if any cited passage has no
@@ -33,13 +33,13 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
     meanings = {result.chunk_id: result.part_meanings for result in context.results}
     if not all(meanings.get(citation.chunk_id) for citation in context.citations):
         return {}
-    found = {}
+    parts_by_number = {}
     for citation in context.citations:
-        known, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
+        cosines, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
         # Leave out a passage with a part unreadable for the model: the other parts cannot be ranked without this part.
-        if known and len(known) == len(parts):
-            found[citation.number] = list(map(MeantPart, parts, known))
-    return found
+        if cosines and len(cosines) == len(parts):
+            parts_by_number[citation.number] = list(map(ComparedPart, parts, cosines))
+    return parts_by_number
 
 
 def likeness_by(embedder: Embedder) -> Similarities:
@@ -52,21 +52,21 @@ def likeness_by(embedder: Embedder) -> Similarities:
                 vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
         except RagError:
             return [[0.0] * len(sentences) for _ in questions]
-        asked, said = vectors[: len(questions)], vectors[len(questions) :]
-        return [[float(value) for value in said @ vector] for vector in asked]
+        question_vectors, sentence_vectors = vectors[: len(questions)], vectors[len(questions) :]
+        return [[float(value) for value in sentence_vectors @ vector] for vector in question_vectors]
 
     return likeness
 
 
-def remembering(compare: Similarities) -> Similarities:
+def with_cache(compare: Similarities) -> Similarities:
     """Return `compare` with a cache by question and sentence."""
-    known: dict[tuple[str, str], float] = {}
+    cache: dict[tuple[str, str], float] = {}
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
-        new = [s for s in dict.fromkeys(sentences) if any((q, s) not in known for q in questions)]
+        new = [s for s in dict.fromkeys(sentences) if any((q, s) not in cache for q in questions)]
         for question, values in zip(questions, compare(questions, new) if new else [], strict=False):
-            known.update(zip(((question, s) for s in new), values, strict=True))
-        return [[known[question, sentence] for sentence in sentences] for question in questions]
+            cache.update(zip(((question, s) for s in new), values, strict=True))
+        return [[cache[question, sentence] for sentence in sentences] for question in questions]
 
     return likeness
 

@@ -11,25 +11,25 @@ from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
-from rag.answering.answer_types import AnswerType, asked_type, counts_in
+from rag.answering.answer_types import AnswerType, counts_in, requested_type
 from rag.answering.applicability import (
     Marks,
     Naming,
+    compare_marks,
     holds,
     is_for_another_group,
     is_for_another_period,
-    mark_named,
-    marks_asked,
+    marks_in,
 )
 from rag.answering.extractive.in_words import rarity, shares_of_words
-from rag.answering.extractive.likeness import MeantPart, Similarities
+from rag.answering.extractive.likeness import ComparedPart, Similarities
 from rag.answering.extractive.rule import RULE
 from rag.answering.extractive.words import (
     ASKS_WHERE,
+    comparable_terms,
     figures_written,
     other_words,
-    spoken_in,
-    terms_said,
+    passage_language,
     years_in_words,
 )
 from rag.answering.quotations import EXCEPTION, CandidateSentence, bare_heading
@@ -97,12 +97,12 @@ class Passages:
     #: Compares sentences by meaning; without it, words and places decide.
     similarities: Similarities | None = None
     #: Parts with their cosines to the question, by passage number.
-    parts_by_number: Mapping[int, Sequence[MeantPart]] = field(default_factory=dict)
+    parts_by_number: Mapping[int, Sequence[ComparedPart]] = field(default_factory=dict)
 
     @cached_property
     def languages(self) -> list[str]:
         """The languages of the passages."""
-        return [spoken_in(citation, self.language) for citation in self.citations]
+        return [passage_language(citation, self.language) for citation in self.citations]
 
     def language_of(self, candidate: CandidateSentence) -> str:
         return self.languages[candidate.passage]
@@ -115,10 +115,10 @@ class Reading(NamedTuple):
     """The passages' candidate sentences, read with a wording for the question."""
 
     question: str
-    asked: frozenset[str]
-    #: The terms in `asked` which come from the follow-up.
+    question_terms: frozenset[str]
+    #: The terms in `question_terms` which come from the follow-up.
     followed: frozenset[str]
-    #: The terms in `asked`, grouped by the expressions naming the question's subjects.
+    #: The terms in `question_terms`, grouped by the expressions naming the question's subjects.
     subjects: tuple[frozenset[str], ...]
     everything: list[CandidateSentence]
     candidates: list[CandidateSentence]
@@ -149,7 +149,7 @@ def read(question: str, passages: Passages, focus: str) -> Reading:
     everything = [
         candidate
         for place, citation in enumerate(citations)
-        for candidate in _candidates(_opened(citation, passages.languages[place], wording), place, wording)
+        for candidate in _candidates(_open_passage(citation, passages.languages[place], wording), place, wording)
     ]
     candidates = _quotable(everything)
     subjects = tuple(wording.terms.intersection(tokenize(name, language)) for name in named_in(question, language))
@@ -172,7 +172,7 @@ class _Wording:
     @cached_property
     def kind(self) -> AnswerType | None:
         """The kind of fact the question asks for; `None` if any sentence may answer."""
-        return asked_type(self.text)
+        return requested_type(self.text)
 
     @cached_property
     def ideas(self) -> frozenset[int]:
@@ -196,11 +196,11 @@ class _Wording:
     @cached_property
     def marks(self) -> Marks:
         """The letter or number in the question, as in "Band B"."""
-        return marks_asked(self.text)
+        return marks_in(self.text)
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenPassage:
     """A passage with its units, and terms from titles and headings above."""
 
     citation: Citation
@@ -212,7 +212,7 @@ class _Opened:
     title: frozenset[str]
     folder: frozenset[str]
     section: frozenset[str]
-    last: frozenset[str]
+    last_heading: frozenset[str]
     #: The last heading of the section.
     heading: str
     #: The heads of all tables in the passage.
@@ -224,11 +224,16 @@ class _Opened:
     terms_in: Callable[[str], frozenset[str]]
 
 
-def _opened(citation: Citation, spoken: str, wording: _Wording) -> _Opened:
+def _open_passage(citation: Citation, text_language: str, wording: _Wording) -> _OpenPassage:
     question, language = wording.text, wording.language
-    words = other_words(question, language, spoken)
+    words = other_words(question, language, text_language)
     terms_in = partial(
-        terms_said, language=language, spoken=spoken, words=words, asked=wording.terms, ideas=wording.ideas
+        comparable_terms,
+        language=language,
+        text_language=text_language,
+        words=words,
+        question_terms=wording.terms,
+        ideas=wording.ideas,
     )
     name = known_by(citation.title, citation.folder, question, frozenset([language]))
     title = terms_in(name)
@@ -236,28 +241,28 @@ def _opened(citation: Citation, spoken: str, wording: _Wording) -> _Opened:
     heading = citation.section.rpartition(PATH_SEPARATOR)[2]
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
     tables = tables_in(citation.passage) if any(wording.marks) else ()
-    return _Opened(
+    return _OpenPassage(
         citation=citation,
-        language=spoken,
-        is_across=spoken != language,
+        language=text_language,
+        is_across=text_language != language,
         units=units,
         title=title,
         folder=folder,
         section=title | terms_in(citation.section),
-        last=terms_in(heading),
+        last_heading=terms_in(heading),
         heading=heading,
         heads_of_rows=" ".join(cell for table in tables if table.heads for cell in table.heads.cells),
         in_range=[holds(unit.text, wording.amounts) if unit.kind == "row" else None for unit in units],
-        value=_branch_value(name, spoken, folder, wording),
+        value=_branch_value(name, text_language, folder, wording),
         terms_in=terms_in,
     )
 
 
-def _branch_value(name: str, spoken: str, folder: frozenset[str], wording: _Wording) -> float:
+def _branch_value(name: str, text_language: str, folder: frozenset[str], wording: _Wording) -> float:
     """Return the factor for a document: below 1 for a withdrawn document or a different branch's."""
     # A question which names a country is about the documents in the country's folder or language.
     named = named_languages(wording.text)
-    value = RULE.other_branch_value if named and spoken not in named and not folder & wording.terms else 1.0
+    value = RULE.other_branch_value if named and text_language not in named and not folder & wording.terms else 1.0
     if WITHDRAWN.search(name) and not WITHDRAWN.search(wording.text):
         # A question with a figure from the title, for example the year, is about this document although it is
         # withdrawn.
@@ -281,7 +286,7 @@ class _Place:
     is_example: bool
 
 
-def _placed(passage: _Opened) -> Iterator[tuple[Unit, _Place]]:
+def _placed(passage: _OpenPassage) -> Iterator[tuple[Unit, _Place]]:
     """Yield the passage's units with their places, in order."""
     heading, above = passage.heading, frozenset[str]()
     # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
@@ -300,7 +305,7 @@ def _placed(passage: _Opened) -> Iterator[tuple[Unit, _Place]]:
         yield unit, _Place(position, heading, above, headed, is_listed, is_example)
 
 
-def _candidates(passage: _Opened, place: int, wording: _Wording) -> Iterator[CandidateSentence]:
+def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterator[CandidateSentence]:
     kind, question = wording.kind, wording.text
     for unit, near in _placed(passage):
         terms = passage.terms_in(unit.subject or unit.text)
@@ -311,7 +316,7 @@ def _candidates(passage: _Opened, place: int, wording: _Wording) -> Iterator[Can
         is_headed = kind is not None and kind.name == "amount" and counts_in(near.heading, question)
         is_of_type = kind is None or is_headed or kind.is_in(unit.text, question)
         above = f"{passage.heads_of_rows} {near.heading}"
-        mark = mark_named(unit.text, above, wording.marks, is_across=passage.is_across)
+        mark = compare_marks(unit.text, above, wording.marks, is_across=passage.is_across)
         factors = _factors(unit, near, passage, wording, is_of_type=is_of_type, mark=mark)
         yield CandidateSentence(
             text=unit.text,
@@ -324,7 +329,7 @@ def _candidates(passage: _Opened, place: int, wording: _Wording) -> Iterator[Can
             figures=figures_written(unit.text) - wording.figures,
             value=math.prod(factors),
             is_of_type=is_of_type,
-            under=near.above or passage.last,
+            under=near.above or passage.last_heading,
             block=unit.block,
             headed=near.headed,
             folder=passage.folder,
@@ -335,7 +340,7 @@ def _candidates(passage: _Opened, place: int, wording: _Wording) -> Iterator[Can
 
 
 def _factors(
-    unit: Unit, near: _Place, passage: _Opened, wording: _Wording, *, is_of_type: bool, mark: Naming
+    unit: Unit, near: _Place, passage: _OpenPassage, wording: _Wording, *, is_of_type: bool, mark: Naming
 ) -> Iterator[float]:
     """Yield a unit's factors which do not depend on the words shared with the question."""
     question, kind, text = wording.text, wording.kind, unit.text
@@ -345,7 +350,12 @@ def _factors(
         yield RULE.fragment_value
     if kind is not None:
         yield RULE.type_value if is_of_type else RULE.other_type_value
-        if is_of_type and not passage.is_across and kind.headed is not None and kind.headed.search(near.heading):
+        if (
+            is_of_type
+            and not passage.is_across
+            and kind.heading_regex is not None
+            and kind.heading_regex.search(near.heading)
+        ):
             yield RULE.headed_value
     if _is_named(near.heading, wording):
         yield RULE.named_heading_value
@@ -413,9 +423,11 @@ def _is_label(unit: Unit) -> bool:
 
 def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
     """Return the units which may be quoted alone: no headings, questions, units without words, or cut copies."""
-    told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)]
+    quotable = [
+        c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)
+    ]
     # A sentence or row cut by the edge of its passage is complete in the next passage.
-    texts = sorted({c.text for c in told})
+    texts = sorted({c.text for c in quotable})
     cut = {text for text, following in pairwise(texts) if len(text) >= RULE.least_cut and following.startswith(text)}
-    told = [c for c in told if c.text not in cut]
-    return told or [c for c in everything if c.kind != "heading"]
+    quotable = [c for c in quotable if c.text not in cut]
+    return quotable or [c for c in everything if c.kind != "heading"]

@@ -15,9 +15,9 @@ class QuoteRule:
     least_of_best: float = 0.6
     least_of_best_row: float = 0.85
     #: Lowest relative score for a sentence from a different passage if the best sentence has the whole question.
-    least_beside_whole: float = 0.8
+    least_beside_complete: float = 0.8
     #: Lowest relative score for the best sentence's neighbours, which continue its thought in other words.
-    least_beside: float = 0.4
+    least_of_neighbour: float = 0.4
     #: Share of the question's words a further sentence must contain, relative to the best, not counting its headings:
     #: below a heading with the subject, every sentence would match.
     least_own: float = 0.5
@@ -30,7 +30,7 @@ class QuoteRule:
     below_heading: tuple[float, float] = (0.5, 0.25)
     #: Factor for a sentence which has all question words missing in its headings: "They never expire", below "Credit
     #: hours".
-    whole_value: float = 1.15
+    complete_value: float = 1.15
     #: Factor for an overview's row if a different passage has a section about the question.
     overview_value: float = 0.4
     #: A text with at least this many characters which another text starts with is a cut copy.
@@ -93,7 +93,7 @@ class QuoteRule:
     #: Share from which words alone decide and meaning is not compared.
     all_in_words: float = 0.9
     #: Share from which a sentence has the whole question.
-    all_said: float = 0.99
+    all_words: float = 0.99
     #: From this share of `meaning_weight` on, a sentence is near the question even without the words.
     near_in_meaning: float = 0.8
     #: Share from which words are enough. Below, further sentences from the best passage only need the second value.

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from rag.answering.answer_types import AnswerType
 from rag.answering.carried_over import Carried
-from rag.answering.extractive.in_words import said_near, weight_of
-from rag.answering.extractive.likeness import MeantPart, Similarities
+from rag.answering.extractive.in_words import terms_near, weight_of
+from rag.answering.extractive.likeness import ComparedPart, Similarities
 from rag.answering.extractive.reading import Passages, Reading
 from rag.answering.extractive.rule import RULE
-from rag.answering.extractive.words import known_terms, parts_of, without_units
+from rag.answering.extractive.words import parts_of, translatable_terms, without_units
 from rag.answering.quotations import CandidateSentence
 from rag.retrieval.bm25.index import tokenize
 from rag.types import Citation
@@ -39,7 +39,7 @@ class Scored(NamedTuple):
     #: The parts of a compound question.
     parts: Sequence[Part]
     #: How many of the question's subjects each passage has.
-    subjects_said: Sequence[int]
+    subject_counts: Sequence[int]
     #: The terms of names replaced by the follow-up.
     replaced: frozenset[str]
 
@@ -66,11 +66,11 @@ def score(
     in_words = {c: max(reading.in_words.get(c, 0.0) for reading in readings) for c in candidates}
     parts = parts_of(question, language)
     near = by_part(candidates, citations, passages.parts_by_number)
-    known = [known_terms(question, language, spoken) for spoken in passages.languages]
-    words = [_said_by(everything, place) for place in range(len(citations))]
-    said = subjects_said(words, reading.subjects, known)
-    about = subject_values(words, said, reading.asked)
-    below = first_below(everything, without_units(weights, question, language), known)
+    translatable = [translatable_terms(question, language, text_language) for text_language in passages.languages]
+    words = [_passage_terms(everything, place) for place in range(len(citations))]
+    subject_counts = count_subjects(words, reading.subjects, translatable)
+    about = subject_values(words, subject_counts, reading.question_terms)
+    below = first_below(everything, without_units(weights, question, language), translatable)
     likely = {c: about[c.passage] * (in_words[c] + near.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
     # Comparing takes about 20 ms per sentence and is skipped if a sentence has all words.
     is_compared = bool(parts) or max(in_words.values()) < RULE.all_in_words
@@ -83,7 +83,7 @@ def score(
         }
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
     if kind is None:
-        scores.update({c: RULE.whole_value * scores[c] for c in candidates if says_the_rest(c, weights)})
+        scores.update({c: RULE.complete_value * scores[c] for c in candidates if says_the_rest(c, weights)})
     names, replaced = (frozenset(tokenize(words, language)) for words in (carried.names, carried.replaced))
     followed = {term: weight for term, weight in weights.items() if term in reading.followed}
     return Scored(
@@ -96,7 +96,7 @@ def score(
             Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
             for place, part in enumerate(parts, start=1)
         ],
-        subjects_said=said,
+        subject_counts=subject_counts,
         replaced=replaced,
     )
 
@@ -121,93 +121,102 @@ def by_meaning(
         return []
     ordered = sorted(candidates, key=lambda c: (-likely[c] - RULE.next_passage**c.passage, c.passage, c.position))
     compared = ordered[: RULE.most_compared + RULE.more_compared * (len(questions) - 1)]
-    found = []
+    points = []
     for values in similarities(questions, [c.compared for c in compared]):
         least, most = min(values), max(values)
         spread = (most - least) or 1.0
-        found.append(
+        points.append(
             {
                 c: RULE.meaning_weight * (float(value) - least) / spread * c.value * RULE.next_passage**c.passage
                 for c, value in zip(compared, values, strict=True)
             }
         )
-    return found
+    return points
 
 
 def by_part(
     candidates: Sequence[CandidateSentence],
     citations: Sequence[Citation],
-    parts_by_number: Mapping[int, Sequence[MeantPart]],
+    parts_by_number: Mapping[int, Sequence[ComparedPart]],
 ) -> dict[CandidateSentence, float]:
     """Return points for the part around each sentence: 0 for the least similar part, `part_weight` for the most."""
-    known = [part.cosine for parts in parts_by_number.values() for part in parts]
-    if not known or max(known) <= min(known):
+    cosines = [part.cosine for parts in parts_by_number.values() for part in parts]
+    if not cosines or max(cosines) <= min(cosines):
         return {}
     words = {number: [(frozenset(part.text.split()), part.cosine) for part in parts]
              for number, parts in parts_by_number.items()}  # fmt: skip
-    found = {}
+    points = {}
     for candidate in candidates:
         parts = words.get(citations[candidate.passage].number, [])
-        said = frozenset(candidate.text.split())
-        cosine = max(parts, key=lambda part: len(part[0] & said), default=(said, min(known)))[1]
-        nearness = (cosine - min(known)) / (max(known) - min(known))
-        found[candidate] = RULE.part_weight * nearness * candidate.value
-    return found
+        sentence_words = frozenset(candidate.text.split())
+        cosine = max(parts, key=lambda part: len(part[0] & sentence_words), default=(sentence_words, min(cosines)))[1]
+        nearness = (cosine - min(cosines)) / (max(cosines) - min(cosines))
+        points[candidate] = RULE.part_weight * nearness * candidate.value
+    return points
 
 
 def first_below(
-    everything: Sequence[CandidateSentence], weights: dict[str, float], known: Sequence[frozenset[str] | None]
+    everything: Sequence[CandidateSentence], weights: dict[str, float], translatable: Sequence[frozenset[str] | None]
 ) -> dict[CandidateSentence, float]:
     """Return points for the first sentences below a heading which has the whole question, for example "Payday".
 
     Only the first passage with a heading like this counts, because passages are in order of relevance.
     """
-    found: dict[CandidateSentence, float] = {}
-    totals = [sum(weights.values()) if terms is None else weight_of(weights, terms) for terms in known]
+    points: dict[CandidateSentence, float] = {}
+    totals = [sum(weights.values()) if terms is None else weight_of(weights, terms) for terms in translatable]
     for candidate in everything:
         total = totals[candidate.passage]
-        if found and candidate.passage != next(iter(found)).passage:
+        if points and candidate.passage != next(iter(points)).passage:
             break
-        own = candidate.under - candidate.title
-        if candidate.kind == "heading" or not own or not total or weight_of(weights, own) < RULE.all_in_words * total:
+        heading_terms = candidate.under - candidate.title
+        if (
+            candidate.kind == "heading"
+            or not heading_terms
+            or not total
+            or weight_of(weights, heading_terms) < RULE.all_in_words * total
+        ):
             continue
-        if len(found) < len(RULE.below_heading):
-            found[candidate] = RULE.below_heading[len(found)] * candidate.value
-    return found
+        if len(points) < len(RULE.below_heading):
+            points[candidate] = RULE.below_heading[len(points)] * candidate.value
+    return points
 
 
-def _said_by(everything: Sequence[CandidateSentence], place: int) -> frozenset[str]:
+def _passage_terms(everything: Sequence[CandidateSentence], place: int) -> frozenset[str]:
     return frozenset[str]().union(*(c.terms | c.heading for c in everything if c.passage == place))
 
 
-def subjects_said(
-    words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], known: Sequence[frozenset[str] | None]
+def count_subjects(
+    words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], translatable: Sequence[frozenset[str] | None]
 ) -> list[int]:
     """Count the question's subjects in each passage, including the headings above.
 
-    `words` are the passages' terms. `known` are, for each passage, the question's terms which can be translated; `None`
-    for a passage in the question's language.
+    `words` are the passages' terms. `translatable` are, for each passage, the question's terms which can be translated;
+    `None` for a passage in the question's language.
     """
-    found = []
-    for said, terms in zip(words, known, strict=True):
+    counts = []
+    for passage_terms, terms in zip(words, translatable, strict=True):
         # In "월급은 언제 들어오나요", the word for pay can be translated and the verb cannot.
         named = subjects if terms is None else [subject & terms or subject for subject in subjects]
-        found.append(sum(subject <= said for subject in named))
-    return found
+        counts.append(sum(subject <= passage_terms for subject in named))
+    return counts
 
 
-def subject_values(words: Sequence[frozenset[str]], said: Sequence[int], asked: frozenset[str]) -> list[float]:
+def subject_values(
+    words: Sequence[frozenset[str]], counts: Sequence[int], question_terms: frozenset[str]
+) -> list[float]:
     """Return a factor from 0 to 1 for the sentences in each passage.
 
     The factor is below 1 if a different passage has more of the question's subjects, and 0 if the passage has no word
     from the question.
     """
-    most = max(said, default=0)
+    most = max(counts, default=0)
     if not most:
-        return [1.0] * len(said)
+        return [1.0] * len(counts)
     return [
-        RULE.other_subject_value + (1 - RULE.other_subject_value) * number / most if own & asked else 0.0
-        for own, number in zip(words, said, strict=True)
+        RULE.other_subject_value + (1 - RULE.other_subject_value) * number / most
+        if passage_terms & question_terms
+        else 0.0
+        for passage_terms, number in zip(words, counts, strict=True)
     ]
 
 
@@ -219,10 +228,10 @@ def focused(
 ) -> dict[CandidateSentence, float]:
     """Raise the scores of sentences with the follow-up's words, and lower the ones with replaced or other names."""
     total = sum(focus.values())
-    is_named = any(names <= said_near(c) for c in scores) if names else False
+    is_named = any(names <= terms_near(c) for c in scores) if names else False
     return {
         c: score
-        * (1 + RULE.focus_value * weight_of(focus, said_near(c)) / total if total else 1.0)
-        * (RULE.other_name_value if (is_named and not names <= said_near(c)) or replaced & c.terms else 1.0)
+        * (1 + RULE.focus_value * weight_of(focus, terms_near(c)) / total if total else 1.0)
+        * (RULE.other_name_value if (is_named and not names <= terms_near(c)) or replaced & c.terms else 1.0)
         for c, score in scores.items()
     }

@@ -57,8 +57,8 @@ _BETWEEN = r"[?？]\s*(?=\S)|\s[+&/]\s|;\s|；|及び|및|그리고|와\s|과\s|
 def parts_of(question: str, language: str) -> list[str]:
     """Return the parts of a compound question, or an empty list for a simple question."""
     parts = split_question(question, language) or _between(language).split(question)
-    said = [part.strip() for part in parts if part and tokenize(part, language)]
-    return said if len(said) > 1 else []
+    stripped = [part.strip() for part in parts if part and tokenize(part, language)]
+    return stripped if len(stripped) > 1 else []
 
 
 @cache
@@ -89,73 +89,86 @@ def years_in_words(question: str, language: str) -> frozenset[str]:
     return frozenset(str(value) for value in values if value >= 1)
 
 
-def spoken_in(citation: Citation, language: str) -> str:
+def passage_language(citation: Citation, language: str) -> str:
     return detect_language(citation.passage[: RULE.language_characters], [language])
 
 
-def known_terms(question: str, language: str, spoken: str) -> frozenset[str] | None:
-    """Return the question's terms known in the language `spoken`; `None` means all, because the languages are equal."""
-    if spoken == language:
+def translatable_terms(question: str, language: str, text_language: str) -> frozenset[str] | None:
+    """Return the question's terms known in `text_language`; `None` means all, because the languages are equal."""
+    if text_language == language:
         return None
-    return frozenset[str]().union(*(own for own, _ in other_words(question, language, spoken)))
+    return frozenset[str]().union(*(terms for terms, _ in other_words(question, language, text_language)))
 
 
 @lru_cache(maxsize=500)
 def other_words(
-    question: str, language: str, spoken: str
+    question: str, language: str, text_language: str
 ) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
-    """Return pairs: a question word's terms, and the terms for each synonym in the language `spoken`."""
-    own = {word.text: word.terms for word in cached_question_words(question, language, analyser_code(language))}
+    """Return pairs: a question word's terms, and the terms for each synonym in `text_language`."""
+    terms_by_word = {
+        word.text: word.terms for word in cached_question_words(question, language, analyser_code(language))
+    }
     return tuple(
-        (frozenset(own[word.text]), tuple(map(frozenset, word.synonyms)))
-        for word in cached_question_words(question, language, analyser_code(spoken))
-        if word.synonyms and word.text in own
+        (frozenset(terms_by_word[word.text]), tuple(map(frozenset, word.synonyms)))
+        for word in cached_question_words(question, language, analyser_code(text_language))
+        if word.synonyms and word.text in terms_by_word
     )
 
 
-def terms_said(
+def comparable_terms(
     text: str,
     *,
     language: str,
-    spoken: str,
+    text_language: str,
     words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]],
-    asked: frozenset[str] = frozenset(),
+    question_terms: frozenset[str] = frozenset(),
     ideas: frozenset[int] = frozenset(),
 ) -> frozenset[str]:
     """Return a text's terms in the question's language, plus question terms found through synonyms and compounds.
 
-    `language` is the question's and `spoken` the text's. `words` are the synonyms from `other_words`, `asked` the
-    question's terms, and `ideas` its subjects with synonyms.
+    `language` is the question's and `text_language` the text's. `words` are the synonyms from `other_words`,
+    `question_terms` the question's terms, and `ideas` its subjects with synonyms.
     """
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
-    written = in_order if spoken == language else tokenize(text, spoken)
-    found = [(own, others) for own, others in words if any(_stand_together(other, written) for other in others)]
-    if found:
-        written = tokenize(without_other_ideas(text, spoken, ideas), spoken)
-    said = (own for own, others in found if any(_stand_together(other, written) for other in others))
-    return terms.union(*said, in_compounds(asked, terms) if language in COMPOUNDING else ())
+    text_terms = in_order if text_language == language else tokenize(text, text_language)
+    translated = [
+        (word_terms, synonyms)
+        for word_terms, synonyms in words
+        if any(_stand_together(other, text_terms) for other in synonyms)
+    ]
+    if translated:
+        text_terms = tokenize(without_other_ideas(text, text_language, ideas), text_language)
+    matched = (
+        word_terms
+        for word_terms, synonyms in translated
+        if any(_stand_together(other, text_terms) for other in synonyms)
+    )
+    return terms.union(*matched, in_compounds(question_terms, terms) if language in COMPOUNDING else ())
 
 
-def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
+def _stand_together(expression: frozenset[str], terms: Sequence[str]) -> bool:
     """Whether an expression's terms are close together in a text: "pay" and "working days" do not make a "pay day"."""
-    if not wanted <= frozenset(terms):
+    if not expression <= frozenset(terms):
         return False
-    width = len(wanted) + RULE.within_expression
-    return any(wanted <= frozenset(terms[start : start + width]) for start in range(max(1, len(terms) - width + 1)))
+    width = len(expression) + RULE.within_expression
+    return any(expression <= frozenset(terms[start : start + width]) for start in range(max(1, len(terms) - width + 1)))
 
 
-def in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str]:
+def in_compounds(question_terms: frozenset[str], terms: frozenset[str]) -> frozenset[str]:
     """Return the question's terms which a text has inside a longer word, or split into several words.
 
     "Zulassung" is in "Zulassungsverfahren", and "Kündigungsfrist" in "die Frist der Kündigung".
     """
     return frozenset(
-        own
-        for own in asked - terms
-        if len(own) >= RULE.least_compounded
+        question_term
+        for question_term in question_terms - terms
+        if len(question_term) >= RULE.least_compounded
         and (
-            any(own != term and (term.startswith(own) or term.endswith(own)) for term in terms)
-            or compound_share(own, terms) >= RULE.enough_of_compound
+            any(
+                question_term != term and (term.startswith(question_term) or term.endswith(question_term))
+                for term in terms
+            )
+            or compound_share(question_term, terms) >= RULE.enough_of_compound
         )
     )

@@ -20,7 +20,7 @@ SOURCE = FOLDER / "source"
 NOT_FOUND = "NOT_FOUND"
 HISTORY_TOKENS = 1500
 #: Characters kept from each earlier turn: a long answer names its subject at the start.
-TURN_CHARACTERS = 2000
+MESSAGE_CHARACTERS = 2000
 LANGUAGES = {
     "en": "English",
     "nl": "Dutch",
@@ -89,20 +89,20 @@ def rules_of(answer: Answer, language: str) -> str:
         "language": language_name(language, in_korean=bool(_HANGUL.search(rules))),
         "persona": persona,
     }
-    called, added = OWN_IN_KOREAN if _HANGUL.search(rules) else OWN
-    own = [f"{called} {own_name}"] if own_name else []
-    own += [f"{added}\n{own_rules.strip()}"] if own_rules.strip() else []
-    return "\n\n".join([_filled(rules, values), *own])
+    called, added = ADDITIONS_IN_KOREAN if _HANGUL.search(rules) else ADDITIONS
+    additions = [f"{called} {own_name}"] if own_name else []
+    additions += [f"{added}\n{own_rules.strip()}"] if own_rules.strip() else []
+    return "\n\n".join([_filled(rules, values), *additions])
 
 
 def _source_rules(rules: str, values: Mapping[str, str], own_rules: str) -> str:
-    added = [f"{OWN[1]}\n{own_rules.strip()}"] if own_rules.strip() else []
+    added = [f"{ADDITIONS[1]}\n{own_rules.strip()}"] if own_rules.strip() else []
     return "\n\n".join([_filled(rules, values), *added])
 
 
 #: Introduce a collection's name, and the rules added by the administrator.
-OWN = ("The name of this collection:", "Further rules of its administrator:")
-OWN_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 더한 규칙:")
+ADDITIONS = ("The name of this collection:", "Further rules of its administrator:")
+ADDITIONS_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 더한 규칙:")
 
 
 def persona_part(name: str, facts: str) -> str:
@@ -175,66 +175,69 @@ def follow_up_messages(
 ) -> list[ChatMessage]:
     """Return the messages which ask the model for `count` questions to suggest."""
     system = _read(FOLDER / "follow_ups.md").replace("{language}", language_name(language))
-    turns = (ChatMessage(role="user", content=question), ChatMessage(role="assistant", content=without_markers(answer)))
+    messages = (
+        ChatMessage(role="user", content=question),
+        ChatMessage(role="assistant", content=without_markers(answer)),
+    )
     return [
         ChatMessage(role="system", content=system.replace("{count}", str(count))),
-        ChatMessage(role="user", content=f"{as_data('passages', context_text)}\n\n{_conversation(turns)}"),
+        ChatMessage(role="user", content=f"{as_data('passages', context_text)}\n\n{_conversation(messages)}"),
     ]
 
 
-def recent_turns(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
+def recent_messages(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
     """Return the last turns within a token budget, oldest first, without citations, starting with a question."""
-    kept: list[ChatMessage] = []
-    left = maximum_tokens
-    for turn in reversed(history):
-        content = without_markers(turn.content).strip()
-        if len(content) > TURN_CHARACTERS:
-            content = content[:TURN_CHARACTERS] + " …"
-        left -= estimate_tokens(content)
-        if left < 0:
+    recent: list[ChatMessage] = []
+    remaining = maximum_tokens
+    for message in reversed(history):
+        content = without_markers(message.content).strip()
+        if len(content) > MESSAGE_CHARACTERS:
+            content = content[:MESSAGE_CHARACTERS] + " …"
+        remaining -= estimate_tokens(content)
+        if remaining < 0:
             break
         if content:
-            kept.insert(0, ChatMessage(role=turn.role, content=content))
-    while kept and kept[0].role != "user":
-        kept.pop(0)
-    return kept
+            recent.insert(0, ChatMessage(role=message.role, content=content))
+    while recent and recent[0].role != "user":
+        recent.pop(0)
+    return recent
 
 
 class NotFoundMark:
     """Removes `NOT_FOUND` from the start of a streamed reply. `is_set` tells whether the mark was there."""
 
     def __init__(self) -> None:
-        self._held: str | None = ""
+        self._buffer: str | None = ""
         self.is_set = False
 
     def feed(self, delta: str) -> str:
         """Return the text to show, or "" while the start may still be the mark."""
-        if self._held is None:
+        if self._buffer is None:
             return delta
-        self._held += delta
-        start = self._held.lstrip(" \t\r\n*_`\"'[(")
+        self._buffer += delta
+        start = self._buffer.lstrip(" \t\r\n*_`\"'[(")
         if len(start) < len(NOT_FOUND) and NOT_FOUND.startswith(start.upper()):
             return ""
         if not start.upper().startswith(NOT_FOUND):
-            return self._release(self._held.lstrip())
+            return self._release(self._buffer.lstrip())
         self.is_set = True
         rest = start[len(NOT_FOUND) :].lstrip(" \t\r\n*_`\"'])}:.,;–—-")
         return self._release(rest) if rest else ""
 
     def finish(self) -> str:
         """Return the text still held back at the end, because an incomplete mark is ordinary text."""
-        held, self._held = self._held, None
-        return "" if self.is_set or held is None else held.strip()
+        rest, self._buffer = self._buffer, None
+        return "" if self.is_set or rest is None else rest.strip()
 
     def _release(self, text: str) -> str:
-        self._held = None
+        self._buffer = None
         return text
 
 
-def _conversation(turns: Sequence[ChatMessage]) -> str:
+def _conversation(messages: Sequence[ChatMessage]) -> str:
     """Return the turns marked as data and not instructions, because the assistant's replies may repeat a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
-    return as_data("conversation", "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns))
+    return as_data("conversation", "\n".join(f"{speakers[message.role]}: {message.content}" for message in messages))
 
 
 @cache

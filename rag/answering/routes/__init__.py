@@ -18,14 +18,14 @@ from rag.answering.routes.documents import (
     Contents,
     ReadableDocuments,
     WholeDocument,
-    documents_meant,
+    find_named_documents,
     labels_of,
     title_terms,
 )
 from rag.answering.routes.recognise import (
     Recognised,
     is_yes,
-    may_be_meant,
+    may_be_request,
     names_a_kind,
     quoted_label,
     recognise,
@@ -44,7 +44,7 @@ from rag.answering.routes.replies import (
     ask_which_two,
     ends_of_estimates,
 )
-from rag.answering.routes.small_talk import Met, about_product, small_talk
+from rag.answering.routes.small_talk import MatchedPhrase, about_product, small_talk
 from rag.language import listed, locale, ngettext, speaking
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
@@ -86,118 +86,126 @@ class Router:
     def reply(self) -> RouteReply | None:
         """Return the reply from the question's route, or `None` if the question needs a search."""
         text = self.question.text
-        if (read := self._section(text)) is not None:
-            return read
-        asked = self._confirmed(text) or self._coming(text) or recognise(text, language=self.language)
-        if asked is None:
-            met = about_product(text, language=self.language, reply_language=self.fixed_language)
-            line = self._about_product(met) if met is not None else None
+        if (section := self._section(text)) is not None:
+            return section
+        request = (
+            self._recognise_confirmation(text)
+            or self._recognise_coming(text)
+            or recognise(text, language=self.language)
+        )
+        if request is None:
+            product_question = about_product(text, language=self.language, reply_language=self.fixed_language)
+            line = self._about_product(product_question) if product_question is not None else None
             line = line or small_talk(text, language=self.language, reply_language=self.fixed_language)
             if line is not None:
                 return RouteReply(text=line, outcome=Outcome.SMALL_TALK)
-        if asked is None:
-            said, is_confirmed = without_yes(text)
-            asked = self._recognised_by_model(said)
-            asked = replace(asked, is_confirmed=is_confirmed) if asked is not None else None
-        if asked is None:
+        if request is None:
+            message, is_confirmed = without_yes(text)
+            request = self._recognise_by_model(message)
+            request = replace(request, is_confirmed=is_confirmed) if request is not None else None
+        if request is None:
             return None
         # Use the language of the wording, because a foreign name can mislead: "Summarise “Verlofbeleid”".
-        language = asked.language or self.language
-        written_in = self.fixed_language or asked.language or self.answer_language
-        asked = replace(asked, text=asked.text or without_yes(text)[0])
-        reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)  # noqa: SLF001 - the same class
-        return replace(reply, language=written_in) if reply is not None else None
+        language = request.language or self.language
+        reply_language = self.fixed_language or request.language or self.answer_language
+        request = replace(request, text=request.text or without_yes(text)[0])
+        reply = replace(self, language=language, answer_language=reply_language)._of_documents(request)  # noqa: SLF001 - the same class
+        return replace(reply, language=reply_language) if reply is not None else None
 
     def _section(self, text: str) -> RouteReply | None:
         """Quote the numbered section a message asks for. Returns `None` for other messages and unknown numbers."""
-        asked = recognise_section(text, language=self.language)
-        if asked is None:
+        section = recognise_section(text, language=self.language)
+        if section is None:
             return None
-        number, subject = asked
+        number, subject = section
         library = ReadableDocuments(self.database, self.question)
-        meant = self._meant(library, subject) if subject else []
-        found = whole_document.documents_with(library, number, meant if subject else None)
-        if len(found) > whole_document.MOST_QUOTED:
-            return ask_which(found, self.answer_language, "section", number=number)
-        return whole_document.read_out([library.contents(document) for document in found], number)
+        named = self._find_documents(library, subject) if subject else []
+        documents = whole_document.documents_with(library, number, named if subject else None)
+        if len(documents) > whole_document.MOST_QUOTED:
+            return ask_which(documents, self.answer_language, "section", number=number)
+        return whole_document.quote_section([library.contents(document) for document in documents], number)
 
-    def _about_product(self, met: Met) -> str | None:
+    def _about_product(self, product_question: MatchedPhrase) -> str | None:
         """Answer a question about the product, with figures; `None` if there are no figures to give."""
         from babel.dates import format_date  # takes a tenth of a second, which other questions need not wait for
 
         values = {}
-        with speaking(met.language):
-            if met.kind == "documents":
-                found = ReadableDocuments(self.database, self.question).documents()
-                if not found:
+        with speaking(product_question.language):
+            if product_question.kind == "documents":
+                documents = ReadableDocuments(self.database, self.question).documents()
+                if not documents:
                     return None
-                titles = [f"“{document.title}”" for document in found[:MOST_TITLES]]
-                values["titles"] = listed([*titles, "…"] if len(found) > MOST_TITLES else titles)
-                values["count"] = ngettext("{count} document", "{count} documents", len(found))
-            elif met.kind == "today":
+                titles = [f"“{document.title}”" for document in documents[:MOST_TITLES]]
+                values["titles"] = listed([*titles, "…"] if len(documents) > MOST_TITLES else titles)
+                values["count"] = ngettext("{count} document", "{count} documents", len(documents))
+            elif product_question.kind == "today":
                 today = TimeZones(self.database).today(self.question.identity)
                 values["date"] = format_date(today, "full", locale=locale())
-        line = met.line
+        line = product_question.line
         for name, value in values.items():
             line = line.replace(f"{{{name}}}", value)
         return line.replace("….", "…").replace("…。", "…")
 
-    def _confirmed(self, text: str) -> Recognised | None:
+    def _recognise_confirmation(self, text: str) -> Recognised | None:
         """Return the request for a summary which a plain "yes" confirms, after the previous reply stated the cost."""
         history = self.question.history
         if len(history) < 2 or not is_yes(text):
             return None
-        asked, said = history[-2], history[-1]
-        if asked.role != "user" or said.role != "assistant":
+        previous_message, previous_reply = history[-2], history[-1]
+        if previous_message.role != "user" or previous_reply.role != "assistant":
             return None
-        known = recognise(asked.content, language=self.language)
-        language = self.fixed_language or (known.language if known else "") or self.answer_language
-        if not any(end in said.content for end in ends_of_estimates(language)):
+        request = recognise(previous_message.content, language=self.language)
+        language = self.fixed_language or (request.language if request else "") or self.answer_language
+        if not any(end in previous_reply.content for end in ends_of_estimates(language)):
             return None
-        known = known or self._recognised_by_model(asked.content)
-        return replace(known, is_confirmed=True) if known is not None else None
+        request = request or self._recognise_by_model(previous_message.content)
+        return replace(request, is_confirmed=True) if request is not None else None
 
-    def _coming(self, text: str) -> Recognised | None:
+    def _recognise_coming(self, text: str) -> Recognised | None:
         """Recognise a question about changes by a future day: "What changes in January?"."""
-        coming = future_day_in(text, self.language, datetime.now(UTC).date())
-        asked = recognise_coming(coming.text, language=self.language) if coming is not None else None
-        return replace(asked, until=coming.day, text=text) if asked is not None and coming is not None else None
+        future_day = future_day_in(text, self.language, datetime.now(UTC).date())
+        request = recognise_coming(future_day.text, language=self.language) if future_day is not None else None
+        return (
+            replace(request, until=future_day.day, text=text)
+            if request is not None and future_day is not None
+            else None
+        )
 
-    def _recognised_by_model(self, text: str) -> Recognised | None:
+    def _recognise_by_model(self, text: str) -> Recognised | None:
         """Let the inexpensive model interpret a message with an unclear wording; `None` without this model."""
-        if self.small_model is None or not may_be_meant(text):
+        if self.small_model is None or not may_be_request(text):
             return None
         return recognise_by_model(self.small_model, text)
 
-    def _of_documents(self, asked: Recognised) -> RouteReply | None:
+    def _of_documents(self, request: Recognised) -> RouteReply | None:
         library = ReadableDocuments(self.database, self.question)
-        if asked.route == "summary":
-            return self._summary(library, asked)
-        if asked.route == "changes":
-            return self._changes(library, asked)
-        if asked.route == "listing":
-            return self._listing(library, asked)
-        return self._comparison(library, asked)
+        if request.route == "summary":
+            return self._summary(library, request)
+        if request.route == "changes":
+            return self._changes(library, request)
+        if request.route == "listing":
+            return self._listing(library, request)
+        return self._comparison(library, request)
 
-    def _meant(self, library: ReadableDocuments, subject: str) -> list[WholeDocument]:
-        earlier = [turn.content for turn in reversed(self.question.history)]
-        return documents_meant(library, subject, language=self.language, earlier=earlier)
+    def _find_documents(self, library: ReadableDocuments, subject: str) -> list[WholeDocument]:
+        earlier = [message.content for message in reversed(self.question.history)]
+        return find_named_documents(library, subject, language=self.language, earlier=earlier)
 
-    def _summary(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
-        found = self._meant(library, asked.subject)
-        if not found:
+    def _summary(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
+        documents = self._find_documents(library, request.subject)
+        if not documents:
             return None
-        if len(found) > 1:
-            return ask_which(found, self.answer_language, "summarise")
-        contents = library.contents(found[0])
+        if len(documents) > 1:
+            return ask_which(documents, self.answer_language, "summarise")
+        contents = library.contents(documents[0])
         if not contents.chunks:
             return None
-        writer = self._writer(asked)
+        writer = self._writer(request)
         if writer is None:
             return whole_document.outline(contents, self.answer_language)
         return whole_document.by_model(contents, self.answer_language, writer=writer)
 
-    def _writer(self, asked: Recognised) -> Writer | None:
+    def _writer(self, request: Recognised) -> Writer | None:
         """Return the language model for the wording, with its price; `None` without a model."""
         if self.model is None:
             return None
@@ -205,51 +213,53 @@ class Router:
             provider=self.model.provider,
             model=self.model.model,
             price=self.price,
-            is_confirmed=asked.is_confirmed,
+            is_confirmed=request.is_confirmed,
         )
 
-    def _worded(self, found: QuotedReply | None, asked: Recognised) -> RouteReply | None:
+    def _write(self, quoted_reply: QuotedReply | None, request: Recognised) -> RouteReply | None:
         """Return a comparison or list for the model to word, or in the documents' words without a model."""
-        if found is None:
+        if quoted_reply is None:
             return None
-        writer = self._writer(asked)
-        reply, passages = found
+        writer = self._writer(request)
+        reply, passages = quoted_reply
         if writer is None:
             return reply
-        return writer.worded(reply, passages, question=asked.text, language=self.answer_language)
+        return writer.worded(reply, passages, question=request.text, language=self.answer_language)
 
-    def _changes(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
-        found = self._meant(library, asked.subject) if asked.subject else []
-        if asked.subject and not found:
+    def _changes(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
+        documents = self._find_documents(library, request.subject) if request.subject else []
+        if request.subject and not documents:
             return None
-        if not asked.subject and (subject := MARK.sub(" ", asked.since).strip()):
+        if not request.subject and (subject := MARK.sub(" ", request.since).strip()):
             # "between the 2024 handbook and the 2026 handbook"
-            found = self._meant(library, subject)
-        kept = library.documents(has_versions=True)
-        if asked.until is not None:
-            found = _beginning(kept, until=asked.until, among={document.id for document in found})
-            return changes.what_changed(library, found, since="", language=self.answer_language) if found else None
-        if not asked.subject and not kept and holds_posts(self.question.collection):
+            documents = self._find_documents(library, subject)
+        versioned = library.documents(has_versions=True)
+        if request.until is not None:
+            documents = _beginning(versioned, until=request.until, among={document.id for document in documents})
+            return (
+                changes.what_changed(library, documents, since="", language=self.answer_language) if documents else None
+            )
+        if not request.subject and not versioned and holds_posts(self.question.collection):
             return None  # posts announce changes themselves
-        if len(found) != 1:
+        if len(documents) != 1:
             # If several documents fit, only documents with changes count.
-            among = {document.id for document in found}
-            found = [document for document in kept if not among or document.id in among] or found
-        if not {document.id for document in found} & {document.id for document in kept}:
-            editions = two_editions(library.documents(), found, asked.since)
+            ids = {document.id for document in documents}
+            documents = [document for document in versioned if not ids or document.id in ids] or documents
+        if not {document.id for document in documents} & {document.id for document in versioned}:
+            editions = two_editions(library.documents(), documents, request.since)
             if editions is not None:
                 old, new = editions
                 names = (old.words, new.words)
-                return changes.compared(library, old.document, new.document, names, self.answer_language)
-        return changes.what_changed(library, found, since=asked.since, language=self.answer_language)
+                return changes.compare_documents(library, old.document, new.document, names, self.answer_language)
+        return changes.what_changed(library, documents, since=request.since, language=self.answer_language)
 
-    def _listing(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
-        subject, meant = self._within(library, asked.subject)
-        documents = listing.candidates(library, subject, meant)
-        read = [library.contents(document) for document in documents]
-        return self._worded(listing.list_all(read, subject, self.answer_language), asked)
+    def _listing(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
+        subject, named = self._split_scope(library, request.subject)
+        documents = listing.candidates(library, subject, named)
+        contents = [library.contents(document) for document in documents]
+        return self._write(listing.list_all(contents, subject, self.answer_language), request)
 
-    def _within(self, library: ReadableDocuments, subject: str) -> tuple[str, list[WholeDocument]]:
+    def _split_scope(self, library: ReadableDocuments, subject: str) -> tuple[str, list[WholeDocument]]:
         """Split a list's subject into the subject and the documents it names, as in "… in the handbook"."""
         for joiner in (
             " in ",
@@ -265,64 +275,66 @@ class Router:
             " nel ",
             " w ",
         ):
-            what, found, where = subject.rpartition(joiner)
-            if found and what.strip() and names_a_kind(where):
-                meant = documents_meant(library, where, language=self.language)
-                if meant:
-                    return what.strip(), meant
+            what, separator, where = subject.rpartition(joiner)
+            if separator and what.strip() and names_a_kind(where):
+                named = find_named_documents(library, where, language=self.language)
+                if named:
+                    return what.strip(), named
         return subject, []
 
-    def _comparison(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
-        if asked.subject:
-            return self._siblings(library, asked)
-        labels = (quoted_label(asked.one), quoted_label(asked.other))
+    def _comparison(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
+        if request.subject:
+            return self._siblings(library, request)
+        labels = (quoted_label(request.first), quoted_label(request.second))
         if all(labels):
-            chosen = [self._meant(library, side) for side in (asked.one, asked.other)]
+            chosen = [self._find_documents(library, side) for side in (request.first, request.second)]
             if all(len(side) == 1 for side in chosen) and chosen[0] != chosen[1]:
-                return self._side_by_side(library, (chosen[0][0], chosen[1][0]), asked)
-        names = (comparison.bare_name(asked.one), comparison.bare_name(asked.other))
+                return self._side_by_side(library, (chosen[0][0], chosen[1][0]), request)
+        names = (comparison.bare_name(request.first), comparison.bare_name(request.second))
         if not all(names) or names[0].casefold() == names[1].casefold():
             return None
         everything = library.documents()
         sides: list[list[Contents]] = []
         for name, rival in (names, names[::-1]):
-            terms, others = frozenset(tokenize(name, self.language)), frozenset(tokenize(rival, self.language))
-            called = [
+            terms, rival_terms = frozenset(tokenize(name, self.language)), frozenset(tokenize(rival, self.language))
+            titled = [
                 document
                 for document in everything
-                if terms and terms <= (held := title_terms(document, self.language)) and not others <= held
+                if terms
+                and terms <= (document_terms := title_terms(document, self.language))
+                and not rival_terms <= document_terms
             ]
-            sides.append([library.contents(d) for d in called] if 0 < len(called) <= MOST_OF_A_SIDE else [])
-        found = self._compared(library, everything, (sides[0], sides[1]), names)
-        if found is None and not any(sides):
+            sides.append([library.contents(d) for d in titled] if 0 < len(titled) <= MOST_OF_A_SIDE else [])
+        quoted_reply = self._compare_names(library, everything, (sides[0], sides[1]), names)
+        if quoted_reply is None and not any(sides):
             # "Dental Core" and "Dental Plus" are the columns "Core" and "Plus" in a table about the dental plan.
             shared = [word for word in names[0].split() if word.lower() in names[1].lower().split()]
             bare = [" ".join(word for word in name.split() if word not in shared) for name in names]
             if shared and all(bare):
-                found = self._compared(library, everything, ([], []), (bare[0], bare[1]), also=shared)
-        return self._worded(found, asked)
+                quoted_reply = self._compare_names(library, everything, ([], []), (bare[0], bare[1]), also=shared)
+        return self._write(quoted_reply, request)
 
-    def _siblings(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
+    def _siblings(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
         """Compare two documents of the same kind, as in "compare the plans"; with more than two, ask which two."""
-        if VERSIONS.search(asked.subject):
-            return self._changes(library, replace(asked, subject=""))
-        found = self._meant(library, asked.subject)
-        if len(found) < 2:
+        if VERSIONS.search(request.subject):
+            return self._changes(library, replace(request, subject=""))
+        documents = self._find_documents(library, request.subject)
+        if len(documents) < 2:
             return None
-        if len(found) > 2:
-            return ask_which_two(found, self.answer_language)
+        if len(documents) > 2:
+            return ask_which_two(documents, self.answer_language)
         # The older document is on the left.
-        return self._side_by_side(library, (found[1], found[0]), asked)
+        return self._side_by_side(library, (documents[1], documents[0]), request)
 
     def _side_by_side(
-        self, library: ReadableDocuments, documents: tuple[WholeDocument, WholeDocument], asked: Recognised
+        self, library: ReadableDocuments, documents: tuple[WholeDocument, WholeDocument], request: Recognised
     ) -> RouteReply | None:
         labels = labels_of(documents)
-        one, other = (library.contents(document) for document in documents)
+        left, right = (library.contents(document) for document in documents)
         names = (labels[documents[0].id], labels[documents[1].id])
-        return self._worded(comparison.compare(([one], [other]), [], names, self.answer_language), asked)
+        return self._write(comparison.compare(([left], [right]), [], names, self.answer_language), request)
 
-    def _compared(
+    def _compare_names(
         self,
         library: ReadableDocuments,
         everything: Sequence[WholeDocument],
@@ -338,8 +350,8 @@ class Router:
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
         # The document which says most about both comes first.
-        wanted = library.naming(words, limit=MOST_COMPARED)
-        both = [library.contents(by_id[document_id]) for document_id in wanted if document_id in by_id]
+        ids = library.naming(words, limit=MOST_COMPARED)
+        both = [library.contents(by_id[document_id]) for document_id in ids if document_id in by_id]
         return comparison.compare(sides if all(sides) else ([], []), both, names, self.answer_language)
 
 

@@ -42,7 +42,7 @@ class Sentence:
         return re.sub(r"\W+", " ", self.text).casefold().strip()
 
     @property
-    def letters(self) -> str:
+    def comparable_text(self) -> str:
         """Return the text for comparison, without hyphens and spaces outside figures, which extractors may lose."""
         return BESIDE_FIGURES.sub("", self.text).casefold()
 
@@ -73,7 +73,7 @@ def what_changed(
     days = (day_of(base), day_of(current))
     if days[0] == days[1]:
         days = (f"{days[0]} ({base.version})", f"{days[1]} ({current.version})")
-    return compared(library, base, current, days, language)
+    return compare_documents(library, base, current, days, language)
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
@@ -93,7 +93,7 @@ def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
     return earlier[-1]
 
 
-def compared(
+def compare_documents(
     library: ReadableDocuments, old: WholeDocument, new: WholeDocument, names: tuple[str, str], language: str
 ) -> RouteReply:
     """Compare two documents, the older first; `names` tell them apart in the reply, for example by their days."""
@@ -101,39 +101,41 @@ def compared(
     contents = {old.id: library.contents(old), new.id: library.contents(new)}
     passages = NumberedPassages()
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
-    matcher = SequenceMatcher(None, [s.letters for s in before], [s.letters for s in after], autojunk=False)
+    matcher = SequenceMatcher(
+        None, [s.comparable_text for s in before], [s.comparable_text for s in after], autojunk=False
+    )
     for tag, first, last, start, end in matcher.get_opcodes():
         if tag != "equal":
-            pairs += _paired(before[first:last], after[start:end])
-    renamed = _renamed(pairs)
+            pairs += _pair(before[first:last], after[start:end])
+    renamed = _find_renames(pairs)
     lines: list[str] = []
     for (was, now), places in renamed.items():
-        gone, came = pairs[places[0]]
+        old_sentence, new_sentence = pairs[places[0]]
         markers = [
             passages.cite(c.document, _chunk_of(s, c))
-            for s, c in ((gone, contents[old.id]), (came, contents[new.id]))
+            for s, c in ((old_sentence, contents[old.id]), (new_sentence, contents[new.id]))
             if s
         ]
-        said = say("everywhere", language, count=len(places))
-        lines += ["", f"- {said}: “{cell(was)}”{markers[0]} → “{cell(now)}”{markers[1]}"]
+        label = say("everywhere", language, count=len(places))
+        lines += ["", f"- {label}: “{cell(was)}”{markers[0]} → “{cell(now)}”{markers[1]}"]
     collapsed = {place for places in renamed.values() for place in places}
     page, count = 0, 0
-    for place, (gone, came) in enumerate(pairs):
+    for place, (old_sentence, new_sentence) in enumerate(pairs):
         if place in collapsed:
             continue
         count += 1
         if count > MOST_CHANGES:
             continue
-        at = came or gone
+        at = new_sentence or old_sentence
         if at is not None and at.page != page:
             page = at.page
             lines += ["", f"**{say('page', language, number=page)}**", ""]
-        said_before = _quoted(gone, contents[old.id], passages)
-        said_now = _quoted(came, contents[new.id], passages)
-        if gone and came:
-            lines.append(f"- {say('changed_to', language)}: {said_before} → {said_now}")
+        old_quote = _quote(old_sentence, contents[old.id], passages)
+        new_quote = _quote(new_sentence, contents[new.id], passages)
+        if old_sentence and new_sentence:
+            lines.append(f"- {say('changed_to', language)}: {old_quote} → {new_quote}")
         else:
-            lines.append(f"- {say('added' if came else 'removed', language)}: {said_now or said_before}")
+            lines.append(f"- {say('added' if new_sentence else 'removed', language)}: {new_quote or old_quote}")
     if not pairs:
         first_chunk = contents[new.id].chunk_at(0)
         same = say("same", language, title=cell(new.title)) + passages.cite(new, first_chunk)
@@ -144,59 +146,61 @@ def compared(
     return RouteReply(text="\n".join([opening, *lines]), citations=tuple(passages.citations))
 
 
-def _renamed(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
+def _find_renames(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
     """Return replacements of words, for example a new name, which are the only change in many sentences.
 
     The result maps (old, new) to the positions of the affected pairs.
     """
-    found: dict[tuple[str, str], list[int]] = {}
-    for place, (gone, came) in enumerate(pairs):
-        if gone is None or came is None:
+    places_by_change: dict[tuple[str, str], list[int]] = {}
+    for place, (old_sentence, new_sentence) in enumerate(pairs):
+        if old_sentence is None or new_sentence is None:
             continue
-        was, now = gone.words, came.words
+        was, now = old_sentence.words, new_sentence.words
         opcodes = [code for code in SequenceMatcher(None, was, now, autojunk=False).get_opcodes() if code[0] != "equal"]
         changes = {(" ".join(was[a:b]), " ".join(now[c:d])) for _, a, b, c, d in opcodes}
         if len(changes) == 1 and all(change := next(iter(changes))):
-            found.setdefault(change, []).append(place)
-    return {change: places for change, places in found.items() if len(places) >= FEWEST_PLACES}
+            places_by_change.setdefault(change, []).append(place)
+    return {change: places for change, places in places_by_change.items() if len(places) >= FEWEST_PLACES}
 
 
 def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
     return [Sentence(text, page.number) for page in pages for text in sentences(page.text)]
 
 
-def _paired(gone: Sequence[Sentence], came: Sequence[Sentence]) -> list[tuple[Sentence | None, Sentence | None]]:
+def _pair(
+    old_sentences: Sequence[Sentence], new_sentences: Sequence[Sentence]
+) -> list[tuple[Sentence | None, Sentence | None]]:
     """Pair each new sentence with the rewritten old sentence; unpaired sentences get `None` on the other side."""
-    left = list(gone)
+    remaining = list(old_sentences)
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
-    for new in came:
-        best = max(left, key=lambda old: _alike(old, new), default=None)
+    for new in new_sentences:
+        best = max(remaining, key=lambda old: _alike(old, new), default=None)
         if best is not None and _alike(best, new) >= SAME_SENTENCE:
-            left.remove(best)
+            remaining.remove(best)
             pairs.append((best, new))
         else:
             pairs.append((None, new))
-    return [*pairs, *((old, None) for old in left)]
+    return [*pairs, *((old, None) for old in remaining)]
 
 
-def _alike(one: Sentence, other: Sentence) -> float:
-    matcher = SequenceMatcher(None, one.folded, other.folded, autojunk=False)
+def _alike(sentence: Sentence, other: Sentence) -> float:
+    matcher = SequenceMatcher(None, sentence.folded, other.folded, autojunk=False)
     return matcher.ratio() if matcher.quick_ratio() >= SAME_SENTENCE else 0.0
 
 
-def _quoted(sentence: Sentence | None, contents: Contents, passages: NumberedPassages) -> str:
+def _quote(sentence: Sentence | None, contents: Contents, passages: NumberedPassages) -> str:
     if sentence is None:
         return ""
     text = cell(sentence.text)
-    shown = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
-    return f"“{shown}”{passages.cite(contents.document, _chunk_of(sentence, contents))}"
+    shortened = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+    return f"“{shortened}”{passages.cite(contents.document, _chunk_of(sentence, contents))}"
 
 
 def _chunk_of(sentence: Sentence, contents: Contents) -> DocumentChunk | None:
     """Find a sentence's passage on its page, else the page's first passage, else `None`."""
-    wanted = " ".join(sentence.text.split())
+    sentence_text = " ".join(sentence.text.split())
     on_page = [c for c in contents.chunks if c.first_page <= sentence.page <= c.last_page]
-    return next((c for c in on_page if wanted in " ".join(c.content.split())), on_page[0] if on_page else None)
+    return next((c for c in on_page if sentence_text in " ".join(c.content.split())), on_page[0] if on_page else None)
 
 
 #: An edition's mark in a title, file name or folder: a year, a month with year, a date, or a number.
@@ -224,22 +228,22 @@ class Edition:
 
 
 def two_editions(
-    documents: Iterable[WholeDocument], meant: Sequence[WholeDocument], since: str
+    documents: Iterable[WholeDocument], requested: Sequence[WholeDocument], since: str
 ) -> tuple[Edition, Edition] | None:
     """Return an earlier and a later edition of the requested work, or `None` if there are not two.
 
     Years in `since`, the question's words for the period, choose the editions; without years, the latest is compared
-    with the one before. If `meant` is empty, exactly one work must have several editions.
+    with the one before. If `requested` is empty, exactly one work must have several editions.
     """
     works: dict[tuple[str, ...], list[Edition]] = {}
     for document in documents:
         if edition := _edition(document):
             works.setdefault(_work(document), []).append(edition)
-    wanted = {_work(document) for document in meant}
+    requested_works = {_work(document) for document in requested}
     chosen = [
         sorted(editions, key=lambda edition: edition.place)
         for work, editions in works.items()
-        if len({edition.place for edition in editions}) > 1 and (not meant or work in wanted)
+        if len({edition.place for edition in editions}) > 1 and (not requested or work in requested_works)
     ]
     if len(chosen) != 1:
         return None
@@ -248,24 +252,26 @@ def two_editions(
     named = [edition for edition in ordered if edition.begins.year in years]
     if len(named) > 1:
         return named[0], named[-1]
-    last = len(ordered) - 1
-    if len(meant) == 1:
-        last = next((at for at, edition in enumerate(ordered) if edition.document.id == meant[0].id), last) or last
-    before = [edition for edition in ordered[:last] if not years or edition.begins.year <= min(years)]
-    return (before or ordered)[-1 if before else 0], ordered[last]
+    latest = len(ordered) - 1
+    if len(requested) == 1:
+        latest = (
+            next((at for at, edition in enumerate(ordered) if edition.document.id == requested[0].id), latest) or latest
+        )
+    before = [edition for edition in ordered[:latest] if not years or edition.begins.year <= min(years)]
+    return (before or ordered)[-1 if before else 0], ordered[latest]
 
 
 def _edition(document: WholeDocument) -> Edition | None:
     if document.valid_from is not None:
         return Edition(document, document.valid_from, 0, f"{document.valid_from:%Y-%m-%d}")
     for name in (document.title, document.file_name, document.folder):
-        if (found := MARK.search(name)) is None:
+        if (match := MARK.search(name)) is None:
             continue
-        if number := found["number"]:
-            return Edition(document, date.min, int(number), found[0])
+        if number := match["number"]:
+            return Edition(document, date.min, int(number), match[0])
         with suppress(ValueError):  # the 30th of February
-            begins = date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
-            return Edition(document, begins, 0, found[0])
+            begins = date(int(match["year"]), int(match["month"] or 1), int(match["day"] or 1))
+            return Edition(document, begins, 0, match[0])
     return None
 
 

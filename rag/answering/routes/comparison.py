@@ -45,8 +45,8 @@ class Aspect:
     """A row in the comparison; the texts include their citation markers."""
 
     label: str
-    one: str
-    other: str
+    left: str
+    right: str
 
 
 def bare_name(name: str) -> str:
@@ -69,15 +69,15 @@ def compare(
     """
     passages = NumberedPassages()
     aspects = _first_aspects(_from_tables(contents, names, passages) for contents in both)
-    for one in sides[0]:
-        for other in sides[1]:
-            aspects += _shared_headings(one, one.parts, other, other.parts, passages, names)
+    for left in sides[0]:
+        for right in sides[1]:
+            aspects += _shared_headings(left, left.parts, right, right.parts, passages, names)
     if not aspects:
         aspects = _first_aspects(_from_sections(contents, names, passages) for contents in both)
     if len(aspects) < FEWEST_ASPECTS:
-        said = _first_aspects(_from_sentences(([c], [c]), names, passages, language) for c in both)
+        from_sentences = _first_aspects(_from_sentences(([c], [c]), names, passages, language) for c in both)
         # A single pair may share words by chance.
-        aspects += said if aspects or len(said) > 1 else []
+        aspects += from_sentences if aspects or len(from_sentences) > 1 else []
     if not aspects and all(sides):
         aspects = _from_sentences(sides, names, passages, language)
     if not aspects:
@@ -87,7 +87,7 @@ def compare(
         "",
         f"| {say('aspect', language)} | {cell(names[0])} | {cell(names[1])} |",
         "| --- | --- | --- |",
-        *(f"| {a.label} | {a.one} | {a.other} |" for a in aspects[:MOST_ASPECTS]),
+        *(f"| {a.label} | {a.left} | {a.right} |" for a in aspects[:MOST_ASPECTS]),
     ]
     if len(aspects) > MOST_ASPECTS:
         lines += ["", say("more", language, count=len(aspects) - MOST_ASPECTS)]
@@ -95,9 +95,9 @@ def compare(
     return QuotedReply(reply, passages)
 
 
-def _first_aspects(found: Iterable[list[Aspect]]) -> list[Aspect]:
+def _first_aspects(aspect_lists: Iterable[list[Aspect]]) -> list[Aspect]:
     """Return the aspects from the first document with any, because rows from different tables do not mix."""
-    return next((aspects for aspects in found if aspects), [])
+    return next((aspects for aspects in aspect_lists if aspects), [])
 
 
 def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
@@ -107,15 +107,15 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedP
         lines = part.text.splitlines()
         for place, line in enumerate(lines):
             heads = cells(line)
-            found = columns_of(heads, names) if heads else None
-            if found:
+            columns = columns_of(heads, names) if heads else None
+            if columns:
                 for row in lines[place + 1 :]:
                     values = cells(row)
                     if not values and row.strip() and not re.fullmatch(r"[\s|:+-]+", row):
                         break
-                    if len(values) > max(found):
+                    if len(values) > max(columns):
                         marker = passages.cite(contents.document, chunk_of(row), part.path)
-                        aspects.append(_aspect(values[0], values[found[0]], values[found[1]], marker))
+                        aspects.append(_aspect(values[0], values[columns[0]], values[columns[1]], marker))
                 continue
             if heads:
                 aspects += _rows_of_names(contents, part, lines[place:], names, passages)
@@ -164,8 +164,8 @@ def _is_run_together(line: str, names: tuple[str, str]) -> bool:
     return bool(re.search(rf"(?<!\w)(?:{first}\s+{second}|{second}\s+{first})\s*$", line, re.IGNORECASE))
 
 
-def _aspect(label: str, one: str, other: str, marker: str) -> Aspect:
-    return Aspect(cell(label), f"{cell(one)}{marker}", f"{cell(other)}{marker}")
+def _aspect(label: str, left: str, right: str, marker: str) -> Aspect:
+    return Aspect(cell(label), f"{cell(left)}{marker}", f"{cell(right)}{marker}")
 
 
 def _from_sections(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
@@ -180,10 +180,10 @@ def _from_sections(contents: Contents, names: tuple[str, str], passages: Numbere
 
 
 def _shared_headings(
-    one: Contents,
-    ones: Sequence[OutlineSection],
-    other: Contents,
-    others: Sequence[OutlineSection],
+    left: Contents,
+    left_parts: Sequence[OutlineSection],
+    right: Contents,
+    right_parts: Sequence[OutlineSection],
     passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
@@ -191,23 +191,23 @@ def _shared_headings(
 
     These are the two most similar sentences, preferably with different figures or a negation.
     """
-    by_title = {_title(part): part for part in others if part.title}
-    known = frozenset(word for name in names for word in tokenize(name, one.document.language))
-    found: list[tuple[float, int, OutlineSection, OutlineSection, str, str]] = []
-    for place, part in enumerate(ones):
+    by_title = {_title(part): part for part in right_parts if part.title}
+    name_terms = frozenset(word for name in names for word in tokenize(name, left.document.language))
+    rows: list[tuple[float, int, OutlineSection, OutlineSection, str, str]] = []
+    for place, part in enumerate(left_parts):
         match = by_title.get(_title(part))
         if match is None or not part.title:
             continue
-        pair = _most_telling_pair(part, match, known, one.document.language)
+        pair = _most_telling_pair(part, match, name_terms, left.document.language)
         if pair is not None:
-            found.append((pair[0], place, part, match, pair[1], pair[2]))
+            rows.append((pair[0], place, part, match, pair[1], pair[2]))
     # Rows showing a difference come first, then all others in the document's order.
-    found.sort(key=lambda row: (-row[0], row[1]))
+    rows.sort(key=lambda row: (-row[0], row[1]))
     aspects = []
-    for _, _, part, match, first, second in found:
+    for _, _, part, match, first, second in rows:
         markers = [
             passages.cite(side.document, side.chunk_with(text, at.start), at.path)
-            for side, at, text in ((one, part, first), (other, match, second))
+            for side, at, text in ((left, part, first), (right, match, second))
         ]
         label = cell(NUMBERING.sub("", part.title))
         aspects.append(Aspect(label, f"{cell(first)}{markers[0]}", f"{cell(second)}{markers[1]}"))
@@ -215,7 +215,7 @@ def _shared_headings(
 
 
 def _most_telling_pair(
-    part: OutlineSection, match: OutlineSection, known: frozenset[str], language: str
+    part: OutlineSection, match: OutlineSection, name_terms: frozenset[str], language: str
 ) -> tuple[float, str, str] | None:
     """Return the rank and the best sentence pair about the same subject.
 
@@ -224,20 +224,20 @@ def _most_telling_pair(
     """
     sides = [
         [
-            (sentence, frozenset(tokenize(sentence, language)) - known)
+            (sentence, frozenset(tokenize(sentence, language)) - name_terms)
             for sentence in sentences(side.text)
             if len(sentence) <= MOST_CELL_CHARACTERS and is_telling(sentence)
         ][:MOST_SENTENCES]
         for side in (part, match)
     ]
     # Leave out sentences which are in both sections, because they show no difference.
-    both = {said for said, _ in sides[0]} & {said for said, _ in sides[1]}
-    sides = [[(said, terms) for said, terms in side if said not in both] for side in sides]
+    both = {sentence for sentence, _ in sides[0]} & {sentence for sentence, _ in sides[1]}
+    sides = [[(sentence, terms) for sentence, terms in side if sentence not in both] for side in sides]
     best: tuple[float, float, str, str] | None = None
     for first, terms in sides[0]:
-        for second, others in sides[1]:
-            shared = _without_figures(terms) & _without_figures(others)
-            alike = len(shared) / max(1, len(_without_figures(terms) | _without_figures(others)))
+        for second, other_terms in sides[1]:
+            shared = _without_figures(terms) & _without_figures(other_terms)
+            alike = len(shared) / max(1, len(_without_figures(terms) | _without_figures(other_terms)))
             if len(shared) < LEAST_SHARED or alike < LEAST_ALIKE:
                 continue
             tells = _difference(first, second, language)
@@ -247,15 +247,15 @@ def _most_telling_pair(
                 best = (tells, alike, first, second)
     if best is not None:
         return best[0], best[2], best[3]
-    said = [telling_sentence(side.text, side.title)[:MOST_CELL_CHARACTERS] for side in (part, match)]
-    return (-1.0, said[0], said[1]) if all(said) and said[0] != said[1] else None
+    pair = [telling_sentence(side.text, side.title)[:MOST_CELL_CHARACTERS] for side in (part, match)]
+    return (-1.0, pair[0], pair[1]) if all(pair) and pair[0] != pair[1] else None
 
 
-def _difference(one: str, other: str, language: str) -> float:
-    first, second = set(FIGURE.findall(one)), set(FIGURE.findall(other))
+def _difference(left: str, right: str, language: str) -> float:
+    first, second = set(FIGURE.findall(left)), set(FIGURE.findall(right))
     if first and second and first != second:
         return 2.0
-    return 1.0 if is_negated(one, language) != is_negated(other, language) else 0.0
+    return 1.0 if is_negated(left, language) != is_negated(right, language) else 0.0
 
 
 def _without_figures(terms: frozenset[str]) -> frozenset[str]:
@@ -269,23 +269,25 @@ def _from_sentences(
     language: str,
 ) -> list[Aspect]:
     """Pair sentences naming a single side with the most similar sentences about the rival."""
-    own: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
+    by_side: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
     both = frozenset(term for name in names for term in tokenize(name, language))
     for documents, name, rival in zip(sides, names, names[::-1], strict=True):
-        found = []
+        candidates = []
         for contents in documents:
-            spoken_in = contents.document.language or language
+            document_language = contents.document.language or language
             for part in contents.parts:
                 for sentence in sentences(part.text):
                     is_of_one = _has(sentence, name) and not _has(sentence, rival)
                     if is_of_one and len(sentence) <= MOST_CELL_CHARACTERS and is_telling(sentence):
-                        found.append((contents, part, sentence, frozenset(tokenize(sentence, spoken_in)) - both))
-        own.append(found)
-    counts = Counter(term for side in own for said in side for term in said[3])
+                        candidates.append(
+                            (contents, part, sentence, frozenset(tokenize(sentence, document_language)) - both)
+                        )
+        by_side.append(candidates)
+    counts = Counter(term for side in by_side for candidate in side for term in candidate[3])
     pairs = [
         (len(a[3] & b[3]) / max(1, min(len(a[3]), len(b[3]))), i, j)
-        for i, a in enumerate(own[0])
-        for j, b in enumerate(own[1])
+        for i, a in enumerate(by_side[0])
+        for j, b in enumerate(by_side[1])
         if len(a[3] & b[3]) >= LEAST_SHARED
     ]
     used: set[tuple[int, int]] = set()
@@ -294,10 +296,10 @@ def _from_sentences(
         if (0, i) in used or (1, j) in used:
             continue
         used |= {(0, i), (1, j)}
-        one, other = own[0][i], own[1][j]
-        label = _label(one[2], one[3] & other[3], counts, language)
-        markers = [passages.cite(s[0].document, s[0].chunk_with(s[2], s[1].start), s[1].path) for s in (one, other)]
-        aspects.append((i, Aspect(cell(label), f"{cell(one[2])}{markers[0]}", f"{cell(other[2])}{markers[1]}")))
+        left, right = by_side[0][i], by_side[1][j]
+        label = _label(left[2], left[3] & right[3], counts, language)
+        markers = [passages.cite(s[0].document, s[0].chunk_with(s[2], s[1].start), s[1].path) for s in (left, right)]
+        aspects.append((i, Aspect(cell(label), f"{cell(left[2])}{markers[0]}", f"{cell(right[2])}{markers[1]}")))
     return [aspect for _, aspect in sorted(aspects, key=lambda pair: pair[0])]
 
 

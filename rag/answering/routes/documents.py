@@ -97,9 +97,9 @@ class Contents:
         at = self.chunk_at(near)
         if at is None:
             return None
-        wanted = " ".join(sentence.split())
+        sentence_text = " ".join(sentence.split())
         following = [chunk for chunk in self.chunks if chunk.chunk_index >= at.chunk_index][:4]
-        return next((c for c in following if wanted in " ".join(c.content.split())), at)
+        return next((c for c in following if sentence_text in " ".join(c.content.split())), at)
 
 
 class NumberedPassages:
@@ -144,18 +144,18 @@ class NumberedPassages:
 
     def as_context(self, maximum_tokens: int) -> str:
         """Return the passages for the language model; after `maximum_tokens`, only their numbers and places."""
-        written: list[str] = []
+        passages: list[str] = []
         tokens = 0
         for citation in self.citations:
             tokens += estimate_tokens(citation.passage)
-            is_whole = tokens <= maximum_tokens
-            written.append(self.in_full(citation.number) if is_whole else self._place(citation))
-        return "\n\n".join(written)
+            fits = tokens <= maximum_tokens
+            passages.append(self.in_full(citation.number) if fits else self._place(citation))
+        return "\n\n".join(passages)
 
     def _place(self, citation: Citation) -> str:
         day = self._days[citation.document_id]
-        apart = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
-        title = f"{citation.title} ({apart})" if apart else citation.title
+        qualifier = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
+        title = f"{citation.title} ({qualifier})" if qualifier else citation.title
         where = f"p. {citation.first_page}" + (f", {citation.section}" if citation.section else "")
         return f"[{citation.number}] {title}, {where}"
 
@@ -268,21 +268,21 @@ def telling_sentence(text: str, title: str = "") -> str:
 
     If `title` is given, sentences which share a word with it come first, because openings are often about the company.
     """
-    found = [sentence for sentence in sentences(text) if is_telling(sentence)]
+    candidates = [sentence for sentence in sentences(text) if is_telling(sentence)]
     stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}
     if stems:
-        for sentence in found[:MOST_LOOKED_AT]:
+        for sentence in candidates[:MOST_LOOKED_AT]:
             if stems & {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", sentence)}:
                 return sentence
-    return found[0] if found else ""
+    return candidates[0] if candidates else ""
 
 
 def is_telling(sentence: str) -> bool:
     """Whether a sentence is a complete statement, and neither a heading nor a paragraph."""
     shortest, longest = TELLING_CHARACTERS
     least = shortest // 2 if not sentence.isascii() else shortest
-    is_whole = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
-    return least <= len(sentence) <= longest and is_whole
+    is_complete = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
+    return least <= len(sentence) <= longest and is_complete
 
 
 def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
@@ -313,10 +313,10 @@ def _text_of(chunks: Sequence[DocumentChunk]) -> str:
 
 def _below(title: str, body: str) -> str:
     """Return a section's text without its heading, which may span several lines."""
-    wanted = " ".join(title.split())
+    title_text = " ".join(title.split())
     lines = body.splitlines()
     for count in (1, 2, 3):
-        if wanted and " ".join(" ".join(lines[:count]).split()).strip("# ") == wanted:
+        if title_text and " ".join(" ".join(lines[:count]).split()).strip("# ") == title_text:
             return "\n".join(lines[count:])
     return body
 
@@ -341,7 +341,7 @@ def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
     )
 
 
-def documents_meant(
+def find_named_documents(
     library: ReadableDocuments, subject: str, *, language: str, earlier: Sequence[str] = ()
 ) -> list[WholeDocument]:
     """Return the documents which a question names, newest first; empty if the words name no document.
@@ -361,25 +361,27 @@ def documents_meant(
     if not quoted_label(subject) and means_any(subject, language):
         if library.has_choice:
             return everything
-        spoken = (d for text in earlier for d in everything if d.title.casefold() in text.casefold())
-        first = next(spoken, None)
+        mentioned = (d for text in earlier for d in everything if d.title.casefold() in text.casefold())
+        first = next(mentioned, None)
         return [first] if first else everything
     if mere := words_of_a_kind(subject):
         terms = frozenset(term for word in mere for term in tokenize(word, language))
     kinds, of_kinds = kinds_in(subject), kind_terms(subject, language)
     fitting, equal = [], []
     for document in everything:
-        held = title_terms(document, language)
+        document_terms = title_terms(document, language)
         missing = {
             term
-            for term in terms - held
+            for term in terms - document_terms
             if not (kinds & kinds_in(document.title) and (term in of_kinds or kinds_in(term)))
         }
         # Ignore a kind of document which the question names in a different language from the title's.
-        said = frozenset(term for term in terms if not ((term in of_kinds or kinds_in(term)) and term not in held))
-        if missing or not (said or kinds):
+        relevant_terms = frozenset(
+            term for term in terms if not ((term in of_kinds or kinds_in(term)) and term not in document_terms)
+        )
+        if missing or not (relevant_terms or kinds):
             continue
-        shared = len(said & held)
+        shared = len(relevant_terms & document_terms)
         words = {term for term in tokenize(document.title, language) if not YEAR_OR_NUMBER.fullmatch(term)}
         # A file's name may differ from the title: "burlg.md".
         file = frozenset(tokenize(re.sub(r"[_.-]+", " ", document.file_name.rpartition(".")[0]), language))
@@ -389,10 +391,10 @@ def documents_meant(
         fitting.append(document)
         if words and words <= terms:
             equal.append(document)
-    return equal or fitting or _called_so_inside(library, mere, language)
+    return equal or fitting or _find_by_headings(library, mere, language)
 
 
-def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
+def _find_by_headings(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
     """Return the documents with the words for a kind of document in headings but not in titles, as in "the plan".
 
     Empty unless there are at least two and at most `MOST_CHOICES`, because a single document may be about something
@@ -401,8 +403,8 @@ def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language:
     if not mere:
         return []
     words = [term for word in mere for term in tokenize(word, language)]
-    found = library.documents(words=words, limit=MOST_CHOICES + 1)
-    return found if 1 < len(found) <= MOST_CHOICES else []
+    documents = library.documents(words=words, limit=MOST_CHOICES + 1)
+    return documents if 1 < len(documents) <= MOST_CHOICES else []
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:

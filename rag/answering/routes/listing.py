@@ -50,21 +50,21 @@ class Entry:
     text: str
 
 
-def candidates(library: ReadableDocuments, subject: str, meant: Sequence[WholeDocument]) -> list[WholeDocument]:
+def candidates(library: ReadableDocuments, subject: str, named: Sequence[WholeDocument]) -> list[WholeDocument]:
     """Return the documents to list from: named documents, else those with the subject's words in title or heading."""
-    if meant:
-        return list(meant[:MOST_DOCUMENTS])
+    if named:
+        return list(named[:MOST_DOCUMENTS])
     words = [beginning(word) for word in re.findall(r"\w{2,}", subject.lower())]
     if not words:
         return []
-    return library.documents(words=words, limit=MOST_DOCUMENTS) or _speaking_of(library, words)
+    return library.documents(words=words, limit=MOST_DOCUMENTS) or _find_by_passages(library, words)
 
 
-def _speaking_of(library: ReadableDocuments, words: Sequence[str]) -> list[WholeDocument]:
+def _find_by_passages(library: ReadableDocuments, words: Sequence[str]) -> list[WholeDocument]:
     """Return the documents with a passage which has all words, if no title or heading has them."""
-    wanted = library.naming(words, limit=MOST_DOCUMENTS)
-    by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if wanted else {}
-    return [by_id[document_id] for document_id in wanted if document_id in by_id]
+    ids = library.naming(words, limit=MOST_DOCUMENTS)
+    by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if ids else {}
+    return [by_id[document_id] for document_id in ids if document_id in by_id]
 
 
 def beginning(word: str) -> str:
@@ -76,14 +76,14 @@ def list_all(documents: Sequence[Contents], subject: str, language: str) -> Quot
     """List all entries for the subject; `None` without any entry."""
     passages = NumberedPassages()
     lines: list[str] = []
-    count, left = 0, 0
+    count, omitted = 0, 0
     for contents in documents:
-        spoken = contents.document.language or language
+        document_language = contents.document.language or language
         heading = None
-        for entry in _entries(contents, subject, spoken, passages):
+        for entry in _entries(contents, subject, document_language, passages):
             count += 1
             if count > MOST_ENTRIES:
-                left += 1
+                omitted += 1
                 continue
             if heading is None:
                 lines += ["", f"**{cell(contents.document.title)}**", ""]
@@ -94,8 +94,8 @@ def list_all(documents: Sequence[Contents], subject: str, language: str) -> Quot
             lines.append(f"  - {entry.text}" if heading else f"- {entry.text}")
     if count < 2:
         return None
-    if left:
-        lines += ["", say("more", language, count=left)]
+    if omitted:
+        lines += ["", say("more", language, count=omitted)]
     text = "\n".join([say("listed", language), *lines])
     return QuotedReply(RouteReply(text=text, citations=tuple(passages.citations), task="listing"), passages)
 
@@ -104,15 +104,15 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
     terms = frozenset(tokenize(subject, language))
     if not terms:
         return
-    is_asked_negated = is_negated(subject, language)
+    is_subject_negated = is_negated(subject, language)
     seen: set[str] = set()
 
     def entry(part: OutlineSection, text: str, look_for: str) -> Iterator[Entry]:
-        shown = cell(text)[:MOST_CHARACTERS]
-        if shown and shown.casefold() not in seen:
-            seen.add(shown.casefold())
+        entry_text = cell(text)[:MOST_CHARACTERS]
+        if entry_text and entry_text.casefold() not in seen:
+            seen.add(entry_text.casefold())
             marker = passages.cite(contents.document, contents.chunk_with(look_for, part.start), part.path)
-            yield Entry(cell(part.title), f"{shown}{marker}")
+            yield Entry(cell(part.title), f"{entry_text}{marker}")
 
     for part in contents.parts:
         for row in _rows_headed(part, terms, language):
@@ -131,7 +131,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
             for item in _items(inner):
                 yield from entry(inner, _row_text(item), item)
     for part in contents.parts:
-        for item in _opened_by(part, terms, language, is_asked_negated=is_asked_negated):
+        for item in _opened_by(part, terms, language, is_subject_negated=is_subject_negated):
             yield from entry(part, item, item)
     if not seen and terms <= frozenset(tokenize(contents.document.title, language)):
         for part in contents.parts:
@@ -147,7 +147,9 @@ def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
     return [part for part in parts if part.level == highest]
 
 
-def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is_asked_negated: bool) -> Iterator[str]:
+def _opened_by(
+    part: OutlineSection, terms: frozenset[str], language: str, *, is_subject_negated: bool
+) -> Iterator[str]:
     """Yield the items in a list with an opening line naming the subject: "Lessons that the programme covers:"."""
     units = units_of(part.text)
     for place, unit in enumerate(units):
@@ -158,7 +160,7 @@ def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is
         if not terms <= frozenset(tokenize(f"{before} {unit.text}", language)):
             continue
         # "Things that are not covered:" opens the opposite list.
-        if is_negated(NOT_LIMITED.sub("", f"{before} {unit.text}"), language) and not is_asked_negated:
+        if is_negated(NOT_LIMITED.sub("", f"{before} {unit.text}"), language) and not is_subject_negated:
             continue
         for item in units[place + 1 :]:
             if item.kind != "item":
@@ -189,8 +191,8 @@ def _rows_headed(part: OutlineSection, terms: frozenset[str], language: str) -> 
 
 
 def _is_row(line: str) -> bool:
-    said = line.strip()
-    return 0 < len(said) <= LONGEST_ROW and not ENDING.search(said)
+    text = line.strip()
+    return 0 < len(text) <= LONGEST_ROW and not ENDING.search(text)
 
 
 def _items(part: OutlineSection) -> list[str]:
@@ -208,8 +210,8 @@ def _items(part: OutlineSection) -> list[str]:
 
 def _row_text(row: str) -> str:
     """Write a row as a line: the first cell, a colon, then the rest."""
-    found = cells(row)
-    return f"{found[0]}: {', '.join(value for value in found[1:] if value)}" if found else row
+    row_cells = cells(row)
+    return f"{row_cells[0]}: {', '.join(value for value in row_cells[1:] if value)}" if row_cells else row
 
 
 BAR = re.compile(r"\s*(?:\||\t)\s*")
@@ -232,20 +234,20 @@ def cells(line: str) -> list[str]:
     # The first head may be empty: only Markdown has a bar at both ends.
     if line.startswith("|") and line.endswith("|"):
         line = line.strip("|")
-    found = [part.strip() for part in BAR.split(line)]
-    return found if len(found) > 1 and not RULE.fullmatch(line) else []
+    parts = [part.strip() for part in BAR.split(line)]
+    return parts if len(parts) > 1 and not RULE.fullmatch(line) else []
 
 
 def rows_of(text: str) -> list[list[str]]:
     """Return all rows with cells separated by bars or tabs, in order."""
-    return [found for line in text.splitlines() if (found := cells(line))]
+    return [row for line in text.splitlines() if (row := cells(line))]
 
 
 def split_pair(line: str) -> tuple[str, str, str] | None:
     """Split a row with merged cells into its label and two values, or return `None`."""
-    said = " ".join(line.split())
+    text = " ".join(line.split())
     for pattern in (HALVES, TWO_VALUES):
-        if match := pattern.fullmatch(said):
+        if match := pattern.fullmatch(text):
             other = match["other"] if "other" in match.groupdict() else match["one"]
             return match["label"], match["one"], other
     return None
@@ -255,10 +257,10 @@ def columns_of(heads: Sequence[str], names: tuple[str, str]) -> tuple[int, int] 
     """Return the columns headed by two names; `None` unless each name has a separate column."""
     places = []
     for name in names:
-        found = [place for place, head in enumerate(heads) if place and _names(head, name)]
-        if len(found) != 1:
+        matching = [place for place, head in enumerate(heads) if place and _names(head, name)]
+        if len(matching) != 1:
             return None
-        places.append(found[0])
+        places.append(matching[0])
     return (places[0], places[1]) if places[0] != places[1] else None
 
 

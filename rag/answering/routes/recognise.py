@@ -50,8 +50,8 @@ class Recognised:
     #: The subject to summarise, list, compare or report changes for; "" if no subject is named.
     subject: str = ""
     #: The two sides of a comparison.
-    one: str = ""
-    other: str = ""
+    first: str = ""
+    second: str = ""
     #: The start of the period for changes, in the question's words.
     since: str = ""
     #: For future changes, the latest first day; `None` for past changes.
@@ -71,17 +71,17 @@ def recognise(text: str, *, language: str) -> Recognised | None:
     """
     if len(text) > LONGEST:
         return None
-    found = [asked for code in _order(language) if (asked := _recognised_in(text, code)) is not None]
+    candidates = [request for code in _order(language) if (request := _recognise_in(text, code)) is not None]
     # "Resume el plan" fits two languages; the small words decide.
-    return max(found, key=lambda asked: _small_words(text, asked.language), default=None)
+    return max(candidates, key=lambda request: _small_words(text, request.language), default=None)
 
 
 def recognise_coming(text: str, *, language: str) -> Recognised | None:
     """Recognise a question about future changes, given without the day: "What changes?" for "What changes in May?"."""
-    said = _said(text)
+    message = _normalize(text)
     for code in _order(language):
         for pattern in _wordings(code).coming:
-            if match := pattern.fullmatch(said):
+            if match := pattern.fullmatch(message):
                 return Recognised("changes", subject=(match["subject"] or "").strip(), language=code)
     return None
 
@@ -91,25 +91,25 @@ def recognise_section(text: str, *, language: str) -> tuple[str, str] | None:
 
     "What does section 2.2 of the handbook say?" gives ("2.2", "the handbook"). `None` for other messages.
     """
-    said = _said(text)
+    message = _normalize(text)
     if len(text) > LONGEST:
         return None
-    found = (p.fullmatch(said) for code in _order(language) for p in _wordings(code).section)
-    match = next(filter(None, found), None)
+    matches = (p.fullmatch(message) for code in _order(language) for p in _wordings(code).section)
+    match = next(filter(None, matches), None)
     return (match["number"], (match["subject"] or "").strip()) if match else None
 
 
-def _said(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.replace("’", "'").replace("İ", "i").split()).strip(" .?!。！？؟¿¡,，、")
 
 
-def _recognised_in(text: str, code: str) -> Recognised | None:
+def _recognise_in(text: str, code: str) -> Recognised | None:
     wordings = _wordings(code)
-    asked, is_confirmed = _without_yes(text, code)
-    said = _said(asked)
+    request, is_confirmed = _without_yes(text, code)
+    message = _normalize(request)
     # An "and" inside a quoted name does not separate two names.
-    labels = [label[0] for label in QUOTED.finditer(said)]
-    masked = QUOTED.sub(MASK, said)
+    labels = [label[0] for label in QUOTED.finditer(message)]
+    masked = QUOTED.sub(MASK, message)
     for route in ROUTES:
         for pattern in wordings.routes[route]:
             if match := pattern.fullmatch(masked):
@@ -122,12 +122,12 @@ def _recognised_in(text: str, code: str) -> Recognised | None:
                 return Recognised(
                     route,
                     subject=named.get("subject", ""),
-                    one=named.get("one", ""),
-                    other=named.get("other", ""),
+                    first=named.get("one", ""),
+                    second=named.get("other", ""),
                     since=named.get("since", ""),
                     is_confirmed=is_confirmed,
                     language=code,
-                    text=asked,
+                    text=request,
                 )
     return None
 
@@ -138,8 +138,8 @@ def _small_words(text: str, code: str) -> int:
 
 def without_yes(text: str) -> tuple[str, bool]:
     """Remove "yes," from the start of a message; also return whether it was removed."""
-    found = (_without_yes(text, code) for code in _order(""))
-    return next((rest for rest in found if rest[1]), (text, False))
+    results = (_without_yes(text, code) for code in _order(""))
+    return next((rest for rest in results if rest[1]), (text, False))
 
 
 def _without_yes(text: str, code: str) -> tuple[str, bool]:
@@ -151,19 +151,19 @@ def _without_yes(text: str, code: str) -> tuple[str, bool]:
 
 def is_yes(text: str) -> bool:
     """Whether a message only says yes."""
-    said = " ".join(text.lower().split()).strip(" .!。！")
-    return any(_wordings(code).yes.fullmatch(said) for code in _order(""))
+    message = " ".join(text.lower().split()).strip(" .!。！")
+    return any(_wordings(code).yes.fullmatch(message) for code in _order(""))
 
 
-def may_be_meant(text: str) -> bool:
+def may_be_request(text: str) -> bool:
     """Whether a message without a known wording may still ask for a whole document."""
     return len(text) <= LONGEST and bool(UNSURE.search(text))
 
 
 def quoted_label(subject: str) -> str:
     """Return the first name in quotation marks; "" without quotation marks."""
-    found = QUOTED.search(subject)
-    return found["label"].strip() if found else ""
+    match = QUOTED.search(subject)
+    return match["label"].strip() if match else ""
 
 
 def names_a_kind(subject: str) -> bool:
@@ -197,8 +197,8 @@ def kinds_in(text: str) -> frozenset[int]:
 
 def kind_terms(text: str, language: str) -> frozenset[str]:
     """Return the terms of the words for kinds of document in a text; without spaces, a word may have several terms."""
-    found = (match[0] for pattern in _kinds() for match in pattern.finditer(text))
-    return frozenset(term for word in found for term in tokenize(word, language))
+    words = (match[0] for pattern in _kinds() for match in pattern.finditer(text))
+    return frozenset(term for word in words for term in tokenize(word, language))
 
 
 @dataclass(frozen=True)
@@ -213,10 +213,10 @@ class _Wordings:
 
 def _order(language: str) -> Iterator[str]:
     likely = language.split("-")[0].lower()
-    known = _table()
-    if likely in known:
+    table = _table()
+    if likely in table:
         yield likely
-    yield from (code for code in known if code != likely)
+    yield from (code for code in table if code != likely)
 
 
 @cache
@@ -231,8 +231,8 @@ def _wordings(code: str) -> _Wordings:
     please = f"(?:(?:{table['please']})[,，、]?{' ' if spaced else ' ?'})*"
 
     def compiled(pattern: object) -> re.Pattern[str]:
-        whole = str(pattern).replace("{please}", please).replace("{number}", rf"(?P<number>{NUMBER})")
-        return re.compile(whole, re.IGNORECASE)
+        expression = str(pattern).replace("{please}", please).replace("{number}", rf"(?P<number>{NUMBER})")
+        return re.compile(expression, re.IGNORECASE)
 
     def listed(name: str) -> list[re.Pattern[str]]:
         patterns = table[name]
@@ -284,14 +284,18 @@ def recognise_by_model(model: ChatModel, text: str) -> Recognised | None:
     except ProviderError:
         return None
     try:
-        said = json.loads(reply.text)
+        values = json.loads(reply.text)
     except (ValueError, RecursionError):
         return None
-    route = said.get("route") if isinstance(said, dict) else None
-    found = next((known for known in ROUTES if known == route), None)
-    if found is None:
+    route = values.get("route") if isinstance(values, dict) else None
+    matching_route = next((name for name in ROUTES if name == route), None)
+    if matching_route is None:
         return None
-    subject, one, other, since = (str(said.get(name) or "").strip() for name in ("subject", "one", "other", "since"))
-    if (not subject and found in ("summary", "listing")) or (found == "comparison" and not (one and other)):
+    subject, first, second, since = (
+        str(values.get(name) or "").strip() for name in ("subject", "one", "other", "since")
+    )
+    if (not subject and matching_route in ("summary", "listing")) or (
+        matching_route == "comparison" and not (first and second)
+    ):
         return None
-    return Recognised(found, subject=subject, one=one, other=other, since=since)
+    return Recognised(matching_route, subject=subject, first=first, second=second, since=since)

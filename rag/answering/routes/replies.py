@@ -82,8 +82,8 @@ def ask_which(documents: Sequence[WholeDocument], language: str, question: str, 
     lines = [say("which", language), "", *(f"- {label}" for label in offered)]
     if len(documents) > MOST_CHOICES:
         lines += ["", say("many", language, count=len(documents) - MOST_CHOICES)]
-    asked = tuple(say(question, language, title=label, **values) for label in offered)
-    return RouteReply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
+    follow_ups = tuple(say(question, language, title=label, **values) for label in offered)
+    return RouteReply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=follow_ups)
 
 
 def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteReply:
@@ -94,8 +94,8 @@ def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteRep
     lines = [say("which", language), "", *(f"- {label}" for label in offered[:MOST_CHOICES])]
     if len(documents) > MOST_CHOICES:
         lines += ["", say("many", language, count=len(documents) - MOST_CHOICES)]
-    asked = tuple(say("compare", language, one=one, other=other) for one, other in pairs)
-    return RouteReply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
+    follow_ups = tuple(say("compare", language, one=first, other=second) for first, second in pairs)
+    return RouteReply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=follow_ups)
 
 
 def cell(text: str) -> str:
@@ -143,7 +143,7 @@ class Writer:
             context_text=f"{reply.text}\n\n{passages.as_context(MOST_PASSAGE_TOKENS)}",
             numbers=tuple(citation.number for citation in reply.citations),
         )
-        return self.asked_first(
+        return self.ask_if_expensive(
             replace(reply, parts=(part,)),
             CostQuestion(
                 priced="estimate_wording",
@@ -154,17 +154,17 @@ class Writer:
             output_tokens=OUTPUT_TOKENS,
         )
 
-    def asked_first(
+    def ask_if_expensive(
         self,
         reply: RouteReply,
         question: CostQuestion,
         *,
         output_tokens: int,
-        shown: RouteReply | None = None,
+        preview: RouteReply | None = None,
     ) -> RouteReply:
         """Return the reply, or a question with the cost if writing it is expensive and not confirmed.
 
-        `shown` is a free reply to show above the question. `output_tokens` are expected for each part.
+        `preview` is a free reply to show above the question. `output_tokens` are expected for each part.
         """
         input_tokens = sum(estimate_tokens(part.context_text) + AROUND_TOKENS for part in reply.parts)
         expected = Usage(
@@ -178,12 +178,12 @@ class Writer:
         if not is_expensive or self.is_confirmed:
             return reply
         if cost is None:
-            asked = say(question.unpriced, question.language, title=question.title, tokens=f"{input_tokens:,}")
+            cost_question = say(question.unpriced, question.language, title=question.title, tokens=f"{input_tokens:,}")
         else:
-            asked = say(question.priced, question.language, title=question.title, cost=f"${cost:.2f}")
-        without = shown or reply
+            cost_question = say(question.priced, question.language, title=question.title, cost=f"${cost:.2f}")
+        free_reply = preview or reply
         return RouteReply(
-            text=f"{asked}\n\n{without.text}", citations=without.citations, follow_ups=(question.confirm,)
+            text=f"{cost_question}\n\n{free_reply.text}", citations=free_reply.citations, follow_ups=(question.confirm,)
         )
 
 

@@ -22,12 +22,12 @@ LONGEST = 120
 SHORTEST = 2
 
 
-class _Said(NamedTuple):
+class _PhraseKind(NamedTuple):
     messages: re.Pattern[str]
     reply: str
 
 
-class Met(NamedTuple):
+class MatchedPhrase(NamedTuple):
     """The kind of small talk in a message, and the reply in the message's language."""
 
     kind: str
@@ -43,37 +43,41 @@ def small_talk(text: str, *, language: str, reply_language: str = "") -> str | N
     """
     if len(text) > LONGEST:
         return None
-    if met := _met("small_talk", text, language, reply_language):
-        return met.line
+    if phrase := _match_phrase("small_talk", text, language, reply_language):
+        return phrase.line
     # "Hi! Who are you?" gets the reply to its last part. If any part is not small talk, the message is a question.
     parts = [part for part in PARTS.split(text) if AROUND.sub("", part).strip()]
-    found = [_met("small_talk", part, language, reply_language) for part in parts]
-    return found[-1].line if len(found) > 1 and found[-1] and all(found) else None
+    phrases = [_match_phrase("small_talk", part, language, reply_language) for part in parts]
+    return phrases[-1].line if len(phrases) > 1 and phrases[-1] and all(phrases) else None
 
 
-def about_product(text: str, *, language: str, reply_language: str = "") -> Met | None:
+def about_product(text: str, *, language: str, reply_language: str = "") -> MatchedPhrase | None:
     """Return the reply to a question about the product, with placeholders for figures; `None` for other messages.
 
     The kinds are `documents` (how many, which), `today`, `person` (talking to a person), `kept` (stored data about
     questions) and `instructions`. The parameters are the same in `small_talk`.
     """
-    return _met("about_product", text, language, reply_language) if len(text) <= LONGEST else None
+    return _match_phrase("about_product", text, language, reply_language) if len(text) <= LONGEST else None
 
 
-def _met(table: str, text: str, language: str, reply_language: str) -> Met | None:
+def _match_phrase(table: str, text: str, language: str, reply_language: str) -> MatchedPhrase | None:
     # Lower-casing the Turkish dotted capital "I" gives two characters.
     lowered = text.lower().replace("\u0307", "").replace("’", "'")
-    said = " ".join(AROUND.sub(" ", lowered).split())
-    if not said:
+    message = " ".join(AROUND.sub(" ", lowered).split())
+    if not message:
         return None
-    likely, wanted = _code(language), _code(reply_language)
-    known = _known(table)
-    for code in [likely, *(code for code in known if code != likely)]:
-        if len(said) <= SHORTEST and code != likely and said.isascii():
+    likely, reply_code = _code(language), _code(reply_language)
+    phrases = _read_phrases(table)
+    for code in [likely, *(code for code in phrases if code != likely)]:
+        if len(message) <= SHORTEST and code != likely and message.isascii():
             continue
-        for kind, (messages, reply) in known.get(code, {}).items():
-            if messages.fullmatch(said):
-                return Met(kind, known[wanted][kind].reply, wanted) if wanted in known else Met(kind, reply, code)
+        for kind, (messages, reply) in phrases.get(code, {}).items():
+            if messages.fullmatch(message):
+                return (
+                    MatchedPhrase(kind, phrases[reply_code][kind].reply, reply_code)
+                    if reply_code in phrases
+                    else MatchedPhrase(kind, reply, code)
+                )
     return None
 
 
@@ -82,12 +86,13 @@ def _code(language: str) -> str:
 
 
 @cache
-def _known(table: str) -> dict[str, dict[str, _Said]]:
+def _read_phrases(table: str) -> dict[str, dict[str, _PhraseKind]]:
     """Read a phrase table, by language and then by kind."""
     read = tomllib.loads(Path(__file__).with_name(f"{table}.toml").read_text("utf-8"))
     return {
         language: {
-            kind: _Said(re.compile(messages), parts["replies"][kind]) for kind, messages in parts["messages"].items()
+            kind: _PhraseKind(re.compile(messages), parts["replies"][kind])
+            for kind, messages in parts["messages"].items()
         }
         for language, parts in read.items()
     }

@@ -38,21 +38,21 @@ def documents_with(
     chosen = None if among is None else {document.id for document in among}
     named = library.documents(words=[number], limit=MOST_SEARCHED)
     heads = _heads(number)
-    found = [
+    documents = [
         document
         for document in named
         if (chosen is None or document.id in chosen)
         and any(heads.match(section.title) for section in library.sections(document))
     ]
-    if found:
-        return found
+    if documents:
+        return documents
     # Numbers may also stand before paragraphs.
-    said = set(library.naming([number], limit=MOST_CHOICES))
+    ids = set(library.naming([number], limit=MOST_CHOICES))
     readable = library.documents() if among is None else among
-    return [d for d in readable if d.id in said and _paragraph(library.contents(d), number) is not None]
+    return [d for d in readable if d.id in ids and _paragraph(library.contents(d), number) is not None]
 
 
-def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
+def quote_section(documents: Sequence[Contents], number: str) -> RouteReply | None:
     """Quote the numbered section of each document with a citation; `None` without text."""
     passages = NumberedPassages()
     lines = []
@@ -61,9 +61,9 @@ def read_out(documents: Sequence[Contents], number: str) -> RouteReply | None:
         if part is None:
             continue
         text = " ".join(part.text.split())
-        shown = text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED].rsplit(' ', 1)[0]} …"
+        section_text = text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED].rsplit(' ', 1)[0]} …"
         marker = passages.cite(contents.document, contents.chunk_at(part.start), part.path)
-        lines.append(f"**{cell(contents.document.title)} › {cell(part.title)}**\n\n“{cell(shown)}”{marker}")
+        lines.append(f"**{cell(contents.document.title)} › {cell(part.title)}**\n\n“{cell(section_text)}”{marker}")
     return RouteReply(text="\n\n".join(lines), citations=tuple(passages.citations)) if lines else None
 
 
@@ -110,9 +110,9 @@ def outline(contents: Contents, language: str) -> RouteReply:
     """Return the document's outline, with a cited sentence from each section."""
     passages = NumberedPassages()
     lines = [say("outline", language, title=contents.document.title), ""]
-    written = _written(contents)
-    lowest = min((part.level for part in written), default=1)
-    for part in written:
+    sections = _outline_sections(contents)
+    lowest = min((part.level for part in sections), default=1)
+    for part in sections:
         sentence = _telling(contents, part)
         if sentence:
             chunk = contents.chunk_with(sentence, part.start)
@@ -136,7 +136,7 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply
     parts = _parts(contents, passages)
     title = contents.document.title
     without = outline(contents, language)
-    return writer.asked_first(
+    return writer.ask_if_expensive(
         replace(without, citations=tuple(passages.citations), parts=tuple(parts)),
         CostQuestion(
             priced="estimate",
@@ -147,11 +147,11 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply
         ),
         output_tokens=PART_OUTPUT_TOKENS,
         # The outline is free and may be all the asker needs.
-        shown=without,
+        preview=without,
     )
 
 
-def _written(contents: Contents) -> list[OutlineSection]:
+def _outline_sections(contents: Contents) -> list[OutlineSection]:
     """Return the sections for an outline: all headings, or only the higher levels if there are too many."""
     parts = [part for part in contents.parts if part.title or part.text.strip()]
     levels = sorted({part.level for part in parts}, reverse=True)
@@ -169,13 +169,13 @@ def _written(contents: Contents) -> list[OutlineSection]:
 
 def _without_level(parts: list[OutlineSection], level: int) -> list[OutlineSection]:
     """Return the sections above a level; each includes the omitted sections below."""
-    kept: list[OutlineSection] = []
+    sections: list[OutlineSection] = []
     for part in parts:
         if part.level < level:
-            kept.append(part)
-        elif kept:
-            kept[-1] = replace(kept[-1], text=f"{kept[-1].text}\n\n{part.text}")
-    return kept
+            sections.append(part)
+        elif sections:
+            sections[-1] = replace(sections[-1], text=f"{sections[-1].text}\n\n{part.text}")
+    return sections
 
 
 def _is_title(contents: Contents, part: OutlineSection) -> bool:

@@ -288,7 +288,7 @@ class Opinions:
                 content=storable(text),
                 state=state,
                 message=message,
-                shown=Jsonb({str(number): shown for number, shown in filtered.shown.items()}),
+                shown=Jsonb({str(number): shown for number, shown in filtered.text_numbers.items()}),
                 cost=bill.cost,
             )
 
