@@ -57,6 +57,9 @@ OPENS_LIST = re.compile(
     re.IGNORECASE,
 )
 
+#: The end of a list item after which the list's sentence goes on.
+CONTINUES = re.compile(r"(?:[,;、，]|\b(?:and|or|en|of|und|oder|sowie|et|ou|y|o|e|oraz|lub|ve|veya))$")
+
 
 @dataclass(frozen=True)
 class Quotes:
@@ -404,7 +407,10 @@ def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: in
     remaining = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))
     while following is not None and len(items) < LONGEST_LIST and remaining > 0:
-        if items and ends(following.text) != ends(by_place[passage, items[-1]].text):
+        if items and ends(following.text) != ends(last := by_place[passage, items[-1]].text):
+            # "a permit, or" goes on to the item which ends the list's sentence.
+            if following.kind == "item" and CONTINUES.search(last):
+                items.append(following.position)
             break
         items.append(following.position)
         remaining -= len(following.text)

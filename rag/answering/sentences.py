@@ -20,7 +20,7 @@ SHORT_LINE, FULL_LINE = 0.6, 0.8
 ABBREVIATIONS = re.compile(
     r"(?:e\.g|i\.e|etc|vs|mrs?|ms|dr|prof|no|nr|art|inc|ltd|approx|incl|excl|max|min|sect|fig|par|tel|ext|st|resp|bijv|bv"
     r"|d\.w\.z|o\.a|m\.b\.t|z\.b|bzw|ca|usw|evtl|ggf|zzgl|inkl|exkl|mind|abs|lit|ziff|vgl|sog|bspw|std|d\.h|u\.a|i\.d\.r"
-    r"|p\.a|p\.ej|pág|env|\w)"
+    r"|p\.a|p\.ej|pág|env|[^\W\d_²³¹⁰-₉])"
 )
 #: Months, which continue a date after the day's number: "the 31. Dezember", "1. april".
 MONTH = re.compile(

@@ -228,14 +228,15 @@ _ASKING_POLISH = r"ile|jak\w*|kiedy|gdzie|kto|komu|czy|co|któr\w+|dlaczego"
 _ASKING_TURKISH = "kaç|ne|nasıl|nerede|nereye|kim|kime|hangi|neden"
 _AROUND = " ,;¿"
 _BEFORE_ASKING = (
-    "to|for|from|by|until|since|with|at|in|on|tot|vanaf|voor|met|aan|bij|bis|ab|seit|von|mit|für|an|ab|nach|à|de|pour"
-    "|avec|jusqu'à|depuis|para|desde|hasta|con|a|da|per|fino a|di|até|com"
+    "to|for|from|by|until|since|with|within|before|after|at|in|on|tot|vanaf|voor|met|aan|bij|binnen|bis|ab|seit|von|mit"
+    "|für|an|nach|innerhalb|à|de|pour|avec|sous|dans|avant|après|pendant|jusqu'à|depuis|para|desde|hasta|con|a|da|per"
+    "|fino a|di|até|com"
 )
 _VERBS = (
     "is|are|do|does|did|can|could|may|must|should|will|would|have|has|am|mag|kan|moet|heb|krijg|is|zijn|darf|kann|muss"
     "|habe|bekomme|gibt|ist|sind"
 )
-_SUBJECT = "(?:i|we|you|they|he|she|it|there|my|our|ik|wij|je|er|ich|wir|man|es|mein|meine|(?-i:[A-ZÀ-Þ])\\w+)\\b"
+_SUBJECT = "(?:i|we|you|they|he|she|it|there|my|our|the|ik|wij|je|er|ich|wir|man|es|mein|meine|(?-i:[A-ZÀ-Þ])\\w+)\\b"
 _FIRST_PERSON = "puis-je|dois-je|ai-je|peut-on|puedo|debo|posso|devo"
 #: For text with single spaces: a run of spaces would be scanned again from each position.
 _JOIN = re.compile(

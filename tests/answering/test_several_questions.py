@@ -179,6 +179,8 @@ def test_none_answered_is_one_reply(desk: Desk) -> None:
         ("كم يوم إجازة لدي ومتى يمكنني أخذها؟", 2),
         ("I am ill today, whom do I call and how late? How many days do I get?",
          ["I am ill today, whom do I call and how late", "How many days do I get?"]),
+        ("quand prévenir si je suis malade et sous combien de temps envoyer l'arrêt ?", 2),
+        ("do I get a break on a long shift, and are the breaks paid?", 2),
         # One question.
         ("Do employees who are sick and have a note get paid?", 0),
         ("Can people who work nights and are on probation take leave?", 0),
