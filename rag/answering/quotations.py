@@ -57,8 +57,8 @@ OPENS_LIST = re.compile(
     re.IGNORECASE,
 )
 
-#: The end of a list item after which the list's sentence goes on.
-CONTINUES = re.compile(r"(?:[,;、，]|\b(?:and|or|en|of|und|oder|sowie|et|ou|y|o|e|oraz|lub|ve|veya))$")
+#: The end of an item or line after which the list's sentence goes on.
+CONTINUES = re.compile(r"(?:[…;；,，、]|\b(?:and|or|en|of|und|oder|sowie|et|ou|y|o|e|oraz|lub|ve|veya))$")
 
 
 @dataclass(frozen=True)
@@ -435,5 +435,5 @@ def _joined(run: Sequence[str]) -> str:
     """Join sentences by spaces, and list items without closing punctuation by semicolons."""
     text = run[0]
     for part in run[1:]:
-        text += (" " if ends(text) or text[-1] in "…;；,、" or part == "…" else "; ") + part
+        text += (" " if ends(text) or CONTINUES.search(text) or part == "…" else "; ") + part
     return text

@@ -59,6 +59,20 @@ def test_a_line_that_ends_in_a_colon_takes_its_list_along() -> None:
     assert "activities: Gym memberships; Yoga classes; Swimming lessons” [4]" in quotes.text
 
 
+@pytest.mark.parametrize(
+    ("items", "quoted"),
+    [
+        ("- work nights,\n- work on call, or\n- hold a badge.\n", "work nights, work on call, or hold a badge.”"),
+        ("- work nights;\n- work on call.\nParking is free on Sundays.", "work nights; work on call.”"),
+        ("- nights\n- on call\nParking is free on Sundays.", "nights; on call”"),
+    ],
+    ids=["the last item ends the sentence", "of two", "a sentence after the list"],
+)
+def test_a_list_is_quoted_with_its_last_item_and_no_further(items: str, quoted: str) -> None:
+    text = f"Permits for the staff car park are issued to those who:\n{items}"
+    assert quoted in quotes_of(text, "Who are permits for the staff car park issued to?", "en").text
+
+
 def test_passages_that_share_no_word_with_the_question_are_quoted_from_their_beginning() -> None:
     """Whether they answer is decided before: a search by meaning found them."""
     quotes = best_quotes("Wie gewann gestern?", [passage(1, HANDBOOK), passage(2, PERKS)], language="nl")
@@ -474,12 +488,17 @@ def test_numbers_in_brackets_of_a_document_are_no_citations() -> None:
             ],
         ),
         ("Ask e.g. Mr. Jones. He knows.", ["Ask e.g. Mr. Jones.", "He knows."]),
+        ("Notice is 12 weeks from band 8. During probation it is one week.",
+         ["Notice is 12 weeks from band 8.", "During probation it is one week."]),
+        ("Places are for children under three ¹. Ask J. Smith.",
+         ["Places are for children under three ¹.", "Ask J. Smith."]),
         ("- First item\n- Second item", ["First item", "Second item"]),
         ("It costs 1.50 euro. Pay it.", ["It costs 1.50 euro.", "Pay it."]),
         ("休暇は年二十日です。駐車は無料です。", ["休暇は年二十日です。", "駐車は無料です。"]),
     ],
-    ids=["empty", "wrapped", "short line", "heading", "after a list", "abbreviations", "list", "decimals", "japanese"],
-)
+    ids=["empty", "wrapped", "short line", "heading", "after a list", "abbreviations", "one digit", "a note's mark",
+         "list", "decimals", "japanese"],
+)  # fmt: skip
 def test_sentences_are_put_together_from_lines(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
