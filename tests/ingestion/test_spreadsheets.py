@@ -13,7 +13,7 @@ from rag.ingestion.chunking import chunk_document
 from rag.ingestion.loaders import COMPOUND, ExtractedDocument, ExtractionLimits, LoadOptions, check, kind_of, load
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.loaders.sheets.languages import LANGUAGES
-from rag.ingestion.loaders.sheets.numbers import shown, shown_text
+from rag.ingestion.loaders.sheets.numbers import format_number, format_text
 from rag.ingestion.loaders.sheets.sheet import column_name, column_number, span_of
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.library.documents import DocumentLibrary
@@ -63,21 +63,21 @@ def warnings_of(document: ExtractedDocument) -> list[str]:
 )  # fmt: skip
 def test_a_number_is_written_as_its_cell_shows_it(value: float, code: str, expected: str) -> None:
     if code == "broken [":
-        assert shown(value, code)
+        assert format_number(value, code)
     else:
-        assert shown(value, code) == expected
+        assert format_number(value, code) == expected
 
 
 def test_numbers_and_dates_are_written_in_the_language_of_the_program() -> None:
     german, korean = LANGUAGES["de"], LANGUAGES["ko"]
-    assert shown(1234.5, '#,##0.00 "€"', german) == "1.234,50 €"
-    assert shown(0.5, "General", german) == "0,5"
-    assert shown(45373.75, '[$-412]AM/PM h"시" mm"분"', korean) == "오후 6시 00분"
+    assert format_number(1234.5, '#,##0.00 "€"', german) == "1.234,50 €"
+    assert format_number(0.5, "General", german) == "0,5"
+    assert format_number(45373.75, '[$-412]AM/PM h"시" mm"분"', korean) == "오후 6시 00분"
     # A date with a language of its own keeps it.
-    assert shown(45373, "[$-409]mmmm yyyy", german) == "March 2024"
-    assert shown(45373, "yyyy-mm-dd", is_1904=True) == "2028-03-23"
-    assert shown_text("x", '0;0;0;"No. "@') == "No. x"
-    assert shown_text("x", ";;;") == ""
+    assert format_number(45373, "[$-409]mmmm yyyy", german) == "March 2024"
+    assert format_number(45373, "yyyy-mm-dd", is_1904=True) == "2028-03-23"
+    assert format_text("x", '0;0;0;"No. "@') == "No. x"
+    assert format_text("x", ";;;") == ""
 
 
 def test_the_language_of_the_program_is_told_by_its_own_words() -> None:

@@ -178,7 +178,7 @@ class LoadOptions:
     #: Whether a wider gap between two lines in a PDF starts a new paragraph.
     has_paragraphs_by_gaps: bool = False
     #: Names of attached files stored as separate documents in the collection.
-    apart: frozenset[str] = frozenset()
+    separate_files: frozenset[str] = frozenset()
     on_page: Callable[[int, int], None] | None = None
     #: Takes the pages one after the other; the value is then without pages.
     take: Callable[[Page], None] | None = None
@@ -604,8 +604,8 @@ def is_picture(content: bytes) -> bool:
 
 def formats_in_words() -> str:
     """Return the formats for a sentence: "a PDF, a Word document (.docx), HTML, Markdown or plain text"."""
-    *others, last = (loader.named for loader in LOADERS)
-    return f"{', '.join(others)} or {last}"
+    *first_formats, last_format = (loader.named for loader in LOADERS)
+    return f"{', '.join(first_formats)} or {last_format}"
 
 
 def is_hidden(path: PurePath) -> bool:
@@ -644,10 +644,10 @@ def load(
     loaded: ExtractedDocument = _function(loader.loads)(content, options)
     if loader.may_be_pictures:
         return loaded
-    return replace(loaded, pages=tuple(map(_named_if_blank, loaded.pages)))
+    return replace(loaded, pages=tuple(map(_warn_if_blank, loaded.pages)))
 
 
-def _named_if_blank(page: Page) -> Page:
+def _warn_if_blank(page: Page) -> Page:
     return page if page.text.strip() or page.warnings else replace(page, warnings=(BLANK_PAGE,))
 
 
@@ -657,22 +657,22 @@ def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTI
     Pictures are left out, because most pictures in mails belong to signatures. Raises `DocumentError`s.
     """
     loader = _loader_for(content, file_name, "", options)
-    found: list[AttachedFile] = []
-    room = options.limits.maximum_bytes
+    files: list[AttachedFile] = []
+    remaining_bytes = options.limits.maximum_bytes
     for name, body in _function(loader.attaches)(content, options) if loader.attaches else ():
         kind = ENDINGS.get(PurePosixPath(name.lower()).suffix)
         if (
             kind is None
             or is_hidden(PurePosixPath(name))
             or MIME_TYPES[kind].startswith("image/")
-            or not 0 < len(body) <= room
+            or not 0 < len(body) <= remaining_bytes
         ):
             continue
-        room -= len(body)
-        found.append(AttachedFile(name, body))
-        if len(found) == MOST_ATTACHED:
+        remaining_bytes -= len(body)
+        files.append(AttachedFile(name, body))
+        if len(files) == MOST_ATTACHED:
             break
-    return found
+    return files
 
 
 def _loader_for(content: bytes, file_name: str, mime_type: str, options: LoadOptions) -> Loader:

@@ -93,12 +93,12 @@ def _readable_entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MOST_FILES:
         raise InvalidInput(f"This archive has {len(entries):,} files; the limit is {MOST_FILES:,}. Pack it in parts.")
-    wanted = []
+    readable = []
     for entry in entries:
         path = PurePosixPath(name_of(entry))
         if is_readable(path) and not any(part.startswith("__MACOSX") for part in path.parts):
-            wanted.append(entry)
-    return sorted(wanted, key=name_of)
+            readable.append(entry)
+    return sorted(readable, key=name_of)
 
 
 def name_of(entry: zipfile.ZipInfo) -> str:

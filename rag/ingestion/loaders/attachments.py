@@ -129,8 +129,8 @@ def describe_attachment(
             text = "\n".join(page.text for page in reader.load(content, file_name=file_name).pages).strip()
             if not text:
                 return AttachmentText(file_name=file_name, kind=kind, size=len(content), note=NOTES["no_text"])
-            shown = as_data("document", text[:READ_CHARACTERS], title=file_name)
-            message = ChatMessage(role="user", content=f"{prompt}\n\n{shown}")
+            quoted_text = as_data("document", text[:READ_CHARACTERS], title=file_name)
+            message = ChatMessage(role="user", content=f"{prompt}\n\n{quoted_text}")
         reply = model.complete([message], temperature=0.2, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS)
     except (ProviderUnavailable, ProviderQuotaExhausted, ProviderKeyRejected):
         raise
@@ -152,7 +152,7 @@ def shortened(text: str, limit: int) -> str:
     text = text.strip()
     if len(text) <= limit:
         return text
-    ends = [found.end() for found in SENTENCE_END.finditer(text, limit // 2, limit)]
+    ends = [match.end() for match in SENTENCE_END.finditer(text, limit // 2, limit)]
     return text[: ends[-1]].strip() if ends else text[: limit - 1].rstrip() + "…"
 
 

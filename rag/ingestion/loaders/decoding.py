@@ -59,7 +59,7 @@ MAIL_SETS = ("iso2022_jp", "iso2022_jp_2004", "iso2022_jp_ext")
 #: Names of encodings without bytes outside ASCII.
 SEVEN_BITS = re.compile(r"(?:cs)?iso-?2022|utf-?7|hz", re.IGNORECASE)
 #: Text counts as UTF-8 with at most one broken letter for this many intact letters.
-WHOLE_LETTERS = 20
+INTACT_CHARACTERS = 20
 UNDECODED = "\ufffd"
 
 
@@ -81,8 +81,8 @@ class Decoded:
 
 def decode(content: bytes) -> tuple[str, str]:
     """Decode bytes and return the text with its encoding. Undecodable bytes become U+FFFD; raises nothing."""
-    found = decoded(content)
-    return found.text, found.encoding
+    result = decoded(content)
+    return result.text, result.encoding
 
 
 def decoded(content: bytes, declared: str = "") -> Decoded:
@@ -108,11 +108,11 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
             return Decoded(content.decode("utf-8", "replace"), "utf-8")
     text = content.decode("utf-8", "replace")
     broken = text.count(UNDECODED)
-    if sum(letter > "\x7f" for letter in text) - broken >= WHOLE_LETTERS * broken:
+    if sum(character > "\x7f" for character in text) - broken >= INTACT_CHARACTERS * broken:
         return Decoded(text, "utf-8", is_guessed=True)
-    if (told := _usable(content, declared) if declared else _declared(content)) is not None:
-        return Decoded(content.decode(told, "replace"), told)
-    guess = _guessed(content)
+    if (declared_name := _usable(content, declared) if declared else _declared_encoding(content)) is not None:
+        return Decoded(content.decode(declared_name, "replace"), declared_name)
+    guess = _guess_encoding(content)
     return Decoded(content.decode(guess, "replace"), guess, is_guessed=True)
 
 
@@ -137,10 +137,10 @@ def _wide(content: bytes) -> str | None:
     return "utf-16-be" if first > half * 0.05 and first > second * 4 else None
 
 
-def _declared(content: bytes) -> str | None:
+def _declared_encoding(content: bytes) -> str | None:
     """Return the encoding declared by an HTML or XML file, if it fits the bytes."""
-    found = DECLARED.search(content[:4096])
-    return None if found is None else _usable(content, found[1].decode("ascii"))
+    match = DECLARED.search(content[:4096])
+    return None if match is None else _usable(content, match[1].decode("ascii"))
 
 
 def _usable(content: bytes, declared: str) -> str | None:
@@ -163,19 +163,19 @@ def _usable(content: bytes, declared: str) -> str | None:
     return None
 
 
-def _guessed(content: bytes) -> str:
+def _guess_encoding(content: bytes) -> str:
     sample = content[:LOOKED_AT]
     if len(content) > LOOKED_AT:  # not inside a letter
         sample = sample[: max(sample.rfind(b"\n"), LOOKED_AT // 2) & ~1]
     if (eastern := east_asian_encoding(sample)) is not None:
         return eastern
     western = sample.decode("cp1252", "replace")
-    if SIGNS.issuperset(letter for letter in western if letter > "\x7f") and not _odd_words(western):
+    if SIGNS.issuperset(character for character in western if character > "\x7f") and not _odd_words(western):
         return "cp1252"
-    found = chardet.detect_all(
+    detected = chardet.detect_all(
         sample, ignore_threshold=True, include_encodings=GUESSED, compat_names=False, prefer_superset=False
     )
-    guesses = [(one["encoding"], one["confidence"]) for one in found if one["encoding"]]
+    guesses = [(candidate["encoding"], candidate["confidence"]) for candidate in detected if candidate["encoding"]]
     odd = {name: _odd_words(sample.decode(name, "replace")) for name, _ in guesses}
     guesses = [guess for guess in guesses if odd[guess[0]] == min(odd.values())]
     likely = [name for name, confidence in guesses if confidence + NEARLY_AS_SURE >= guesses[0][1]]
@@ -191,7 +191,13 @@ def _odd_words(text: str) -> int:
 
 
 def _scripts(word: str) -> int:
-    return len({unicodedata.name(letter, " ").split()[0] for letter in word if letter.isalpha() and letter not in "ªº"})
+    return len(
+        {
+            unicodedata.name(character, " ").split()[0]
+            for character in word
+            if character.isalpha() and character not in "ªº"
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -212,12 +218,12 @@ FAMILIES = {
 #: Points for letters: common, in the language's script, punctuation, rare or impossible.
 COMMON, OWN_SCRIPT, PUNCTUATION, HALF_WIDTH, RARE, IMPOSSIBLE = 1.0, 1.2, 0.5, 0.4, -0.5, -3.0
 #: Japanese text with more letters than this contains kana.
-FEW_LETTERS = 8
+FEW_CHARACTERS = 8
 KANA = ("\u3041", "\u30ff")
 HIGH = re.compile(rb"[\x80-\xff]")
-BESIDE = re.compile(rb"(?<=[\x80-\xff])[\x80-\xff]|[\x80-\xff](?=[\x80-\xff])")
+NEIGHBOURING = re.compile(rb"(?<=[\x80-\xff])[\x80-\xff]|[\x80-\xff](?=[\x80-\xff])")
 #: European letters beyond ASCII stand alone; at least this share of East Asian bytes has a neighbour.
-BESIDE_EACH_OTHER = 0.5
+LEAST_NEIGHBOURING = 0.5
 #: Lowest average value per letter for accepting an encoding.
 BELIEVED = 0.55
 PUNCTUATION_MARKS = frozenset("。、・「」『』（）：；！？，．〜～…“”‘’《》【】ー　①②③④⑤⑥⑦⑧⑨⑩㈱€")
@@ -226,7 +232,7 @@ PUNCTUATION_MARKS = frozenset("。、・「」『』（）：；！？，．〜�
 def east_asian_encoding(content: bytes) -> str | None:
     """Return the encoding, or `None` if the bytes look like other languages."""
     high = len(HIGH.findall(content))
-    if not high or len(BESIDE.findall(content)) < BESIDE_EACH_OTHER * high:
+    if not high or len(NEIGHBOURING.findall(content)) < LEAST_NEIGHBOURING * high:
         return None
     best: tuple[float, str] | None = None
     for language, family in FAMILIES.items():
@@ -243,29 +249,31 @@ def east_asian_encoding(content: bytes) -> str | None:
 
 def _score(text: str, language: str, family: Family) -> float:
     """Return how common the letters beyond ASCII are in the language, on average."""
-    letters = Counter(letter for letter in text if letter > "\x7f")
-    total = sum(letters.values())
-    if language == "ja" and total > FEW_LETTERS and not any(KANA[0] <= letter <= KANA[1] for letter in letters):
+    counts = Counter(character for character in text if character > "\x7f")
+    total = sum(counts.values())
+    if language == "ja" and total > FEW_CHARACTERS and not any(KANA[0] <= character <= KANA[1] for character in counts):
         return IMPOSSIBLE
-    return sum(_worth(letter, language, family) * count for letter, count in letters.items()) / max(total, 1)
+    return sum(_score_of_character(character, language, family) * count for character, count in counts.items()) / max(
+        total, 1
+    )
 
 
-def _worth(letter: str, language: str, family: Family) -> float:
-    if letter in PUNCTUATION_MARKS:
+def _score_of_character(character: str, language: str, family: Family) -> float:
+    if character in PUNCTUATION_MARKS:
         return PUNCTUATION
-    if KANA[0] <= letter <= KANA[1]:
+    if KANA[0] <= character <= KANA[1]:
         return OWN_SCRIPT if language == "ja" else RARE
-    if "\uff61" <= letter <= "\uff9f":
+    if "\uff61" <= character <= "\uff9f":
         return HALF_WIDTH
-    if unicodedata.category(letter) in ("Co", "Cn", "Cc"):
+    if unicodedata.category(character) in ("Co", "Cn", "Cc"):
         return IMPOSSIBLE
-    if "\uac00" <= letter <= "\ud7a3" or "\u4e00" <= letter <= "\u9fff":
+    if "\uac00" <= character <= "\ud7a3" or "\u4e00" <= character <= "\u9fff":
         try:
-            lead = letter.encode(family.standard)[0]
+            lead = character.encode(family.standard)[0]
         except UnicodeEncodeError:
             return RARE
         is_common = family.common[0] <= lead <= family.common[1]
         if language == "ko":
-            return OWN_SCRIPT if is_common and letter >= "\uac00" else RARE
+            return OWN_SCRIPT if is_common and character >= "\uac00" else RARE
         return COMMON if is_common else RARE
-    return 0.0 if unicodedata.east_asian_width(letter) in "FWA" else RARE
+    return 0.0 if unicodedata.east_asian_width(character) in "FWA" else RARE

@@ -55,7 +55,7 @@ def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
     """
     require_docx(content, options.limits)
     try:
-        return _loaded(WordPackage(content))
+        return _load_document(WordPackage(content))
     except DocumentError:
         raise
     except Exception as exc:  # lxml and zipfile raise errors without a common base
@@ -76,7 +76,7 @@ def require_docx(content: bytes, limits: ExtractionLimits) -> None:
     require_package(content, limits, WordPackage)
 
 
-def _loaded(package: WordPackage) -> ExtractedDocument:
+def _load_document(package: WordPackage) -> ExtractedDocument:
     main = package.main()
     root = package.root(main)
     body = child(root, "w:body")
@@ -128,7 +128,7 @@ def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> t
     above: list[Line] = []
     below: list[Line] = []
     read: set[str] = set()
-    seen: set[str] = set()
+    shown_lines: set[str] = set()
     total = 0
     for section in story.sections:
         for link in section:
@@ -147,27 +147,27 @@ def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> t
                 continue
             total += characters_in(root)
             for line in story.lines(root, "margins"):
-                if line.text and line.text not in seen:
-                    seen.add(line.text)
+                if line.text and line.text not in shown_lines:
+                    shown_lines.add(line.text)
                     (above if name == "w:headerReference" else below).append(Line(line.text))
     return above, below, total
 
 
 def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Section, ...]]:
     """Join the lines, put each note beside the sentence with the mark, and find where sections start."""
-    written: list[str] = []
+    joined: list[str] = []
     sections: list[Section] = []
     position = 0
     for line in lines:
-        text, below = notes.placed(line.text, is_apart=line.level > 0)
-        if not text and not written:
+        text, below = notes.placed(line.text, are_all_below=line.level > 0)
+        if not text and not joined:
             continue
         if line.level:
             sections.append(Section(title=text[:200], level=line.level, page=1, start=position))
         for each in (text, *below):
-            written.append(each)
+            joined.append(each)
             position += len(each) + 1
-    return "\n".join(written).rstrip("\n"), tuple(sections)
+    return "\n".join(joined).rstrip("\n"), tuple(sections)
 
 
 def _warnings(package: WordPackage, main: str, story: Story, totals: dict[str, int], text: str) -> Iterator[str]:
@@ -181,16 +181,16 @@ def _warnings(package: WordPackage, main: str, story: Story, totals: dict[str, i
         yield STRUCK_TEXT.format(text=shortened(struck))
     counts: Counter[str] = Counter()
     for place, tally in tallies.items():
-        counts[place] = totals[place] - tally.kept - sum(tally.left_out.values())
+        counts[place] = totals[place] - tally.written_count - sum(tally.left_out.values())
         counts.update(_things(tally))
-    written = Counter(letters_in(text))
-    lost = sum((tallies["text"].letters + tallies["notes"].letters - written).values())
+    page_counts = Counter(letters_in(text))
+    lost = sum((tallies["text"].letters + tallies["notes"].letters - page_counts).values())
     counts["text"] = max(counts["text"], 0) + lost
     comments = package.related(main, "comments")
     counts["comments"] = 0 if comments is None else sum(name_of(each.tag) == "w:comment" for each in comments)
-    for kind, (one, several) in UNREAD.items():
+    for kind, (singular, plural) in UNREAD.items():
         if counts[kind] > 0:
-            yield one if counts[kind] == 1 else several.format(count=f"{counts[kind]:,}")
+            yield singular if counts[kind] == 1 else plural.format(count=f"{counts[kind]:,}")
 
 
 def _things(tally: Tally) -> dict[str, int]:

@@ -46,7 +46,7 @@ PARTIAL = "This is one part of a mail that was sent in several parts. The other 
 #: The fields shown from the head, in this order.
 HEADS = ("Subject", "From", "To", "Cc", "Date")
 #: A mail has at least one of these fields.
-KNOWN = frozenset({*map(str.lower, HEADS), "message-id", "received", "content-type", "mime-version", "sender"})
+MAIL_FIELDS = frozenset({*map(str.lower, HEADS), "message-id", "received", "content-type", "mime-version", "sender"})
 LONGEST_HEAD = 1024 * 1024
 #: The deepest nesting of a mail's parts; mails inside mails count as parts.
 DEEPEST = 50
@@ -86,7 +86,8 @@ class _Body:
             start = self.length
             self.length += len(text) + 2
             self.sections.extend(
-                Section(title=found.title, level=found.level, page=1, start=start + found.start) for found in sections
+                Section(title=section.title, level=section.level, page=1, start=start + section.start)
+                for section in sections
             )
             self.parts.append(text)
 
@@ -106,27 +107,27 @@ def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
     Raises `FileProtected` for an encrypted mail, `TooManyPages` for too many mails, else `FileDamaged`.
     """
-    return guarded(lambda: _loaded(_parsed(content), options))
+    return guarded(lambda: _load_mails(_parse(content), options))
 
 
 def check_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
     """Check that the file is a mail, and count the mails inside. Raises the errors of `load_eml`."""
-    return guarded(lambda: CheckedFile(page_count=len(_loaded(_parsed(content), options).pages)))
+    return guarded(lambda: CheckedFile(page_count=len(_load_mails(_parse(content), options).pages)))
 
 
 def load_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load an Outlook message like a mail, with the errors of `load_eml`."""
-    return guarded(lambda: _loaded(mail_of(content), options))
+    return guarded(lambda: _load_mails(mail_of(content), options))
 
 
 def check_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
     """Open an Outlook message and count the mails in the file, with the errors of `load_eml`."""
-    return guarded(lambda: CheckedFile(page_count=len(_loaded(mail_of(content), options).pages)))
+    return guarded(lambda: CheckedFile(page_count=len(_load_mails(mail_of(content), options).pages)))
 
 
 def attached_to_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
     """Yield the files attached to a mail and to the mails within, with the errors of `load_eml`."""
-    yield from _attached_files(guarded(lambda: _parsed(content)), options)
+    yield from _attached_files(guarded(lambda: _parse(content)), options)
 
 
 def attached_to_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
@@ -135,10 +136,10 @@ def attached_to_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> I
 
 
 def _attached_files(mail: Message, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
-    waiting, seen = [(mail, 0)], 0
-    while waiting and seen < options.limits.maximum_pages:
+    waiting, count = [(mail, 0)], 0
+    while waiting and count < options.limits.maximum_pages:
         each, depth = waiting.pop(0)
-        seen += 1
+        count += 1
         body = _read(each, depth, is_first=True)
         for name, part in body.attached:
             content = part.get_payload(decode=True)
@@ -147,7 +148,7 @@ def _attached_files(mail: Message, options: LoadOptions) -> Iterator[tuple[str, 
         waiting[:0] = [(inner, depth + 1) for inner in body.enclosed]
 
 
-def _parsed(content: bytes) -> Message:
+def _parse(content: bytes) -> Message:
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ")
     end = HEAD_END.search(content, 0, LONGEST_HEAD)
     if end is None and len(content) > LONGEST_HEAD:
@@ -156,12 +157,12 @@ def _parsed(content: bytes) -> Message:
         mail = parsed_mail(content)
     except RecursionError as exc:
         raise FileDamaged(TOO_DEEP) from exc
-    if not KNOWN.intersection(map(str.lower, mail.keys())):
+    if not MAIL_FIELDS.intersection(map(str.lower, mail.keys())):
         raise FileDamaged(NO_MAIL)
     return mail
 
 
-def _loaded(mail: Message, options: LoadOptions) -> ExtractedDocument:
+def _load_mails(mail: Message, options: LoadOptions) -> ExtractedDocument:
     pages: list[Page] = []
     sections: list[Section] = []
     position = 0
@@ -171,9 +172,10 @@ def _loaded(mail: Message, options: LoadOptions) -> ExtractedDocument:
         if len(pages) >= options.limits.maximum_pages:
             raise TooManyPages
         number = len(pages) + 1
-        page, found, enclosed = _page(each, number, depth, options.apart)
+        page, page_sections, enclosed = _page(each, number, depth, options.separate_files)
         sections.extend(
-            Section(title=one.title, level=one.level, page=number, start=position + one.start) for one in found
+            Section(title=section.title, level=section.level, page=number, start=position + section.start)
+            for section in page_sections
         )
         pages.append(page)
         position += len(page.text) + 1
@@ -190,7 +192,9 @@ def _loaded(mail: Message, options: LoadOptions) -> ExtractedDocument:
     )
 
 
-def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tuple[Page, list[Section], list[Message]]:
+def _page(
+    mail: Message, number: int, depth: int, separate_files: frozenset[str]
+) -> tuple[Page, list[Section], list[Message]]:
     heads, warnings = _heads(mail)
     head = "\n".join(f"{name}: {text}" for name, text in heads.items() if text)
     body = _read(mail, depth, is_first=True)
@@ -200,8 +204,8 @@ def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tupl
     start = len(head) + 2 if head else 0
     sections = [
         # The subject is the heading above them.
-        Section(title=found.title, level=found.level + 1, page=number, start=start + found.start)
-        for found in body.sections
+        Section(title=section.title, level=section.level + 1, page=number, start=start + section.start)
+        for section in body.sections
     ]
     if heads.get("Subject"):
         sections.insert(0, Section(title=heads["Subject"][:200], level=1, page=number, start=0))
@@ -212,7 +216,7 @@ def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tupl
         warnings.append(PARTIAL)
     elif not body.parts and not body.enclosed:
         warnings.append(NO_TEXT)
-    warnings += attachment_remarks([name for name, _ in body.attached], apart)
+    warnings += attachment_remarks([name for name, _ in body.attached], separate_files)
     page = Page(
         number=number,
         text=text,
@@ -236,25 +240,25 @@ def _field(value: str, warnings: list[str]) -> str:
     """Decode a field: encoded words (RFC 2047), and bytes in an encoding found by the letters."""
     raw = value.encode("utf-8", "surrogateescape")
     if not raw.isascii():
-        found = decoded(raw)
-        warnings.extend(found.warnings)
-        value = found.text
+        result = decoded(raw)
+        warnings.extend(result.warnings)
+        value = result.text
     value = LINE_ENDS.sub(" ", value)
     try:
         words = decode_header(value)
     except HeaderParseError:
         words = [(value, None)]
-    said = ""
+    decoded_text = ""
     for word, charset in words:
         if isinstance(word, str):
-            said += word
+            decoded_text += word
         elif charset is None:
-            said += word.decode("raw-unicode-escape", "replace")
+            decoded_text += word.decode("raw-unicode-escape", "replace")
         else:
-            found = decoded(word, charset.partition("*")[0])
-            warnings.extend(found.warnings)
-            said += found.text
-    return " ".join(normalise_characters(FOREIGN.sub("", said)).split())
+            result = decoded(word, charset.partition("*")[0])
+            warnings.extend(result.warnings)
+            decoded_text += result.text
+    return " ".join(normalise_characters(FOREIGN.sub("", decoded_text)).split())
 
 
 def _read(part: Message, depth: int, *, is_first: bool = False) -> _Body:
@@ -268,7 +272,7 @@ def _read(part: Message, depth: int, *, is_first: bool = False) -> _Body:
     elif kind == "multipart/encrypted" or (kind in LOCKED and part.get_param("smime-type") != "signed-data"):
         body.warnings.append(ENCRYPTED_PART)
     elif kind == "message/rfc822" and part.is_multipart():
-        body.enclosed.extend(_enclosed(part))
+        body.enclosed.extend(_enclosed_mails(part))
     elif kind == "multipart/alternative" and part.is_multipart():
         body.take(_one_of([_read(each, depth + 1, is_first=is_first) for each in _parts(part)]))
     elif part.get_content_maintype() == "multipart" and part.is_multipart():
@@ -284,7 +288,7 @@ def _parts(part: Message) -> list[Message]:
     return [each for each in payload if isinstance(each, Message)] if isinstance(payload, list) else []
 
 
-def _enclosed(part: Message) -> list[Message]:
+def _enclosed_mails(part: Message) -> list[Message]:
     """Return the mail inside a part, also if a program encoded the mail, which the standard forbids."""
     mails = _parts(part)
     encoding = str(part.get("Content-Transfer-Encoding") or "").strip().lower()
@@ -303,9 +307,9 @@ def _one_of(forms: Sequence[_Body]) -> _Body:
     for form in forms:
         if form.letters > best.letters * MUCH_MORE:
             best = form
-    others = [form for form in forms if form is not best]
-    best.attached += [file for form in others for file in form.attached]
-    best.enclosed += [mail for form in others for mail in form.enclosed]
+    other_forms = [form for form in forms if form is not best]
+    best.attached += [file for form in other_forms for file in form.attached]
+    best.enclosed += [mail for form in other_forms for mail in form.enclosed]
     return best
 
 
@@ -327,9 +331,9 @@ def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
         body.warnings.extend(read.pages[0].warnings)
         body.add(read.pages[0].text, read.sections)
         return
-    found = decoded(content, str(part.get_content_charset() or ""))
-    body.warnings.extend(found.warnings)
-    text = FOREIGN.sub("", found.text)
+    result = decoded(content, str(part.get_content_charset() or ""))
+    body.warnings.extend(result.warnings)
+    text = FOREIGN.sub("", result.text)
     if kind in HTML:
         try:
             read = load_html(text.encode("utf-8", "replace"))
@@ -340,7 +344,7 @@ def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
         return
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if str(part.get_param("format") or "").lower() == "flowed":
-        text = "\n".join(_flowed(text, is_joined=str(part.get_param("delsp") or "").lower() == "yes"))
+        text = "\n".join(_join_flowed(text, is_joined=str(part.get_param("delsp") or "").lower() == "yes"))
     body.add(BLANK_LINES.sub("\n\n", normalise_characters(_without_pgp(text, body))))
 
 
@@ -354,7 +358,7 @@ def _attached_mail(part: Message, kind: str, name: str | None) -> Message | None
     try:
         if is_outlook(content):
             return guarded(lambda: mail_of(content))
-        return guarded(lambda: _parsed(content)) if looks_like_mail(content) else None
+        return guarded(lambda: _parse(content)) if looks_like_mail(content) else None
     except DocumentError:
         return None
 
@@ -375,24 +379,24 @@ def _without_pgp(text: str, body: _Body) -> str:
     return text
 
 
-def _flowed(text: str, *, is_joined: bool) -> Iterator[str]:
+def _join_flowed(text: str, *, is_joined: bool) -> Iterator[str]:
     """Join lines broken by a program (RFC 3676): lines ending with a space, at the same depth of quotation."""
     open_line, open_depth = "", -1
     for line in text.split("\n"):
         depth = len(line) - len(line.lstrip(">"))
-        own = line[depth:].removeprefix(" ")
-        is_signature = own == "-- "
+        line_text = line[depth:].removeprefix(" ")
+        is_signature = line_text == "-- "
         if open_depth >= 0 and (depth != open_depth or is_signature):
-            yield _quoted(open_line, open_depth)
+            yield _quote(open_line, open_depth)
             open_line, open_depth = "", -1
-        open_line += own[:-1] if is_joined and own.endswith(" ") and not is_signature else own
+        open_line += line_text[:-1] if is_joined and line_text.endswith(" ") and not is_signature else line_text
         open_depth = depth
-        if not own.endswith(" ") or is_signature:
-            yield _quoted(open_line, depth)
+        if not line_text.endswith(" ") or is_signature:
+            yield _quote(open_line, depth)
             open_line, open_depth = "", -1
     if open_depth >= 0:
-        yield _quoted(open_line, open_depth)
+        yield _quote(open_line, open_depth)
 
 
-def _quoted(line: str, depth: int) -> str:
+def _quote(line: str, depth: int) -> str:
     return f"{'>' * depth} {line}" if depth else line

@@ -53,28 +53,28 @@ class Book(OfficePackage):
             if local_name(item) == "item" and item.get("media-type") in CHAPTERS
         }
         order = (item.get("idref") for item in self.list.iter() if local_name(item) == "itemref")
-        found = [parts[name] for name in order if name in parts]
+        chapters = [parts[name] for name in order if name in parts]
         encryption = self.root(ENCRYPTION)
         locked = {unquote(part.get("URI") or "") for part in (() if encryption is None else encryption.iter())}
         # Only fonts may be locked.
-        if locked.intersection(found):
+        if locked.intersection(chapters):
             raise FileProtected
-        return found
+        return chapters
 
     def styles_of(self, name: str, content: bytes) -> str:
         """Return the style sheets named in a chapter."""
-        found = []
+        sheets = []
         for link in LINK.findall(content[:HEAD_LOOKED_AT])[:MOST_STYLES]:
             if (place := HREF.search(link)) and STYLESHEET.search(link):
                 href = unquote(html.unescape(place[1].decode("utf-8", "replace")))
                 part = self.bytes_of(posixpath.normpath(posixpath.join(posixpath.dirname(name), href)))
-                found.append((part or b"").decode("utf-8", "replace"))
-        return "\n".join(found)
+                sheets.append((part or b"").decode("utf-8", "replace"))
+        return "\n".join(sheets)
 
     def declared(self, name: str) -> str:
         """Return the declared title, creator or language."""
-        found = next((element.text for element in self.list.iter(DC + name)), "")
-        return (found or "").strip()
+        declared_text = next((element.text for element in self.list.iter(DC + name)), "")
+        return (declared_text or "").strip()
 
 
 def load_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
@@ -83,7 +83,7 @@ def load_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
     Raises `FileProtected` for a protected book, `FileTooLarge` for a book too large when unpacked, else `FileDamaged`.
     """
     require_unpacked(content, options.limits)
-    return guarded(lambda: _loaded(Book(content), options))
+    return guarded(lambda: _load_chapters(Book(content), options))
 
 
 def check_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
@@ -92,7 +92,7 @@ def check_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
     return guarded(lambda: CheckedFile(page_count=max(len(Book(content).chapters()), 1)))
 
 
-def _loaded(book: Book, options: LoadOptions) -> ExtractedDocument:
+def _load_chapters(book: Book, options: LoadOptions) -> ExtractedDocument:
     chapters = book.chapters()
     if not chapters:
         raise FileDamaged
@@ -107,12 +107,12 @@ def _loaded(book: Book, options: LoadOptions) -> ExtractedDocument:
             page = Page(number=number, text="", method="none", warnings=(UNREADABLE,))
         else:
             read = load_html(content, styles=book.styles_of(name, content))
-            (own,) = read.pages
-            warnings = (*own.warnings, *_pictures(content))
-            page = Page(number=number, text=own.text, method=own.method, warnings=warnings)
+            (chapter,) = read.pages
+            warnings = (*chapter.warnings, *_pictures(content))
+            page = Page(number=number, text=chapter.text, method=chapter.method, warnings=warnings)
             sections.extend(
-                Section(title=found.title, level=found.level, page=number, start=position + found.start)
-                for found in read.sections
+                Section(title=section.title, level=section.level, page=number, start=position + section.start)
+                for section in read.sections
             )
         pages.append(page)
         position += len(page.text) + 1

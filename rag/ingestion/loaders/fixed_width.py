@@ -30,39 +30,39 @@ WITH_AMOUNTS = 0.5
 
 def with_tables(lines: Sequence[str]) -> list[str]:
     """Rewrite the tables among the lines: a line for each row, with separated cells. Other lines stay unchanged."""
-    written: list[str] = []
+    rewritten: list[str] = []
     end = 0
     for first, last, rows in tables_in(lines):
-        written += [*lines[end:first], *rows]
+        rewritten += [*lines[end:first], *rows]
         end = last
-    return [*written, *lines[end:]]
+    return [*rewritten, *lines[end:]]
 
 
 def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
     """Yield each table's first line, the line after its last, and its rows."""
-    shown = [_widened(line.rstrip().expandtabs()[: LONGEST_LINE + 1]) for line in lines[:MOST_LINES]]
+    widened = [_widen(line.rstrip().expandtabs()[: LONGEST_LINE + 1]) for line in lines[:MOST_LINES]]
     place = 0
-    while place < len(shown):
-        if not _is_row(shown[place]):
+    while place < len(widened):
+        if not _is_row(widened[place]):
             place += 1
             continue
         end = place
-        while end < len(shown) and (_is_row(shown[end]) or RULE.fullmatch(shown[end])):
+        while end < len(widened) and (_is_row(widened[end]) or RULE.fullmatch(widened[end])):
             end += 1
-        candidates = (_table(shown, place + titles, end) for titles in range(MOST_TITLES + 1))
-        found = max(filter(None, candidates), key=lambda table: len(table[1][0]), default=None)
-        if found is not None:
-            first, grid, end = found
+        candidates = (_table(widened, place + titles, end) for titles in range(MOST_TITLES + 1))
+        best_table = max(filter(None, candidates), key=lambda table: len(table[1][0]), default=None)
+        if best_table is not None:
+            first, grid, end = best_table
             yield first, end, [" | ".join(row).replace(WIDE, "").rstrip() for row in grid]
         place = end
 
 
-def _widened(line: str) -> str:
+def _widen(line: str) -> str:
     """Add a place after each wide East Asian letter, and replace bars, because bars will separate cells."""
     line = line.replace("|", "/")
     if line.isascii():
         return line
-    return "".join(f"{letter}{WIDE}" if east_asian_width(letter) in "WF" else letter for letter in line)
+    return "".join(f"{character}{WIDE}" if east_asian_width(character) in "WF" else character for character in line)
 
 
 def _is_row(line: str) -> bool:
@@ -111,11 +111,11 @@ def _cells(row: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
     """Return a line's cells if every cell fits a single column and some are amounts; else an empty list."""
     cells = [""] * len(columns)
-    for found in CELL.finditer(line):
-        over = [place for place, (begin, end) in enumerate(columns) if found.start() < end and found.end() > begin]
+    for match in CELL.finditer(line):
+        over = [place for place, (begin, end) in enumerate(columns) if match.start() < end and match.end() > begin]
         if len(over) != 1 or cells[over[0]]:
             return []
-        cells[over[0]] = found[0]
+        cells[over[0]] = match[0]
     return cells if any(map(AMOUNT.fullmatch, cells[1:])) else []
 
 
@@ -132,8 +132,8 @@ def _is_table(grid: Sequence[Sequence[str]]) -> bool:
     ):
         return False
     for column in zip(*grid, strict=True):
-        said = [cell for cell in column if cell]
-        if sum(map(len, said)) > LONGEST_CELL * len(said):
+        filled = [cell for cell in column if cell]
+        if sum(map(len, filled)) > LONGEST_CELL * len(filled):
             return False
     with_amounts = [
         sum(AMOUNT.fullmatch(cell) is not None for cell in column) for column in list(zip(*body, strict=True))[1:]

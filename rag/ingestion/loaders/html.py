@@ -85,7 +85,7 @@ class Walk:
     notes: Notes = field(default_factory=Notes)
     #: The text of notes written beside their marks, by id, and the notes' elements.
     notes_by_id: dict[str, str] = field(default_factory=dict)
-    written_apart: set[Any] = field(default_factory=set)
+    note_elements: set[Any] = field(default_factory=set)
     #: How often each note was referred to.
     referred: Counter[str] = field(default_factory=Counter)
     #: The last number used in each numbered list.
@@ -104,7 +104,7 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles:
     `styles` are style sheets from other files. Raises `FileEmpty` for a post without text.
     """
     source = decoded(content)
-    tree, is_whole = parsed(FOREIGN.sub("", source.text))
+    tree, is_complete = parsed(FOREIGN.sub("", source.text))
     walk = Walk(rules=style_rules(tree, styles))
     _find_notes(tree, walk)
     walk.parts.extend(_texts(tree, walk, 0))
@@ -113,7 +113,7 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles:
         walk = Walk(rules=walk.rules)
         _find_notes(tree, walk, unused)
         walk.parts.extend(_texts(tree, walk, 0))
-    text = _tidied(notes_below(_tidied("".join(walk.parts)), walk.notes))
+    text = _tidy(notes_below(_tidy("".join(walk.parts)), walk.notes))
     metadata: dict[str, Any] = {}
     if walk.links:
         metadata["links"] = walk.links
@@ -121,7 +121,7 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles:
         metadata["backdated_at"] = date.isoformat()
     title = SPACES.sub(" ", tree.findtext(".//title") or "").strip()
     warnings = [*source.warnings, *_warnings(tree, walk, text)]
-    if not is_whole:
+    if not is_complete:
         warnings.append(CUT_OFF)
     return ExtractedDocument(
         pages=(Page(number=1, text=text, method="text" if text else "none", warnings=tuple(warnings)),),
@@ -185,7 +185,7 @@ def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
     if depth > DEEPEST:
         yield element.text_content()
         return
-    if is_machine_data(element) or element in walk.written_apart:
+    if is_machine_data(element) or element in walk.note_elements:
         walk.leave(element)
         return
     if is_hidden(element, walk.rules):
@@ -214,8 +214,8 @@ def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
     elif tag == "a":
         yield _link(element, "".join(inner), walk)
     elif tag in HEADINGS:
-        written = notes_below(normalise_characters("".join(inner)), walk.notes, is_in_place=True)
-        title = SPACES.sub(" ", written).strip()
+        heading = notes_below(normalise_characters("".join(inner)), walk.notes, is_in_place=True)
+        title = SPACES.sub(" ", heading).strip()
         if title:
             walk.headings.append((HEADINGS[tag], title, title))
         yield f"\n\n{title}\n\n"
@@ -258,14 +258,14 @@ def _choice(element: Any, walk: Walk) -> str:
         chosen = chosen[-1:] or can_be[:1]
     if is_open:
         visible = [option for option in options if option.get("hidden") is None]
-        text = " ".join(f"{'☒' if option in chosen else '☐'} {_shown(option)}" for option in visible)
+        text = " ".join(f"{'☒' if option in chosen else '☐'} {_option_text(option)}" for option in visible)
     else:
-        text = ", ".join(map(_shown, chosen))
+        text = ", ".join(map(_option_text, chosen))
     walk.leave(element, but=text)
     return f" {text} "
 
 
-def _shown(option: Any) -> str:
+def _option_text(option: Any) -> str:
     return SPACES.sub(" ", option.get("label") or option.text_content()).strip()
 
 
@@ -320,8 +320,8 @@ def _label(item: Any, walk: Walk) -> str:
     if not form:
         return "- "
     if around not in walk.numbers:
-        walk.numbers[around] = _whole(around.get("start"), 1) - 1
-    walk.numbers[around] = _whole(item.get("value"), walk.numbers[around] + 1)
+        walk.numbers[around] = _integer(around.get("start"), 1) - 1
+    walk.numbers[around] = _integer(item.get("value"), walk.numbers[around] + 1)
     return f"{formatted(walk.numbers[around], form)}. "
 
 
@@ -329,13 +329,13 @@ def _number_form(around: Any) -> str:
     """Return a list's number format; "" for a list without numbers or with descending numbers."""
     if around is None or around.tag != "ol" or around.get("reversed") is not None:
         return ""
-    if found := LIST_STYLE.search(around.get("style") or ""):
-        style = found[1].lower()
+    if match := LIST_STYLE.search(around.get("style") or ""):
+        style = match[1].lower()
         return LIST_STYLES.get(style, "" if style in ("none", "disc", "circle", "square") else "decimal")
     return NUMBER_FORMS.get(around.get("type") or "", "decimal")
 
 
-def _whole(value: str | None, usual: int) -> int:
+def _integer(value: str | None, usual: int) -> int:
     try:
         return min(max(int(value or usual), -1_000_000), 1_000_000)
     except ValueError:
@@ -363,25 +363,25 @@ def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
             if name:
                 targets.setdefault(name, element)
     # A note links back to its mark, so the first link is the mark.
-    seen = set(unused)
+    handled = set(unused)
     for link in tree.iter("a"):
         name = (link.get("href") or "")[1:]
-        target = targets.get(name) if name not in seen and is_mark(link) else None
+        target = targets.get(name) if name not in handled and is_mark(link) else None
         around = [link, *link.iterancestors()]
-        if target is None or any(at in walk.written_apart for at in around):
+        if target is None or any(at in walk.note_elements for at in around):
             continue
-        seen.add(name)
+        handled.add(name)
         while target is not None and target.tag not in NOTE_BLOCKS:
             target = target.getparent()
-        if target is None or target in around or target in walk.written_apart or not is_note(target, walk.rules):
+        if target is None or target in around or target in walk.note_elements or not is_note(target, walk.rules):
             continue
         text = SPACES.sub(" ", "".join(_note_text(target))).strip()
         # The note's text may begin with a number, too.
-        if (own := MARK_BEFORE.match(text)) and bare(own[0]) == bare(link.text_content()):
-            text = text[own.end() :]
+        if (mark := MARK_BEFORE.match(text)) and bare(mark[0]) == bare(link.text_content()):
+            text = text[mark.end() :]
         if 0 < len(text) <= LONGEST_NOTE:
             walk.notes_by_id[name] = text
-            walk.written_apart.add(target)
+            walk.note_elements.add(target)
 
 
 NOT_IN_NOTES = frozenset({"table", "img", "h1", "h2", "h3", "h4", "h5", "h6", "input", "select", "math"})
@@ -406,8 +406,8 @@ def is_note(element: Any, rules: StyleRules) -> bool:
 
 def _note_text(element: Any) -> Iterator[str]:
     """Yield a note's text without its links back."""
-    own = element.text_content().strip() if element.tag in ("a", "sup") else None
-    if own is not None and (NOTE_MARK.fullmatch(own) or BACK.fullmatch(own)):
+    link_text = element.text_content().strip() if element.tag in ("a", "sup") else None
+    if link_text is not None and (NOTE_MARK.fullmatch(link_text) or BACK.fullmatch(link_text)):
         return
     yield element.text or ""
     for child in element:
@@ -503,25 +503,27 @@ def _rows(table: Any, walk: Walk, depth: int) -> Iterator[str]:
 
 def _link(element: Any, text: str, walk: Walk) -> str:
     address = (element.get("href") or "").strip()
-    shown = SPACES.sub(" ", text).strip()
+    link_text = SPACES.sub(" ", text).strip()
     if not re.match(r"(?:https?|mailto|tel):", address, re.IGNORECASE) or len(address) > 2000:
         return text
-    walk.links.append({"text": shown or address, "url": address})
+    walk.links.append({"text": link_text or address, "url": address})
     plain = re.sub(r"^(?:mailto|tel):", "", address, flags=re.IGNORECASE)
-    return text if not shown or plain.rstrip("/") in shown or shown in plain else f"{text.rstrip()} ({plain})"
+    return (
+        text if not link_text or plain.rstrip("/") in link_text or link_text in plain else f"{text.rstrip()} ({plain})"
+    )
 
 
-def _tidied(text: str) -> str:
+def _tidy(text: str) -> str:
     return BLANK_LINES.sub("\n\n", normalise_characters(text)).strip("\n ")
 
 
 def _sections(text: str, walk: Walk) -> Iterator[Section]:
     position = 0
-    for level, title, wanted in walk.headings:
-        found = text.find(wanted, position)
-        if found >= 0:
-            yield Section(title=title[:200], level=level, page=1, start=found)
-            position = found + len(wanted)
+    for level, title, heading in walk.headings:
+        start = text.find(heading, position)
+        if start >= 0:
+            yield Section(title=title[:200], level=level, page=1, start=start)
+            position = start + len(heading)
 
 
 #: Real tables do not span more; the page chooses these numbers and could waste any amount of time.
@@ -536,19 +538,19 @@ def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | No
     # By column: the text of a cell reaching into later rows, and the number of these rows.
     reaching: dict[int, tuple[str | None, int]] = {}
     for row in _rows_in(table):
-        own = [cell for cell in row if cell.tag in ("td", "th")]
-        last = min(max(reaching, default=-1), WIDEST)
+        row_cells = [cell for cell in row if cell.tag in ("td", "th")]
+        last_column = min(max(reaching, default=-1), WIDEST)
         cells: list[str | None] = []
         following: dict[int, tuple[str | None, int]] = {}
         index = column = 0
-        while index < len(own) or column <= last:
+        while index < len(row_cells) or column <= last_column:
             text: str | None
             if column in reaching:
                 text, rows = reaching[column]
                 across = 1
-            elif index < len(own):
-                text, rows = text_of(own[index]), _span(own[index].get("rowspan"), TALLEST)
-                across = _span(own[index].get("colspan"), WIDEST)
+            elif index < len(row_cells):
+                text, rows = text_of(row_cells[index]), _span(row_cells[index].get("rowspan"), TALLEST)
+                across = _span(row_cells[index].get("colspan"), WIDEST)
                 index += 1
             else:
                 column += 1

@@ -92,10 +92,10 @@ def look_of(style: str, place: int = 0) -> Look:
 def _shift_of(style: str) -> str:
     if named := SHIFT_NAMED.search(style):
         return "sup" if named[1].lower() == "super" else "sub"
-    found = SHIFTED.search(style) if SIZED.search(style) else None
-    if found is None or not (found["aligned"] or RELATIVE.search(style)):
+    match = SHIFTED.search(style) if SIZED.search(style) else None
+    if match is None or not (match["aligned"] or RELATIVE.search(style)):
         return ""
-    is_up = (found["sign"] == "-") != bool(found["aligned"])
+    is_up = (match["sign"] == "-") != bool(match["aligned"])
     return "sup" if is_up else "sub"
 
 
@@ -125,9 +125,9 @@ class StyleRules:
 
 def style_rules(tree: Any, styles: str = "") -> StyleRules:
     """Return the rules in a document's style sheets, and in `styles` from other files."""
-    own = (sheet.text or "" for sheet in tree.iter("style"))
-    sheets = COMMENT.sub("", "\n".join((styles, *own))[:STYLES_LOOKED_AT])
-    found: dict[tuple[str, str, str], Look] = {}
+    embedded = (sheet.text or "" for sheet in tree.iter("style"))
+    sheets = COMMENT.sub("", "\n".join((styles, *embedded))[:STYLES_LOOKED_AT])
+    looks: dict[tuple[str, str, str], Look] = {}
     for place, rule in enumerate(RULE.finditer(sheets)):
         look = look_of(rule["style"].strip(), place)
         if look == PLAIN:
@@ -136,8 +136,8 @@ def style_rules(tree: Any, styles: str = "") -> StyleRules:
             simple = SIMPLE.fullmatch(selector.strip())
             if simple is not None:
                 key = ((simple["tag"] or "").lower(), simple["mark"], simple["name"].lower())
-                found[key] = found.get(key, PLAIN) | look
-    return StyleRules(found)
+                looks[key] = looks.get(key, PLAIN) | look
+    return StyleRules(looks)
 
 
 def is_machine_data(element: Any) -> bool:
@@ -182,21 +182,23 @@ def is_white(colour: str) -> bool:
     digits = colour.removeprefix("#")
     if not re.fullmatch(r"[0-9a-f]{3}|[0-9a-f]{6}", digits):
         return False
-    whole = digits if len(digits) == 6 else "".join(digit * 2 for digit in digits)
-    return min(int(whole[place : place + 2], 16) for place in (0, 2, 4)) >= WHITE_PART
+    hex_digits = digits if len(digits) == 6 else "".join(digit * 2 for digit in digits)
+    return min(int(hex_digits[place : place + 2], 16) for place in (0, 2, 4)) >= WHITE_PART
 
 
 def _has_background(element: Any, rules: StyleRules) -> bool:
     """Whether the element or a parent has a background, which makes white letters readable."""
-    asked = []
-    found = False
-    while element is not None and not found:
+    elements = []
+    has_background = False
+    while element is not None and not has_background:
         if element in rules.backgrounds:
-            found = rules.backgrounds[element]
+            has_background = rules.backgrounds[element]
             break
-        asked.append(element)
-        found = bool(element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background)
+        elements.append(element)
+        has_background = bool(
+            element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background
+        )
         element = element.getparent()
     # All ancestors have the same answer.
-    rules.backgrounds.update(dict.fromkeys(asked, found))
-    return found
+    rules.backgrounds.update(dict.fromkeys(elements, has_background))
+    return has_background

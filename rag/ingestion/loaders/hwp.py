@@ -58,7 +58,7 @@ def load_hwp(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
     """
     if content.startswith(ZIP):
         require_unpacked(content, options.limits)
-    return guarded(lambda: _loaded(content))
+    return guarded(lambda: _load_document(content))
 
 
 def check_hwp(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
@@ -67,22 +67,22 @@ def check_hwp(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
     return CheckedFile(page_count=1)
 
 
-def _loaded(content: bytes) -> ExtractedDocument:
+def _load_document(content: bytes) -> ExtractedDocument:
     if unhwp is None:
         raise FileKindUnknown(
             "Documents of Hangul cannot be read on this machine. Save this one as PDF and upload that."
         )
     unread: Counter[str] = Counter()
-    letters = ""
+    stored_text = ""
     if content.startswith(ZIP):
-        content, letters, unread = flattened(content)
+        content, stored_text, unread = flattened(content)
     markdown, title, author = _read(content)
     if content.startswith(COMPOUND):  # not Hangul 3.0 to 97
-        letters = _letters(content)
+        stored_text = _paragraphs_text(content)
     pictures = PICTURE.findall(markdown)
     lines = EMPTY_TABLE.sub("", PICTURE.sub("", markdown)).split("\n")
     unread["pictures"] = max(unread["pictures"], len(pictures))
-    unread["text"] = (Counter(letters_in(letters)) - Counter(letters_in(markdown))).total()
+    unread["text"] = (Counter(letters_in(stored_text)) - Counter(letters_in(markdown))).total()
     read = load_markdown("\n".join(map(_without_marks, lines)).encode())
     (page,) = read.pages
     warnings = [
@@ -110,7 +110,7 @@ def _read(content: bytes) -> tuple[str, str, str]:
         raise FileDamaged from exc
 
 
-def _letters(content: bytes) -> str:
+def _paragraphs_text(content: bytes) -> str:
     """Return the text of all paragraphs in a .hwp file, in no order. Raises `FileDamaged` if the file is locked."""
     with OleFileIO(io.BytesIO(content)) as file:
         properties = int.from_bytes(file.openstream("FileHeader").read(40)[36:], "little")
@@ -134,14 +134,14 @@ def _texts(records: bytes) -> Iterator[str]:
 
 
 def _without_controls(text: bytes) -> str:
-    kept = bytearray()
+    remaining = bytearray()
     place = 0
     while place + 2 <= len(text):
         unit = int.from_bytes(text[place : place + 2], "little")
         if unit >= ord(" "):
-            kept += text[place : place + 2]
+            remaining += text[place : place + 2]
         place += 2 if unit >= ord(" ") or unit in SHORT_CONTROLS else 2 * CONTROL_WIDTH
-    return kept.decode("utf-16-le", "replace")
+    return remaining.decode("utf-16-le", "replace")
 
 
 UNREAD = {
@@ -158,7 +158,7 @@ MARGINS = frozenset({"header", "footer"})
 NOTES = ("footNote", "endNote")
 
 
-def _ticked(button: Any) -> str:
+def _tick_mark(button: Any) -> str:
     return f"{'☒' if button.get('value') == 'CHECKED' else '☐'} {button.get('caption') or ''}"
 
 
@@ -167,13 +167,13 @@ def _child(element: Any, name: str) -> str:
 
 
 #: The text of form fields, formulas and decorated letters, written in place.
-WRITTEN: dict[str, Callable[[Any], str]] = {
-    "checkBtn": _ticked,
-    "radioBtn": _ticked,
+INLINE_TEXT: dict[str, Callable[[Any], str]] = {
+    "checkBtn": _tick_mark,
+    "radioBtn": _tick_mark,
     "comboBox": lambda box: box.get("selectedValue") or "",
     "edit": lambda field: _child(field, "text"),
     "equation": lambda formula: _child(formula, "script"),
-    "compose": lambda letters: letters.get("composeText") or "",
+    "compose": lambda signs: signs.get("composeText") or "",
     "dutmal": lambda ruby: f"{_child(ruby, 'mainText')} ({_child(ruby, 'subText')})",
     "textart": lambda art: re.sub(r"[␍␊]+", " ", art.get("text") or ""),
 }
@@ -187,8 +187,8 @@ def flattened(content: bytes) -> tuple[bytes, str, Counter[str]]:
     package = OfficePackage(content)
     texts: list[str] = []
     unread: Counter[str] = Counter()
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(made, "w") as written:
+    target = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(target, "w") as target_archive:
         for name in archive.namelist():
             part = archive.read(name)
             if SECTION.fullmatch(name.lower()):
@@ -196,8 +196,8 @@ def flattened(content: bytes) -> tuple[bytes, str, Counter[str]]:
                 _flatten(root, unread)
                 texts += ("".join(element.itertext()) for element in root.iter() if local_name(element) == "t")
                 part = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
-            written.writestr(name, part)
-    return made.getvalue(), " ".join(texts), unread
+            target_archive.writestr(name, part)
+    return target.getvalue(), " ".join(texts), unread
 
 
 def _flatten(root: Any, unread: Counter[str]) -> None:
@@ -208,16 +208,16 @@ def _flatten(root: Any, unread: Counter[str]) -> None:
         if name in LEFT_OUT or (name == "fieldBegin" and element.get("type") == "MEMO"):
             unread[LEFT_OUT.get(name, "comments")] += 1
             parent.remove(element)
-        elif name in WRITTEN:
+        elif name in INLINE_TEXT:
             text = etree.SubElement(parent, element.tag.replace(name, "t"))
-            text.text = WRITTEN[name](element)
+            text.text = INLINE_TEXT[name](element)
             parent.replace(element, text)
         elif name in MARGINS:
             root.extend(_paragraphs(element))
             parent.remove(element)
     # From the last to the first, so that a box inside a box moves before the outer box.
     for element in reversed([element for element in root.iter() if local_name(element) == "drawText"]):
-        around = next(found for found in element.iterancestors() if local_name(found) == "p")
+        around = next(ancestor for ancestor in element.iterancestors() if local_name(ancestor) == "p")
         for paragraph in reversed(_paragraphs(element)):
             around.addnext(paragraph)
         element.getparent().remove(element)
@@ -231,18 +231,20 @@ def _write_notes(root: Any) -> None:
     """Write footnotes and endnotes in brackets after their marks."""
     notes = [element for element in root.iter() if local_name(element) in NOTES]
     for number, note in enumerate(notes, 1):
-        said = " ".join(" ".join(_letters_in(paragraph).split()) for paragraph in _paragraphs(note))
+        note_text = " ".join(" ".join(_text_in(paragraph).split()) for paragraph in _paragraphs(note))
         place = note.getparent()
         if local_name(place) != "ctrl":
             place = note
         text = etree.Element(note.tag.replace(local_name(note), "t"))
-        text.text = f" ({str(note.get('number') or number).translate(RAISED)} {said.strip()})"
+        text.text = f" ({str(note.get('number') or number).translate(RAISED)} {note_text.strip()})"
         text.tail = place.tail
         place.getparent().replace(place, text)
 
 
-def _letters_in(element: Any) -> str:
-    return "".join("".join(found.itertext()) for found in element.iter() if local_name(found) == "t")
+def _text_in(element: Any) -> str:
+    return "".join(
+        "".join(text_element.itertext()) for text_element in element.iter() if local_name(text_element) == "t"
+    )
 
 
 def _drop_deleted(root: Any) -> None:
@@ -263,5 +265,5 @@ def _paragraphs(element: Any) -> list[Any]:
 
 def _is_shape(element: Any) -> bool:
     return any(local_name(child) == "shapeComment" for child in element) and not any(
-        local_name(found) in ("t", "tbl") for found in element.iter()
+        local_name(descendant) in ("t", "tbl") for descendant in element.iter()
     )

@@ -43,13 +43,13 @@ def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Ext
 
     Comments, front matter and struck text are left out, and notes are moved into the sentence which refers to them.
     """
-    found = decoded(content)
-    text = found.text.replace("\r\n", "\n").removeprefix("\ufeff")
+    source = decoded(content)
+    text = source.text.replace("\r\n", "\n").removeprefix("\ufeff")
     front = FRONT_MATTER.match(text)
     text, struck = written_marks(COMMENT.sub("", text[front.end() :] if front else text))
-    text = _lines_kept(visible(text, _rows))
+    text = _clean_lines(visible(text, _rows))
     headings = headings_of(text)
-    warnings = (*found.warnings, *((STRUCK_TEXT.format(text=shortened(struck)),) if struck else ()))
+    warnings = (*source.warnings, *((STRUCK_TEXT.format(text=shortened(struck)),) if struck else ()))
     named = FRONT_TITLE.search(front["lines"]) if front else None
     title = named["title"].strip() if named else next((h.title for h in headings if h.level == 1), "")
     return ExtractedDocument(
@@ -67,11 +67,11 @@ def _rows(table: str) -> str:
         return ""
 
 
-def _lines_kept(text: str) -> str:
+def _clean_lines(text: str) -> str:
     """Clean a text like plain text, but keep leading blanks, which have a meaning in Markdown."""
     lines = text.split("\n")
-    kept = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
-    return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in kept)).strip("\n")
+    cleaned = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
+    return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in cleaned)).strip("\n")
 
 
 CODE = re.compile(
@@ -171,19 +171,19 @@ class Marks:
     def number(self, label: str) -> str:
         return small(str(self.numbers.setdefault(label, len(self.numbers) + 1)))
 
-    def reference(self, found: re.Match[str]) -> str:
+    def reference(self, match: re.Match[str]) -> str:
         """Return a note's placeholder."""
-        if found["inline"]:
-            return self.notes.refer(self.number(f"{len(self.numbers)} inline"), found["inline"].strip())
-        label = found["label"]
+        if match["inline"]:
+            return self.notes.refer(self.number(f"{len(self.numbers)} inline"), match["inline"].strip())
+        label = match["label"]
         self.referred[label] += 1
         text = self.texts.get(label, "") if self.referred[label] <= MOST_REPEATED else ""
         return self.notes.refer(self.number(label), text)
 
-    def strike(self, found: re.Match[str]) -> str:
+    def strike(self, match: re.Match[str]) -> str:
         """Record a struck text and return ""."""
         if sum(map(len, self.struck)) < LONGEST_QUOTED:
-            self.struck.append(" ".join((found["text"] or found["inner"] or "").split()))
+            self.struck.append(" ".join((match["text"] or match["inner"] or "").split()))
         return ""
 
 
@@ -193,10 +193,12 @@ def written_marks(text: str) -> tuple[str, str]:
         return text, ""
     marks = Marks()
     blocks = list(_blocks(FOREIGN.sub("", text).split("\n")))
-    kept = list(_without_definitions(blocks, marks))
-    written = [block if is_code else _written("\n".join(block), marks).split("\n") for block, is_code in kept]
+    remaining = list(_without_definitions(blocks, marks))
+    rewritten = [
+        block if is_code else _write_marks("\n".join(block), marks).split("\n") for block, is_code in remaining
+    ]
     lines: list[str] = []
-    for block, (_, is_code) in zip(written, kept, strict=True):
+    for block, (_, is_code) in zip(rewritten, remaining, strict=True):
         if is_code or not any(block):
             lines += block
             continue
@@ -237,16 +239,16 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
     """Collect the short notes in `marks`, and yield the other blocks. Long notes stay, starting with their number."""
     used = {
-        found["label"] for block, is_code in blocks if not is_code for found in REFERENCE.finditer("\n".join(block))
-        if found["label"] and not NOTE_DEFINITION.match(block[0])
+        match["label"] for block, is_code in blocks if not is_code for match in REFERENCE.finditer("\n".join(block))
+        if match["label"] and not NOTE_DEFINITION.match(block[0])
     }  # fmt: skip
     place = 0
-    found_at: list[tuple[int, int, str]] = []
+    definitions: list[tuple[int, int, str]] = []
     while place < len(blocks):
         block, is_code = blocks[place]
-        found = None if is_code else NOTE_DEFINITION.match(block[0])
+        match = None if is_code else NOTE_DEFINITION.match(block[0])
         end = place + 1
-        if found is not None:
+        if match is not None:
             # A note continues in indented blocks, even after blank lines.
             ahead = end
             while ahead < len(blocks) and not blocks[ahead][1]:
@@ -255,14 +257,14 @@ def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
                     break
                 ahead += 1
                 end = ahead if first.strip() else end
-            found_at.append((place, end, found["label"]))
-            parts = [found["text"], *block[1:], *(line for more, _ in blocks[place + 1 : end] for line in more)]
+            definitions.append((place, end, match["label"]))
+            parts = [match["text"], *block[1:], *(line for more, _ in blocks[place + 1 : end] for line in more)]
             text = " ".join(" ".join(parts).split())
-            if found["label"] in used and 0 < len(text) <= LONGEST_WITHIN:
-                marks.texts.setdefault(found["label"], text)
+            if match["label"] in used and 0 < len(text) <= LONGEST_WITHIN:
+                marks.texts.setdefault(match["label"], text)
         place = end
-    left_out = {place for begin, end, label in found_at if label in marks.texts for place in range(begin, end)}
-    begins = {begin: label for begin, _, label in found_at}
+    left_out = {place for begin, end, label in definitions if label in marks.texts for place in range(begin, end)}
+    begins = {begin: label for begin, _, label in definitions}
     for place, (block, is_code) in enumerate(blocks):
         if place in left_out:
             continue
@@ -274,29 +276,29 @@ def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
             yield block, is_code
 
 
-def _written(text: str, marks: Marks) -> str:
+def _write_marks(text: str, marks: Marks) -> str:
     """Write the marks in a block outside inline code."""
-    parts = list(_code_apart(text))
-    written = "".join(part if is_code else _marks_written(part, marks) for part, is_code in parts)
-    if len(parts) > 1 or written != text:
-        lines = [with_small_parts(line, marks.notes, has_stars=False) for line in written.split("\n")]
-        written = "\n".join(lines)
-    if written != text and "|" in text and "\n" not in text:
-        return marks.notes.in_place(written)
-    return written
+    parts = list(_split_code(text))
+    rewritten = "".join(part if is_code else _replace_marks(part, marks) for part, is_code in parts)
+    if len(parts) > 1 or rewritten != text:
+        lines = [with_small_parts(line, marks.notes, has_stars=False) for line in rewritten.split("\n")]
+        rewritten = "\n".join(lines)
+    if rewritten != text and "|" in text and "\n" not in text:
+        return marks.notes.in_place(rewritten)
+    return rewritten
 
 
-def _marks_written(text: str, marks: Marks) -> str:
+def _replace_marks(text: str, marks: Marks) -> str:
     text = REFERENCE.sub(marks.reference, STRUCK.sub(marks.strike, text))
 
-    def put(found: re.Match[str]) -> str:
-        above = found["raised"] or found["above"]
-        return raised_part(above) if above else lowered_part(found["lowered"] or found["below"])
+    def put(match: re.Match[str]) -> str:
+        above = match["raised"] or match["above"]
+        return raised_part(above) if above else lowered_part(match["lowered"] or match["below"])
 
     return SMALL.sub(put, text)
 
 
-def _code_apart(text: str) -> Iterator[tuple[str, bool]]:
+def _split_code(text: str) -> Iterator[tuple[str, bool]]:
     """Yield a text's parts, each with a flag for inline code, which is between equal runs of backticks."""
     runs = list(TICKS.finditer(text))
     places: defaultdict[int, list[int]] = defaultdict(list)

@@ -22,12 +22,12 @@ def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) ->
     """Return the boxes of tables and tick boxes inside a table: their lines do not touch the outer table's lines."""
     if len(vertical) < 2 * FEWEST_UPRIGHT + 1:
         return []
-    across, upright = _merged(horizontal), _merged(vertical)
+    across, upright = _merge(horizontal), _merge(vertical)
     if max(len(across), len(upright)) > MOST_LINES:
         return []
     groups = [
         (rows, columns)
-        for rows, columns in _connected(across, upright)
+        for rows, columns in _group_touching(across, upright)
         if len(rows) >= FEWEST_ACROSS and len(columns) >= FEWEST_UPRIGHT
     ]
     outer = [_box(rows, columns) for rows, columns in groups if len(columns) > FEWEST_UPRIGHT]
@@ -35,7 +35,7 @@ def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) ->
     return [box for box in boxes if any(_is_within(box, other) for other in outer)]
 
 
-def _merged(segments: Iterable[Segment]) -> list[Segment]:
+def _merge(segments: Iterable[Segment]) -> list[Segment]:
     """Join pieces which continue a line."""
     lines: list[Segment] = []
     for place, begin, end in sorted((round(place), begin, end) for place, begin, end in segments):
@@ -47,7 +47,7 @@ def _merged(segments: Iterable[Segment]) -> list[Segment]:
     return lines
 
 
-def _connected(across: Sequence[Segment], upright: Sequence[Segment]) -> list[tuple[list[Segment], list[Segment]]]:
+def _group_touching(across: Sequence[Segment], upright: Sequence[Segment]) -> list[tuple[list[Segment], list[Segment]]]:
     """Group lines which touch, directly or through other lines."""
     groups: list[tuple[list[Segment], list[Segment]]] = [([line], []) for line in across]
     for line in upright:

@@ -61,7 +61,7 @@ RECOGNISED = N_("Read by text recognition ({engine}).")
 ADDED = N_("Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end.")
 NOTHING_ADDED = N_("Text recognition ({engine}) found no further text in the pictures of this page.")
 #: A line is known if the page's text has this share of its runs of words, because a letter may be misread.
-KNOWN_RUNS, RUN = 0.5, 3
+LEAST_IN_TEXT, RUN = 0.5, 3
 WORD = re.compile(r"\w+")
 #: Ruling lines read as letters.
 FRAME = re.compile(r"^[|\s]+|[|\s]+$")
@@ -206,16 +206,16 @@ class TextRecognition:
     def _by_rapidocr(self, content: bytes, page: Page, language: str, tenant_id: str) -> Page:
         assert self._rapidocr is not None  # noqa: S101
         picture = self._sandbox.draw_page(content, page.number, highlight="", scale=RAPIDOCR_SCALE, tenant_id=tenant_id)
-        found = self._rapidocr.recognise(picture, tenant_id=tenant_id)
-        doubtful = found.unread + found.unsure
-        is_vietnamese = len(VIETNAMESE.findall(found.text)) > VIETNAMESE_SHARE * len(found.text)
-        if found.doubt > MOST_DOUBT or is_vietnamese:
-            marks = tuple(replace(mark, kind="left out") for mark in found.marks)
+        result = self._rapidocr.recognise(picture, tenant_id=tenant_id)
+        doubtful = result.unread + result.unsure
+        is_vietnamese = len(VIETNAMESE.findall(result.text)) > VIETNAMESE_SHARE * len(result.text)
+        if result.doubt > MOST_DOUBT or is_vietnamese:
+            marks = tuple(replace(mark, kind="left out") for mark in result.marks)
             return replace(page, warnings=(*page.warnings, _unreadable()), marks=_marks(page, marks))
-        read = recognised(page, found.text, RAPIDOCR, found.marks)
+        read = recognised(page, result.text, RAPIDOCR, result.marks)
         if not doubtful:
             return read
-        unsure = UNSURE.format(engine=LOCAL[RAPIDOCR], count=doubtful, total=found.lines)
+        unsure = UNSURE.format(engine=LOCAL[RAPIDOCR], count=doubtful, total=result.lines)
         return replace(read, warnings=(*read.warnings, unsure))
 
     def _by_tesseract(self, content: bytes, page: Page, language: str, tenant_id: str) -> Page:
@@ -306,8 +306,8 @@ def confined_output(
 def tesseract_languages(program: str, language: str) -> str:
     """Return the document's language and English in Tesseract's notation, without languages which are not installed."""
     installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
-    wanted = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
-    return "+".join(name for name in wanted if name in installed) or "eng"
+    requested = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
+    return "+".join(name for name in requested if name in installed) or "eng"
 
 
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
@@ -329,14 +329,14 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
     return replace(page, text=text, method="ocr" if text else "none", warnings=warnings, marks=marks)
 
 
-def _marks(page: Page, found: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
+def _marks(page: Page, recognised_marks: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
     """Return the marks for a page which keeps its text: the known marks, and recognised marks in place of pictures."""
-    if found is None or page.marks is None:
-        return page.marks if page.text.strip() else found
+    if recognised_marks is None or page.marks is None:
+        return page.marks if page.text.strip() else recognised_marks
     pictures = [mark for mark in page.marks if mark.kind == "picture"]
-    others = [mark for mark in page.marks if mark.kind != "picture"]
-    within = [mark for mark in found if any(_is_within(mark, picture) for picture in pictures)]
-    return tuple((*others, *within)[:MOST_MARKS])
+    page_marks = [mark for mark in page.marks if mark.kind != "picture"]
+    within = [mark for mark in recognised_marks if any(_is_within(mark, picture) for picture in pictures)]
+    return tuple((*page_marks, *within)[:MOST_MARKS])
 
 
 def _is_within(mark: PageMark, picture: PageMark) -> bool:
@@ -344,15 +344,15 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
     return picture.left <= x <= picture.right and picture.top <= y <= picture.bottom
 
 
-def _news(known: str, text: str) -> str:
+def _news(page_text: str, text: str) -> str:
     """Return the recognised lines whose words are mostly missing in the page's text.
 
     A table with a new row is returned whole, with the heads.
     """
-    words = WORD.findall(known.casefold())
+    words = WORD.findall(page_text.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
     news: list[str] = []
-    for is_table, lines in groupby(map(_unframed, text.split("\n")), key=lambda line: CELL_EDGE in line):
+    for is_table, lines in groupby(map(_remove_frame, text.split("\n")), key=lambda line: CELL_EDGE in line):
         rows = list(lines)
         if is_table:
             news += rows if any(_is_new(row, runs) for row in rows) else []
@@ -365,17 +365,19 @@ def _news(known: str, text: str) -> str:
     return "\n".join(news).strip("\n")
 
 
-def _unframed(line: str) -> str:
+def _remove_frame(line: str) -> str:
     """Remove recognised ruling lines at both ends, but keep a table row's empty first cell."""
     bare = FRAME.sub("", line)
     return line.rstrip() if CELL_EDGE in bare else bare
 
 
 def _is_new(line: str, runs: set[tuple[str, ...]]) -> bool:
-    said = WORD.findall(line.casefold())
-    size = min(RUN, len(said))
-    own = [tuple(said[place : place + size]) for place in range(len(said) - size + 1)] if said else []
-    return sum(run in runs for run in own) < KNOWN_RUNS * len(own)
+    line_words = WORD.findall(line.casefold())
+    size = min(RUN, len(line_words))
+    line_runs = (
+        [tuple(line_words[place : place + size]) for place in range(len(line_words) - size + 1)] if line_words else []
+    )
+    return sum(run in runs for run in line_runs) < LEAST_IN_TEXT * len(line_runs)
 
 
 #: The start of Tesseract's table of words.
@@ -419,23 +421,23 @@ def text_of(output: str, scale: float) -> tuple[str, tuple[PageMark, ...]]:
         return output, ()
     lines, size = _lines(output, scale)
     tables = tables_among([word for line in lines for word in line.words], RulingLines((), ()), row_gap=ROW_GAP)
-    said: list[str] = []
-    shown: set[int] = set()
+    text_lines: list[str] = []
+    written_tables: set[int] = set()
     marks = [("table", table.box) for table in tables]
     paragraph: tuple[str, str] | None = None
     for line in lines:
         place = next((n for n, table in enumerate(tables) if _is_in(line, table)), None)
         if place is None:
-            if said and paragraph not in (None, line.paragraph):
-                said.append("")
-            said.append(line.text)
+            if text_lines and paragraph not in (None, line.paragraph):
+                text_lines.append("")
+            text_lines.append(line.text)
             marks.append(("line", line.box))
             paragraph = line.paragraph
-        elif place not in shown:
-            shown.add(place)
-            said += ["", *tables[place].lines(), ""]
+        elif place not in written_tables:
+            written_tables.add(place)
+            text_lines += ["", *tables[place].lines(), ""]
             paragraph = None
-    text = re.sub(r"\n{3,}", "\n\n", "\n".join(said)).strip("\n")
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(text_lines)).strip("\n")
     return text, marks_from_json([_mark(kind, box, *size) for kind, box in marks]) or ()
 
 
@@ -458,16 +460,16 @@ def _lines(output: str, scale: float) -> tuple[list[TesseractLine], tuple[float,
             continue
         key = (row["block_num"], row["par_num"], row["line_num"])
         by_line.setdefault(key, []).append(Word(text, (left, -top - height, left + width, -top)))
-    found = []
+    lines = []
     for key, words in by_line.items():
         # A ruling line beside the words is as tall as the row.
-        letters = [word for word in words if not RULING_LINE.fullmatch(word.text)] or words
-        bottom, top = min(word.box[1] for word in letters), max(word.box[3] for word in letters)
-        found.append(TesseractLine(key[:2], tuple(Word(w.text, (w.box[0], bottom, w.box[2], top)) for w in letters)))
-    return found, size
+        text_words = [word for word in words if not RULING_LINE.fullmatch(word.text)] or words
+        bottom, top = min(word.box[1] for word in text_words), max(word.box[3] for word in text_words)
+        lines.append(TesseractLine(key[:2], tuple(Word(w.text, (w.box[0], bottom, w.box[2], top)) for w in text_words)))
+    return lines, size
 
 
 def _is_in(line: TesseractLine, table: PageTable) -> bool:
     left, bottom, right, top = table.box
-    is_beside = all(left - 1 <= word.box[0] and word.box[2] <= right + 1 for word in line.words)
-    return is_beside and bottom <= line.words[0].middle <= top
+    is_within = all(left - 1 <= word.box[0] and word.box[2] <= right + 1 for word in line.words)
+    return is_within and bottom <= line.words[0].middle <= top

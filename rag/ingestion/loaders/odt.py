@@ -66,7 +66,7 @@ NO_TEXT = frozenset({
     "index-title-template", "table-of-content-source",
 })  # fmt: skip
 #: Elements outside the text: deletions, comments, and descriptions of pictures and formulas.
-APART = frozenset({"tracked-changes", "annotation", "sequence-decls", "forms", "title", "desc", "object"})
+OUTSIDE_TEXT = frozenset({"tracked-changes", "annotation", "sequence-decls", "forms", "title", "desc", "object"})
 PAGE_FIELDS = frozenset({"page-number", "page-count"})
 LONGEST_HEADING = 300
 DEEPEST = 10
@@ -101,7 +101,7 @@ def load_odt(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
     Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
     require_open_document(content, options.limits)
-    return guarded(lambda: _loaded(OpenDocument(content)))
+    return guarded(lambda: _load_document(OpenDocument(content)))
 
 
 def check_odt(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
@@ -110,7 +110,7 @@ def check_odt(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
     return CheckedFile(page_count=1)
 
 
-def _loaded(package: OpenDocument) -> ExtractedDocument:
+def _load_document(package: OpenDocument) -> ExtractedDocument:
     root = package.root(package.main())
     body = next(root.iter(f"{OFFICE}text"), None)
     if body is None:
@@ -158,7 +158,7 @@ class _Walk:
             self.looks[style.get(f"{STYLE}name") or ""] = _look_of(style)
         for style in part.iter(f"{TEXT}list-style", f"{TEXT}outline-style"):
             name = "outline" if local_name(style) == "outline-style" else style.get(f"{STYLE}name") or ""
-            self.lists[name] = {_whole(level.get(f"{TEXT}level"), 1): _list_level(level) for level in style}
+            self.lists[name] = {_integer(level.get(f"{TEXT}level"), 1): _list_level(level) for level in style}
 
     def warnings(self, there: str, text: str) -> Iterator[str]:
         """Yield warnings about omitted and unread content. `there` is all text in the body."""
@@ -166,11 +166,11 @@ class _Walk:
             yield HIDDEN_TEXT.format(characters=hidden)
         if struck := " ".join(" ".join(self.struck).split()):
             yield STRUCK_TEXT.format(text=shortened(struck))
-        left = Counter(letters_in("".join([*self.hidden, *self.struck, *self.left_out])))
-        self.unread["text"] = sum((Counter(there) - left - Counter(letters_in(text))).values())
-        for kind, (one, several) in UNREAD.items():
+        omitted = Counter(letters_in("".join([*self.hidden, *self.struck, *self.left_out])))
+        self.unread["text"] = sum((Counter(there) - omitted - Counter(letters_in(text))).values())
+        for kind, (singular, plural) in UNREAD.items():
             if (count := self.unread[kind]) > 0:
-                yield one if count == 1 else several.format(count=f"{count:,}")
+                yield singular if count == 1 else plural.format(count=f"{count:,}")
 
     def margins(self, styles: Any) -> tuple[list[Line], list[Line]]:
         """Return the lines in headers and in footers, without repetitions and page numbers."""
@@ -206,7 +206,7 @@ class _Walk:
             elif element.tag.startswith("{") and "drawing" in element.tag:
                 if formula := self._draw(element):
                     lines.append(Line(formula))
-                lines.extend(self._taken_below())
+                lines.extend(self._take_below())
         return lines
 
     def _paragraph(self, paragraph: Any, label: str = "") -> list[Line]:
@@ -214,10 +214,10 @@ class _Walk:
         text = normalise_characters(self._inline(paragraph, style)).strip()
         level = 0
         if local_name(paragraph) == "h" and 0 < len(text) <= LONGEST_HEADING:
-            level = _whole(paragraph.get(f"{TEXT}outline-level"), 1)
+            level = _integer(paragraph.get(f"{TEXT}outline-level"), 1)
             text = " ".join(text.split())
             label = label or (self._number("outline", level) if "outline" in self.lists else "")
-        below = self._taken_below()
+        below = self._take_below()
         if not text:
             return below or [Line("")]
         return [Line(f"{label}{text}", level), *below]
@@ -231,7 +231,7 @@ class _Walk:
             if local_name(item) == "list-header":
                 yield from self.blocks(item, style, depth)
                 continue
-            label = self._number(style, depth, _whole(item.get(f"{TEXT}start-value"), 0))
+            label = self._number(style, depth, _integer(item.get(f"{TEXT}start-value"), 0))
             for part in item:
                 name = local_name(part)
                 if name in ("p", "h"):
@@ -252,9 +252,12 @@ class _Walk:
         counts[depth] = start or (counts[depth] + 1 if counts[depth] else level.start)
         if not level.form:
             return "" if style == "outline" else "- "
-        shown = range(max(depth - level.levels + 1, 1), depth + 1)
-        forms = ((other, levels.get(other, level)) for other in shown)
-        numbers = [formatted(counts[other] or found.start, FORMS.get(found.form, "decimal")) for other, found in forms]
+        depths = range(max(depth - level.levels + 1, 1), depth + 1)
+        forms = ((other, levels.get(other, level)) for other in depths)
+        numbers = [
+            formatted(counts[other] or counted_level.start, FORMS.get(counted_level.form, "decimal"))
+            for other, counted_level in forms
+        ]
         return f"{level.before}{'.'.join(numbers)}{level.after} "
 
     def _table(self, table: Any) -> list[Line]:
@@ -269,7 +272,7 @@ class _Walk:
                 name = local_name(cell)
                 if name not in ("table-cell", "covered-table-cell") or len(cells) >= WIDEST:
                     continue
-                for _ in range(min(_whole(cell.get(f"{TABLE}number-columns-repeated"), 1), WIDEST)):
+                for _ in range(min(_integer(cell.get(f"{TABLE}number-columns-repeated"), 1), WIDEST)):
                     place = len(cells)
                     left, text = deep.get(place, (0, ""))
                     if name == "covered-table-cell":
@@ -279,7 +282,7 @@ class _Walk:
                             deep[place] = (left - 1, text)
                         continue
                     text = self._cell(cell, below)
-                    down = _whole(cell.get(f"{TABLE}number-rows-spanned"), 1)
+                    down = _integer(cell.get(f"{TABLE}number-rows-spanned"), 1)
                     deep[place] = (down - 1, text if len(text) <= LONGEST_REPEATED else "")
                     cells.append(text)
             grid.append(cells)
@@ -301,17 +304,17 @@ class _Walk:
     # Inside a paragraph
 
     def _inline(self, element: Any, style: str, depth: int = 0) -> str:
-        said = self._styled("", element.text or "", style)
+        inline_text = self._visible_text("", element.text or "", style)
         for part in element:
             name = local_name(part)
             if name == "s":
-                said += " " * min(_whole(part.get(f"{TEXT}c"), 1), 20)
+                inline_text += " " * min(_integer(part.get(f"{TEXT}c"), 1), 20)
             elif name == "tab":
-                said += "\t"
+                inline_text += "\t"
             elif name == "line-break":
-                said += "\n"
+                inline_text += "\n"
             elif name == "note":
-                said += self._note(part)
+                inline_text += self._note(part)
             elif name == "annotation":
                 self.unread["comments"] += 1
             elif name in ("hidden-text", "hidden-paragraph"):
@@ -321,42 +324,42 @@ class _Walk:
             elif name in NO_TEXT:
                 self.left_out.extend(_texts(part))
             elif "drawing" in str(part.tag):
-                said += self._draw(part)
+                inline_text += self._draw(part)
             elif depth < 200:
-                own = part.get(f"{TEXT}style-name") if name == "span" else None
-                said += self._inline_part(said, part, own or style, depth)
-            said += self._styled(said, part.tail or "", style)
-        return said
+                span_style = part.get(f"{TEXT}style-name") if name == "span" else None
+                inline_text += self._inline_part(inline_text, part, span_style or style, depth)
+            inline_text += self._visible_text(inline_text, part.tail or "", style)
+        return inline_text
 
     def _inline_part(self, before: str, part: Any, style: str, depth: int) -> str:
-        position = self._of(style, "position")
+        position = self._look_value(style, "position")
         text = self._inline(part, style, depth + 1)
         if not position or not text.strip():
             return text
         if position == "sub":
             return lowered(text)
-        written, is_mark = raised(before[-LOOKED_AT:], text)
-        return self.notes.refer(written) if is_mark and before.strip() else written
+        part_text, is_mark = raised(before[-LOOKED_AT:], text)
+        return self.notes.refer(part_text) if is_mark and before.strip() else part_text
 
-    def _styled(self, before: str, text: str, style: str) -> str:
+    def _visible_text(self, before: str, text: str, style: str) -> str:
         """Return the visible text in a style: "" if the style is struck or hidden."""
         if not text:
             return ""
-        if self._of(style, "is_hidden"):
+        if self._look_value(style, "is_hidden"):
             self.hidden.append(text)
             return ""
-        if self._of(style, "is_struck"):
+        if self._look_value(style, "is_struck"):
             self.struck.append(text)
             return ""
         return FOREIGN.sub("", " ".join(text.split("\n")))
 
-    def _of(self, style: str, name: str) -> Any:
+    def _look_value(self, style: str, name: str) -> Any:
         for _ in range(DEEPEST):
             look = self.looks.get(style)
             if look is None:
                 return None
-            if (found := getattr(look, name)) is not None:
-                return found
+            if (look_value := getattr(look, name)) is not None:
+                return look_value
             style = look.parent
         return None
 
@@ -400,14 +403,14 @@ class _Walk:
         name = (element.get(f"{XLINK}href") or "").removeprefix("./").strip("/")
         root = next(iter(element), None) if not name else self.package.root(f"{name}/content.xml")
         if root is not None and root.tag == f"{MATH}math":
-            written = " ".join(FOREIGN.sub("", linear_formula(root)).split())
-            self.unread["formulas"] += not written
-            return written
+            formula = " ".join(FOREIGN.sub("", linear_formula(root)).split())
+            self.unread["formulas"] += not formula
+            return formula
         is_chart = root is not None and next(root.iter(f"{OFFICE}chart"), None) is not None
         self.unread["charts" if is_chart else "embedded"] += 1
         return ""
 
-    def _taken_below(self) -> list[Line]:
+    def _take_below(self) -> list[Line]:
         below, self._below = self._below, []
         return below
 
@@ -438,14 +441,14 @@ def _list_level(level: Any) -> ListLevel:
         form=(level.get(f"{STYLE}num-format") or "") if is_number else "",
         before=level.get(f"{STYLE}num-prefix") or "",
         after=level.get(f"{STYLE}num-suffix") or "",
-        levels=_whole(level.get(f"{TEXT}display-levels"), 1),
-        start=_whole(level.get(f"{TEXT}start-value"), 1),
+        levels=_integer(level.get(f"{TEXT}display-levels"), 1),
+        start=_integer(level.get(f"{TEXT}start-value"), 1),
     )
 
 
 def _texts(element: Any) -> list[str]:
     """Return all text in an element, except deleted text and comments."""
-    if local_name(element) in APART:
+    if local_name(element) in OUTSIDE_TEXT:
         return []
     return [
         element.text or "",
@@ -453,6 +456,6 @@ def _texts(element: Any) -> list[str]:
     ]
 
 
-def _whole(text: str | None, otherwise: int) -> int:
+def _integer(text: str | None, otherwise: int) -> int:
     text = (text or "").strip()
     return int(text[:6]) if text.isdecimal() else otherwise

@@ -107,12 +107,12 @@ class OfficePackage:
             return
         if b"<!DOCTYPE" in content[:4096]:
             raise FileDamaged
-        found = etree.iterparse(
+        parsed = etree.iterparse(
             io.BytesIO(content), events=("end",), tag=tags, resolve_entities=False, no_network=True, huge_tree=False,
             remove_comments=True, remove_pis=True,
         )  # fmt: skip
         try:
-            for _, element in found:
+            for _, element in parsed:
                 yield element
                 element.clear()
                 while element.getprevious() is not None:
@@ -125,12 +125,12 @@ class OfficePackage:
         if part not in self._relations:
             folder, name = posixpath.split(part)
             root = self.root(posixpath.join(folder, "_rels", f"{name}.rels"))
-            found: dict[str, Relation] = {}
+            relations: dict[str, Relation] = {}
             for link in () if root is None else root:
                 if link.get("TargetMode") != "External":
                     target = posixpath.normpath(posixpath.join("/", folder, link.get("Target") or "")).lstrip("/")
-                    found[link.get("Id") or ""] = Relation((link.get("Type") or "").rpartition("/")[2], target)
-            self._relations[part] = found
+                    relations[link.get("Id") or ""] = Relation((link.get("Type") or "").rpartition("/")[2], target)
+            self._relations[part] = relations
         return self._relations[part]
 
     def related(self, part: str, kind: str) -> Any:
@@ -145,18 +145,18 @@ class OfficePackage:
 
     def related_name(self, part: str, kind: str) -> str | None:
         """Return the name of the first linked part with this kind, or `None`."""
-        found = (relation.target for relation in self.relations(part).values() if relation.kind == kind)
-        return next(found, None)
+        names = (relation.target for relation in self.relations(part).values() if relation.kind == kind)
+        return next(names, None)
 
     def properties(self) -> dict[str, str]:
         """Return title, creator and language from the file's properties."""
-        found = {"title": "", "creator": "", "language": ""}
+        properties = {"title": "", "creator": "", "language": ""}
         root = self.related("", "core-properties")
         for element in () if root is None else root:
             local = str(element.tag).rpartition("}")[2]
-            if local in found:
-                found[local] = element.text or ""
-        return found
+            if local in properties:
+                properties[local] = element.text or ""
+        return properties
 
 
 def require_package(content: bytes, limits: ExtractionLimits, package: type[OfficePackage]) -> None:

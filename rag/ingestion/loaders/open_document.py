@@ -31,14 +31,14 @@ class OpenDocument(OfficePackage):
 
     def properties(self) -> dict[str, str]:
         """Return title, creator and language from the file's properties."""
-        found = {"title": "", "creator": "", "language": ""}
+        properties = {"title": "", "creator": "", "language": ""}
         root = self.root("meta.xml")
         for element in () if root is None else root.iter():
             if element.tag in (f"{DC}title", f"{DC}creator", f"{DC}language"):
-                found[str(element.tag).removeprefix(DC)] = element.text or ""
-            elif element.tag == f"{META}initial-creator" and not found["creator"]:
-                found["creator"] = element.text or ""
-        return found
+                properties[str(element.tag).removeprefix(DC)] = element.text or ""
+            elif element.tag == f"{META}initial-creator" and not properties["creator"]:
+                properties["creator"] = element.text or ""
+        return properties
 
 
 def require_open_document(content: bytes, limits: ExtractionLimits) -> None:

@@ -156,28 +156,28 @@ class _Storage:
             entry = self.kids.get(f"__substg1.0_{number:04x}{kind:04x}")
             if entry is not None and entry.entry_type == STGTY_STREAM:
                 content = self.file.read(entry)
-                said = self._said(number, kind)
-                return kind, content, max(entry.size, said) - len(content)
+                stated = self._stated_length(number, kind)
+                return kind, content, max(entry.size, stated) - len(content)
         kind = self._values.get(number, (0, 0))[0]
-        return kind, b"", self._said(number, kind)
+        return kind, b"", self._stated_length(number, kind)
 
-    def _said(self, number: int, kind: int) -> int:
+    def _stated_length(self, number: int, kind: int) -> int:
         """Return the length which the list of properties states for a text or bytes; 0 if unknown."""
-        listed, said = self._values.get(number, (0, 0))
-        return max((said & 0xFFFFFFFF) - ENDS[kind], 0) if listed == kind and kind in ENDS else 0
+        listed, stated = self._values.get(number, (0, 0))
+        return max((stated & 0xFFFFFFFF) - ENDS[kind], 0) if listed == kind and kind in ENDS else 0
 
     def text(self, *numbers: int) -> str:
         """Return the text in the first property which has any, or ""."""
         for number in numbers:
             kind, content, _ = self.stream(number)
             if kind == WIDE:
-                found = content.decode("utf-16-le", "replace")
+                text_value = content.decode("utf-16-le", "replace")
             else:
                 read = decoded(content, charset(content, self.sets))
                 self.notes.extend(read.warnings)
-                found = read.text
-            if found := found.replace("\0", "").strip():
-                return found
+                text_value = read.text
+            if text_value := text_value.replace("\0", "").strip():
+                return text_value
         return ""
 
     def storages(self, beginning: str, head: int = OTHER_HEAD) -> Iterator[_Storage]:
@@ -217,7 +217,7 @@ def _mail(message: _Storage, depth: int) -> OutlookMail:
     text.set_payload(forms)
     parts: list[Message | str] = [text]
     for each in attachments:
-        parts.append(_signed(each) if kind.lower() == SIGNED else _attached(each, depth, mail.notes))
+        parts.append(_signed_mail(each) if kind.lower() == SIGNED else _attached_part(each, depth, mail.notes))
         mail.notes.extend(each.notes)
     if (missing := int.from_bytes(message.head[20:24], "little") - len(attachments)) > 0:
         mail.notes.append(MISSING_ATTACHMENTS[missing > 1].format(count=f"{missing:,}"))
@@ -235,36 +235,36 @@ def _heads(message: _Storage) -> dict[str, str]:
     sent = parsed_head(content[:LONGEST_HEAD])
     recipients: dict[int, list[str]] = {}
     for each in message.storages("__recip_version1.0_#"):
-        shown = _named(each.text(DISPLAY_NAME), _address(each, RECIPIENT_ADDRESSES))
-        recipients.setdefault(each.number(RECIPIENT_TYPE) & 0xF, []).append(shown)
+        recipient = _named_address(each.text(DISPLAY_NAME), _address(each, RECIPIENT_ADDRESSES))
+        recipients.setdefault(each.number(RECIPIENT_TYPE) & 0xF, []).append(recipient)
         message.notes.extend(each.notes)
-    own = {
+    stored_heads = {
         "Subject": message.text(SUBJECT),
-        "From": _named(message.text(*SENDER_NAMES), _address(message, SENDER_ADDRESSES)),
+        "From": _named_address(message.text(*SENDER_NAMES), _address(message, SENDER_ADDRESSES)),
         "To": ", ".join(recipients.get(TO, ())) or message.text(DISPLAY_TO),
         "Cc": ", ".join(recipients.get(CC, ())) or message.text(DISPLAY_CC),
         "Date": message.date(SENT) or message.date(DELIVERED),
         "Content-Language": "",
     }
-    found = {name: ", ".join(map(str, sent.get_all(name, []))) or value for name, value in own.items()}
+    heads = {name: ", ".join(map(str, sent.get_all(name, []))) or value for name, value in stored_heads.items()}
     # People can change the subject after the mail was sent, and Outlook shows their text.
-    found["Subject"] = own["Subject"] or found["Subject"]
-    return {name: value for name, value in found.items() if value}
+    heads["Subject"] = stored_heads["Subject"] or heads["Subject"]
+    return {name: value for name, value in heads.items() if value}
 
 
 def _address(storage: _Storage, numbers: Sequence[int]) -> str:
     """Return the first address with an @, because Exchange also stores internal addresses."""
-    return next((found for number in numbers if "@" in (found := storage.text(number))), "")
+    return next((address for number in numbers if "@" in (address := storage.text(number))), "")
 
 
-def _named(name: str, address: str) -> str:
+def _named_address(name: str, address: str) -> str:
     name = name.strip("'\" ")
     if not address or name.lower() == address.lower():
         return address or name
     if not name:
         return address
-    shown = '"' + name.replace('"', "'") + '"' if SPECIAL.search(name) else name
-    return f"{shown} <{address}>"
+    display_name = '"' + name.replace('"', "'") + '"' if SPECIAL.search(name) else name
+    return f"{display_name} <{address}>"
 
 
 def _forms(message: _Storage, notes: list[str]) -> Iterator[Message]:
@@ -298,13 +298,13 @@ def _forms(message: _Storage, notes: list[str]) -> Iterator[Message]:
         notes.append(MISSING_BYTES[lost > 1].format(count=f"{lost:,}"))
 
 
-def _signed(attachment: _Storage) -> Message:
+def _signed_mail(attachment: _Storage) -> Message:
     """Parse a signed message's attachment, which contains the whole mail and the signature."""
     _, content, _ = attachment.stream(ATTACHED)
     return parsed_mail(content)
 
 
-def _attached(attachment: _Storage, depth: int, notes: list[str]) -> Message:
+def _attached_part(attachment: _Storage, depth: int, notes: list[str]) -> Message:
     """Convert an attachment to a mail part: a mail with its content, a file with name and, if requested, content."""
     within = attachment.kids.get(f"__substg1.0_{ATTACHED:04x}{STORAGE:04x}")
     name, kind = attachment.text(*FILE_NAMES)[:LONGEST_NAME], attachment.text(MEDIA_TYPE)[:LONGEST_NAME].lower()

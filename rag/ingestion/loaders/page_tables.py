@@ -131,8 +131,8 @@ class PageTable:
 
     def last_name(self) -> str:
         """Return the text in the last row's first cell if the cell spans several rows, else ""."""
-        last = self.rows[self.head_rows :][-2:]
-        return (last[-1][0] or "") if len(last) == 2 and last[0][0] == last[1][0] else ""
+        last_rows = self.rows[self.head_rows :][-2:]
+        return (last_rows[-1][0] or "") if len(last_rows) == 2 and last_rows[0][0] == last_rows[1][0] else ""
 
 
 def tables_among(
@@ -150,8 +150,8 @@ def tables_among(
             tuple((y, -right, -left) for y, left, right in rules.horizontal),
             tuple((-x, bottom, top) for x, bottom, top in rules.vertical),
         )
-        found = _tables_among([_mirrored(word) for word in words], mirrored, row_gap, column_gap, is_mirrored=True)
-        return [table.mirrored() for table in found]
+        tables = _tables_among([_mirror(word) for word in words], mirrored, row_gap, column_gap, is_mirrored=True)
+        return [table.mirrored() for table in tables]
     return _tables_among(words, rules, row_gap, column_gap, is_mirrored=False)
 
 
@@ -166,7 +166,7 @@ def _direction(text: str) -> str:
     return ("R" if bidirectional(letter) in ("R", "AL") else "L") if letter else ""
 
 
-def _mirrored(word: Word) -> Word:
+def _mirror(word: Word) -> Word:
     left, bottom, right, top = word.box
     return Word(word.text, (-right, bottom, -left, top))
 
@@ -175,10 +175,14 @@ def _tables_among(
     words: Sequence[Word], rules: RulingLines, row_gap: float, column_gap: float, *, is_mirrored: bool
 ) -> list[PageTable]:
     frames = nested_frames(rules.horizontal, rules.vertical)
-    nested = [found for frame in frames if (found := _nested(frame, words, rules, is_mirrored=is_mirrored)) is not None]
-    for inner, held in nested:
-        others = set(held)
-        words = [*(word for word in words if word not in others), inner]
+    nested = [
+        placed
+        for frame in frames
+        if (placed := _nested_table(frame, words, rules, is_mirrored=is_mirrored)) is not None
+    ]
+    for inner, replaced in nested:
+        inside = set(replaced)
+        words = [*(word for word in words if word not in inside), inner]
     for frame in frames:
         rules = _outside(frame, rules)
     lines = _without_justified([_parts(line, rules, column_gap, is_mirrored=is_mirrored) for line in text_lines(words)])
@@ -188,21 +192,23 @@ def _tables_among(
         if table is not None:
             source = table.source
             parts = list(table.parts)
-            for inner, held in nested:
+            for inner, replaced in nested:
                 if inner.text in source:
-                    source = source.replace(inner.text, "".join(word.text for word in held))
-                    parts += [word.box for word in held]
+                    source = source.replace(inner.text, "".join(word.text for word in replaced))
+                    parts += [word.box for word in replaced]
             is_first, is_last = _few_words(lines[:first]), _few_words(lines[last:])
             tables.append(replace(table, source=source, parts=tuple(parts), is_first=is_first, is_last=is_last))
     return tables
 
 
-def _nested(
+def _nested_table(
     frame: Box, words: Sequence[Word], rules: RulingLines, *, is_mirrored: bool
 ) -> tuple[Word, list[Word]] | None:
     """Return a table inside a cell as a single word, and the words which it replaces; `None` if there is no table."""
     left, bottom, right, top = frame
-    held = [word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top]
+    inner_words = [
+        word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top
+    ]
     inside = RulingLines(
         tuple(
             rule
@@ -211,13 +217,13 @@ def _nested(
         ),
         tuple(rule for rule in rules.vertical if left - SAME_LINE <= rule[0] <= right + SAME_LINE),
     )
-    found = _tables_among(held, inside, ROW_GAP, COLUMN_GAP, is_mirrored=is_mirrored)
-    if len(found) != 1 or len(found[0].source) < sum(len(word.text) for word in held):
+    tables = _tables_among(inner_words, inside, ROW_GAP, COLUMN_GAP, is_mirrored=is_mirrored)
+    if len(tables) != 1 or len(tables[0].source) < sum(len(word.text) for word in inner_words):
         return None
     middle = (bottom + top) / 2
-    height = median(word.height for word in held)
-    said = "; ".join(rows_in_words(found[0].lines()))
-    return Word(said, (left, middle - height / 2, right, middle + height / 2)), held
+    height = median(word.height for word in inner_words)
+    rows_text = "; ".join(rows_in_words(tables[0].lines()))
+    return Word(rows_text, (left, middle - height / 2, right, middle + height / 2)), inner_words
 
 
 def _outside(frame: Box, rules: RulingLines) -> RulingLines:
@@ -263,38 +269,38 @@ def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mir
         height = box[3] - box[1]
         if texts:
             gap = box[0] - right
-            is_apart = gap > column_gap * max(height, top - bottom) or any(
+            is_separate = gap > column_gap * max(height, top - bottom) or any(
                 right - 1 <= x <= box[0] + 1 and begin <= word.middle <= end for x, begin, end in verticals
             )
-            if not is_apart:
+            if not is_separate:
                 texts += [" " if gap > 0.08 * height else "", word.text]
                 left, bottom, right, top = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
                 continue
-            parts.append(Word(_joined(texts, is_mirrored=is_mirrored), (left, bottom, right, top)))
+            parts.append(Word(_join_words(texts, is_mirrored=is_mirrored), (left, bottom, right, top)))
         texts = [word.text]
         left, bottom, right, top = box
-    parts.append(Word(_joined(texts, is_mirrored=is_mirrored), (left, bottom, right, top)))
+    parts.append(Word(_join_words(texts, is_mirrored=is_mirrored), (left, bottom, right, top)))
     return parts
 
 
-def _joined(texts: Sequence[str], *, is_mirrored: bool) -> str:
+def _join_words(texts: Sequence[str], *, is_mirrored: bool) -> str:
     """Join words and the blanks between them. In a mirrored table, Latin words and figures are put back in order."""
     if not is_mirrored or len(texts) == 1:
         return "".join(texts)
     ordered: list[str] = []
-    held: list[str] = []
+    turned: list[str] = []
     for text in texts:
         if _direction(text) == "R":
             # The blank before this word belongs between it and the others.
-            blank = held.pop() if held else ""
-            ordered += [*reversed(held), blank, text]
-            held = []
+            blank = turned.pop() if turned else ""
+            ordered += [*reversed(turned), blank, text]
+            turned = []
         else:
-            held.append(text)
+            turned.append(text)
     blanks = 0
-    while blanks < len(held) and not held[blanks].strip():
+    while blanks < len(turned) and not turned[blanks].strip():
         blanks += 1
-    return "".join([*ordered, *held[:blanks], *reversed(held[blanks:])])
+    return "".join([*ordered, *turned[:blanks], *reversed(turned[blanks:])])
 
 
 def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
@@ -309,8 +315,8 @@ def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
         gaps = [after.box[0] - before.box[2] for before, after in pairwise(line)]
         if max(gaps) - min(gaps) > SAME_GAP * max(gaps):
             continue
-        others = [*lines[max(0, place - LINES_NEAR) : place], *lines[place + 1 : place + 1 + LINES_NEAR]]
-        if not any(_in_columns(line, other) for other in others if len(other) > 1):
+        neighbours = [*lines[max(0, place - LINES_NEAR) : place], *lines[place + 1 : place + 1 + LINES_NEAR]]
+        if not any(_in_columns(line, other) for other in neighbours if len(other) > 1):
             box = line[0].box[0], min(p.box[1] for p in line), line[-1].box[2], max(p.box[3] for p in line)
             joined[place] = [Word(" ".join(part.text for part in line), box)]
     return joined
@@ -321,7 +327,7 @@ def _in_columns(line: Sequence[Word], other: Sequence[Word]) -> bool:
     aligned = [0, 0, 0]
     for part in line[1:-1]:
         for way, place in enumerate(_places(part)):
-            aligned[way] += any(abs(place - _places(one)[way]) < 1.5 for one in other)
+            aligned[way] += any(abs(place - _places(other_part)[way]) < 1.5 for other_part in other)
     return 2 * max(aligned) >= len(line) - 2
 
 
@@ -360,11 +366,11 @@ def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: RulingLines, ro
 def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
     """Whether a line is between vertical lines on its left and right, with a third line between them."""
     left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
-    beside = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
+    verticals = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
     return (
-        len(beside) >= 3
-        and min(beside) * SAME_LINE <= left + SAME_LINE
-        and max(beside) * SAME_LINE >= right - SAME_LINE
+        len(verticals) >= 3
+        and min(verticals) * SAME_LINE <= left + SAME_LINE
+        and max(verticals) * SAME_LINE >= right - SAME_LINE
     )
 
 
@@ -391,9 +397,9 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     right, top = max(p.box[2] for p in parts), max(p.box[3] for p in parts)
     height = median(p.height for p in parts)
     # Cells may be much higher than their words.
-    beside = [r for r in rules.vertical if left - height < r[0] < right + height and r[1] < top and r[2] > bottom]
-    lowest = min([bottom - height, *(r[1] - SAME_LINE for r in beside)])
-    highest = max([top + height, *(r[2] + SAME_LINE for r in beside)])
+    at_sides = [r for r in rules.vertical if left - height < r[0] < right + height and r[1] < top and r[2] > bottom]
+    lowest = min([bottom - height, *(r[1] - SAME_LINE for r in at_sides)])
+    highest = max([top + height, *(r[2] + SAME_LINE for r in at_sides)])
     near = [r for r in rules.horizontal if lowest < r[0] < highest]
     for _ in range(MOST_COLUMNS):
         # Ruling lines reach further than the words, and are drawn cell by cell.
@@ -407,10 +413,10 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         for r in rules.vertical
         if left - SAME_LINE < r[0] < right + SAME_LINE and min(r[2], top) - max(r[1], bottom) > 0.4 * height
     ]
-    verticals = _clustered([r[0] for r in inside])
+    verticals = _cluster([r[0] for r in inside])
     horizontals = [
         y
-        for y in _clustered([r[0] for r in near])
+        for y in _cluster([r[0] for r in near])
         if sum(r[2] - r[1] for r in near if 0 <= r[0] - y <= SAME_LINE) > 0.3 * (right - left)
     ]
     has_grid = len(verticals) >= 3 and len(horizontals) >= 3 and _part_words(inside, lines)
@@ -429,7 +435,10 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     if has_grid and len(bands) <= len(horizontals):
         spans = _spans(bands, columns, inside, near)
         cells = [
-            [_sorted([word for r, c in spans[row, column] for word in cells[r][c]]) for column in range(len(columns))]
+            [
+                _sort_words([word for r, c in spans[row, column] for word in cells[r][c]])
+                for column in range(len(columns))
+            ]
             for row in range(len(cells))
         ]
     else:
@@ -437,9 +446,9 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         cells = _with_wide(bands, columns, cells)
         heads = guessed_head_rows([[_text(words) for words in row] for row in cells])
         cells = [row if place < heads or _is_one_cell(row) else narrow[place] for place, row in enumerate(cells)]
-    kept = [place for place in range(len(columns)) if any(row[place] for row in cells)]
-    columns = [columns[place] for place in kept]
-    cells = [[row[place] for place in kept] for row in cells]
+    filled = [place for place in range(len(columns)) if any(row[place] for row in cells)]
+    columns = [columns[place] for place in filled]
+    cells = [[row[place] for place in filled] for row in cells]
     grid = [[_text(words) for words in row] for row in cells]
     if not has_grid:
         if _has_centred_cells(grid):
@@ -465,8 +474,8 @@ def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[
     """Whether vertical lines separate the words in most lines. If not, the grid is incomplete."""
     parted = [
         all(
-            any(one.box[2] - 1 <= x <= other.box[0] + 1 and low <= one.middle <= high for x, low, high in vertical)
-            for one, other in pairwise(line)
+            any(word.box[2] - 1 <= x <= other.box[0] + 1 and low <= word.middle <= high for x, low, high in vertical)
+            for word, other in pairwise(line)
         )
         for line in lines
         if len(line) > 1
@@ -474,13 +483,13 @@ def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[
     return sum(parted) >= len(parted) / 2
 
 
-def _clustered(places: Sequence[float]) -> list[float]:
+def _cluster(places: Sequence[float]) -> list[float]:
     """Sort places and join neighbours."""
-    found: list[float] = []
+    clustered: list[float] = []
     for place in sorted(places):
-        if not found or place - found[-1] > SAME_LINE:
-            found.append(place)
-    return found
+        if not clustered or place - clustered[-1] > SAME_LINE:
+            clustered.append(place)
+    return clustered
 
 
 def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
@@ -491,24 +500,24 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
     usual = max((count for count, times in counts.items() if times >= max(2, len(lines) // 4)), default=0)
     if len(lines[0]) > usual:
         return _columns_below(lines[0], lines[1:])
-    found: list[tuple[float, float]] = []
+    columns: list[tuple[float, float]] = []
     for part in sorted((p for line in lines if len(line) == usual for p in line), key=lambda part: part.box[0]):
-        if found and part.box[0] < found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], part.box[2]))
+        if columns and part.box[0] < columns[-1][1] + 1:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], part.box[2]))
         else:
-            found.append((part.box[0], part.box[2]))
-    return found
+            columns.append((part.box[0], part.box[2]))
+    return columns
 
 
 def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
     """Return a column for each head, widened by the cells below, for tables without a complete row."""
-    found = [(head.box[0], head.box[2]) for head in heads]
+    columns = [(head.box[0], head.box[2]) for head in heads]
     for part in (part for line in lines for part in line):
-        over = [place for place, (left, right) in enumerate(found) if part.box[0] < right and part.box[2] > left]
+        over = [place for place, (left, right) in enumerate(columns) if part.box[0] < right and part.box[2] > left]
         if len(over) == 1:
-            left, right = found[over[0]]
-            found[over[0]] = min(left, part.box[0]), max(right, part.box[2])
-    return found
+            left, right = columns[over[0]]
+            columns[over[0]] = min(left, part.box[0]), max(right, part.box[2])
+    return columns
 
 
 def _bands(
@@ -614,11 +623,11 @@ def _spans(
     middles = [median(line[0].middle for line in band) for band in bands]
     groups = {(row, column): [(row, column)] for row in range(len(bands)) for column in range(len(columns))}
 
-    def join(one: tuple[int, int], other: tuple[int, int]) -> None:
-        if groups[one] is not groups[other]:
-            groups[one].extend(groups[other])
-            for cell in groups[other]:
-                groups[cell] = groups[one]
+    def join(place: tuple[int, int], neighbour: tuple[int, int]) -> None:
+        if groups[place] is not groups[neighbour]:
+            groups[place].extend(groups[neighbour])
+            for cell in groups[neighbour]:
+                groups[cell] = groups[place]
 
     for row, middle in enumerate(middles):
         for column in range(len(columns) - 1):
@@ -633,7 +642,7 @@ def _spans(
     return groups
 
 
-def _sorted(words: Sequence[Word]) -> list[Word]:
+def _sort_words(words: Sequence[Word]) -> list[Word]:
     return sorted(dict.fromkeys(words), key=lambda word: (-round(word.middle / 3), word.box[0]))
 
 
@@ -658,8 +667,8 @@ def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]
     if any(map(AMOUNT.fullmatch, lower)):
         return
     begins = [
-        bool(one and other) and abs(one[0].box[0] - other[0].box[0]) < SAME_LINE
-        for one, other in zip(cells[0], cells[1], strict=True)
+        bool(upper_words and lower_words) and abs(upper_words[0].box[0] - lower_words[0].box[0]) < SAME_LINE
+        for upper_words, lower_words in zip(cells[0], cells[1], strict=True)
     ]
     for place in range(1, len(upper)):
         if lower[place] and not upper[place] and lower[place - 1] and begins[place - 1]:

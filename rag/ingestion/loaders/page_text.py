@@ -52,7 +52,7 @@ UNREAD_ATTACHMENTS = (
     "This file has {count} attachments that were not read: {names}.",
 )
 #: Remark on attached files with documents in the library.
-APART_ATTACHMENTS = (
+SEPARATE_ATTACHMENTS = (
     "The attached file is a document of its own: {names}.",
     "{count} attached files are documents of their own: {names}.",
 )
@@ -74,18 +74,18 @@ def shortened(text: str, longest: int = 120) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def attachment_remarks(names: Sequence[str], apart: Set[str]) -> list[str]:
-    """Return remarks on attached files: unread files, and files which became separate documents (`apart`)."""
-    unread = [name for name in names if name not in apart]
-    found = [name for name in names if name in apart]
+def attachment_remarks(names: Sequence[str], separate_files: Set[str]) -> list[str]:
+    """Return remarks on attached files: unread files, and files which became separate documents (`separate_files`)."""
+    unread = [name for name in names if name not in separate_files]
+    documents = [name for name in names if name in separate_files]
     return [
-        sentences[len(named) > 1].format(count=f"{len(named):,}", names=_listed(named))
-        for sentences, named in ((UNREAD_ATTACHMENTS, unread), (APART_ATTACHMENTS, found))
+        sentences[len(named) > 1].format(count=f"{len(named):,}", names=_list_names(named))
+        for sentences, named in ((UNREAD_ATTACHMENTS, unread), (SEPARATE_ATTACHMENTS, documents))
         if named
     ]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     named = [shortened(" ".join(name.split()), 80) or "?" for name in names[:MOST_NAMED]]
     return ", ".join(named) + (", …" if len(names) > MOST_NAMED else "")
 
@@ -190,14 +190,14 @@ def _is_row(lines: Sequence[str], position: int) -> bool:
     """Whether a line is a table row: the line above or below has the same number of cells."""
     # Empty cells at the ends of a line have lost their blanks.
     counts = [f" {line} ".count(" | ") for line in lines[max(0, position - 1) : position + 2]]
-    own = counts[min(position, 1)]
-    return own > 0 and counts.count(own) > 1
+    cell_count = counts[min(position, 1)]
+    return cell_count > 0 and counts.count(cell_count) > 1
 
 
 def _edges(lines: Sequence[str]) -> list[int]:
     """Return the positions of the first and last lines on a page, ignoring blank lines."""
-    written = [index for index, line in enumerate(lines) if line]
-    return list(dict.fromkeys((*written[:EDGE_LINES], *written[-EDGE_LINES:])))
+    filled = [index for index, line in enumerate(lines) if line]
+    return list(dict.fromkeys((*filled[:EDGE_LINES], *filled[-EDGE_LINES:])))
 
 
 def _shapes(line: str, page: int) -> list[str]:
@@ -313,11 +313,11 @@ class RawPages:
     def finished(
         self,
         labels: Sequence[str],
-        said_first: Sequence[str],
+        first_warnings: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
         """Yield the clean pages, with labels and marks, and the styles. The first page also gets the warnings in
-        `said_first`.
+        `first_warnings`.
 
         `headings` finds the headings on a page, each a list of lines.
         """
@@ -326,25 +326,25 @@ class RawPages:
             raw, styles, warnings, marks, places = json.loads(zlib.decompress(packed))
             lines = raw.split("\n")
             dropped = self._repeated.dropped(number, lines)
-            kept = {position: line for position, line in enumerate(lines) if position not in dropped}
-            text = joined_lines(list(kept.values()), compounds)
+            remaining = {position: line for position, line in enumerate(lines) if position not in dropped}
+            text = joined_lines(list(remaining.values()), compounds)
             styled = StyledPage(number, text, {line: Style(size, is_bold) for line, size, is_bold in styles})
             label = labels[number - 1] if labels else ""
-            found = None
+            page_marks = None
             if marks is not None:
                 at = dict(places)
-                found = [PageMark(*mark) for mark in marks]
-                found += [PageMark("left out", *at[position]) for position in sorted(dropped) if position in at]
-                by_line = {line: at[position] for position, line in reversed(kept.items()) if position in at}
+                page_marks = [PageMark(*mark) for mark in marks]
+                page_marks += [PageMark("left out", *at[position]) for position in sorted(dropped) if position in at]
+                by_line = {line: at[position] for position, line in reversed(remaining.items()) if position in at}
                 for heading in headings(styled):
                     if boxes := [by_line[line] for line in heading if line in by_line]:
-                        found.append(PageMark("heading", *reduce(around, boxes)))
+                        page_marks.append(PageMark("heading", *reduce(around, boxes)))
             page = Page(
                 number=number,
                 text=text,
                 method="text" if text.strip() else "none",
                 label=label if label != str(number) else "",
-                warnings=(*warnings, *(said_first if number == 1 else ())),
-                marks=None if found is None else tuple(found[:MOST_MARKS]),
+                warnings=(*warnings, *(first_warnings if number == 1 else ())),
+                marks=None if page_marks is None else tuple(page_marks[:MOST_MARKS]),
             )
             yield page, styled

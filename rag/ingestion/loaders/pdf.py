@@ -115,9 +115,9 @@ def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
                 on_page(number, opened.page_count)
         if opened.reader is None and not raw.has_text:
             raise PdfDamaged
-        said_first = [] if b"%%EOF" in content[-2048:] else [CUT_OFF]
-        said_first += [XFA] if opened.is_xfa() else []
-        said_first += attachment_remarks(opened.attachments(), options.apart)
+        first_warnings = [] if b"%%EOF" in content[-2048:] else [CUT_OFF]
+        first_warnings += [XFA] if opened.is_xfa() else []
+        first_warnings += attachment_remarks(opened.attachments(), options.separate_files)
         labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
         outline = list(outline_of(opened.reader)) if opened.reader is not None else []
 
@@ -127,7 +127,7 @@ def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
             return [heading.lines for heading in headings_by_style(page, raw.body_size)]
 
         def finished() -> Iterator[StyledPage]:
-            for page, styled in raw.finished(labels, said_first, headings):
+            for page, styled in raw.finished(labels, first_warnings, headings):
                 (options.take or pages.append)(page)
                 yield styled
 
@@ -216,10 +216,10 @@ class OpenPdf:
             except pypdfium2.PdfiumError as exc:
                 if "password" in str(exc).lower() and self.reader is None:
                     raise PasswordNeeded from exc
-                self._pdfium = self._repaired()
+                self._pdfium = self._repair()
         return self._pdfium
 
-    def _repaired(self) -> pypdfium2.PdfDocument | None:
+    def _repair(self) -> pypdfium2.PdfDocument | None:
         """Rewrite the file with pypdf and open the result with pdfium, or return `None` on failure."""
         if self.reader is None:
             return None
@@ -247,7 +247,7 @@ class OpenPdf:
             first = (
                 read_page(
                     page,
-                    lambda: _drawn(page),
+                    lambda: _render(page),
                     above,
                     self._annotations(page, number),
                     has_paragraphs_by_gaps=has_paragraphs_by_gaps,
@@ -287,11 +287,11 @@ class OpenPdf:
         if self.reader is None or not _has_annotations(page):
             return Annotations()
         try:
-            found = annotations_of(self.reader.pages[number - 1])
+            annotations = annotations_of(self.reader.pages[number - 1])
         except (Exception, RecursionError):
             return Annotations()
-        self._attached += found.attached
-        return found
+        self._attached += annotations.attached
+        return annotations
 
     def attachments(self) -> list[str]:
         """Return the names of attached files, including files attached to the pages read until now."""
@@ -345,7 +345,7 @@ class OpenPdf:
                     return True
             except (Exception, RecursionError):
                 return False
-        picture = _drawn(page, scale=BLANK_SCALE) if page is not None else None
+        picture = _render(page, scale=BLANK_SCALE) if page is not None else None
         if picture is None:
             return False
         darkest, lightest = picture.convert("L").getextrema()
@@ -381,7 +381,7 @@ def _has_annotations(page: pypdfium2.PdfPage) -> bool:
     return False
 
 
-def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
+def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
     """Draw the page with `scale` pixels per point, or return `None` on failure."""
     try:
         width, height = page.get_size()
@@ -392,7 +392,7 @@ def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
     """Return the places of pictures which probably contain text."""
-    if page.get_rotation() % 360 or (drawn := _drawn(page, scale=PRINT_SCALE)) is None:
+    if page.get_rotation() % 360 or (drawn := _render(page, scale=PRINT_SCALE)) is None:
         return []
     x, _, _, y = page.get_bbox()
 

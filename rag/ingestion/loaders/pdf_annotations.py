@@ -39,12 +39,12 @@ COMMENTS = frozenset({
 })  # fmt: skip
 TICKED, EMPTY = "☒", "☐"
 #: The usual letter height in a field, in points; a field may be higher.
-LETTERS_HIGH = 12.0
+TEXT_HEIGHT = 12.0
 #: Smaller letters are unreadable, in points; 0 means automatic size.
 SMALLEST = 1.5
 #: The largest distance from a label down to its field, and from words to a typed note on the same line, in points.
 LABEL_ABOVE, NOTE_BEHIND = 26.0, 15.0
-LETTERS_OF = re.compile(r"/\S+ ([\d.]+) Tf")
+FONT_SIZE = re.compile(r"/\S+ ([\d.]+) Tf")
 WHITE = re.compile(r"(?:^|\s)(?:1(?:\.0*)? g|1(?:\.0*)? 1(?:\.0*)? 1(?:\.0*)? rg)(?:\s|$)")
 TAGS = re.compile(r"<[^>]*>")
 PARAGRAPHS = re.compile(r"</p>|<br\s*/?>", re.IGNORECASE)
@@ -63,16 +63,16 @@ class Addition:
     #: Whether the text is a tick box, which may come before its label.
     is_box: bool = False
     #: Whether the text is a typed note or a stamp, which gets a separate line.
-    is_apart: bool = False
+    is_separate: bool = False
 
     @property
     def lettered(self) -> Box:
         """The box around the first line, estimated for high boxes."""
         left, bottom, right, top = self.box
-        if top - bottom > 3 * LETTERS_HIGH:
-            return left, top - LETTERS_HIGH - 2, right, top - 2
+        if top - bottom > 3 * TEXT_HEIGHT:
+            return left, top - TEXT_HEIGHT - 2, right, top - 2
         middle = (bottom + top) / 2
-        high = min(top - bottom, LETTERS_HIGH) / 2
+        high = min(top - bottom, TEXT_HEIGHT) / 2
         return left, middle - high, right, middle + high
 
 
@@ -97,20 +97,20 @@ class Annotations:
 
 def annotations_of(page: pypdf.PageObject) -> Annotations:
     """Read a page's annotations, skipping unreadable annotations."""
-    found = Annotations()
+    page_annotations = Annotations()
     try:
         entries = page.get("/Annots")
         annotations = list(entries.get_object() or ())[:MOST_ANNOTATIONS] if entries is not None else []
     except (Exception, RecursionError):
-        return found
+        return page_annotations
     for entry in annotations:
         try:
             annotation = entry.get_object()
             if isinstance(annotation, DictionaryObject):
-                _add(found, page, annotation)
+                _add(page_annotations, page, annotation)
         except (Exception, RecursionError):  # noqa: S112 - a damaged annotation says nothing of the others
             continue
-    return found
+    return page_annotations
 
 
 def pinned_files(page: pypdf.PageObject) -> Iterator[tuple[str, bytes]]:
@@ -123,33 +123,35 @@ def pinned_files(page: pypdf.PageObject) -> Iterator[tuple[str, bytes]]:
                 yield _file_name(annotation["/FS"]), annotation["/FS"]["/EF"]["/F"].get_data()
 
 
-def _add(found: Annotations, page: pypdf.PageObject, annotation: DictionaryObject) -> None:
+def _add(page_annotations: Annotations, page: pypdf.PageObject, annotation: DictionaryObject) -> None:
     kind = annotation.get("/Subtype")
     if int(annotation.get("/F", 0)) & NOT_SHOWN:
         return
     if kind == "/FileAttachment":
-        found.attached.append(_file_name(annotation.get("/FS")))
+        page_annotations.attached.append(_file_name(annotation.get("/FS")))
         return
     if kind in COMMENTS:
         if kind == "/StrikeOut":
-            found.struck += _quads(annotation)
+            page_annotations.struck += _quads(annotation)
         # A state, for example "accepted", is stored as a reply.
         if _text(annotation.get("/Contents")) and "/StateModel" not in annotation:
-            found.comments += 1
-            found.commented += [box] if (box := _box(annotation)) is not None else []
+            page_annotations.comments += 1
+            page_annotations.commented += [box] if (box := _box(annotation)) is not None else []
         return
     box = _box(annotation)
     if box is None:
         return
     if kind == "/Widget":
         text, is_box = _value(page, annotation)
-        found.additions += [Addition(text, box, is_box=is_box)] if text else []
+        page_annotations.additions += [Addition(text, box, is_box=is_box)] if text else []
     elif kind == "/FreeText":
-        text = _text(annotation.get("/Contents")) or _plain(_text(annotation.get("/RC"))) or _drawn(page, annotation)
-        found.additions += [Addition(text, box, is_apart=True)] if text else []
+        text = (
+            _text(annotation.get("/Contents")) or _plain(_text(annotation.get("/RC"))) or _drawn_text(page, annotation)
+        )
+        page_annotations.additions += [Addition(text, box, is_separate=True)] if text else []
     elif kind == "/Stamp":
-        text = _drawn(page, annotation) if "/AP" in annotation else _words_of_name(annotation.get("/Name", ""))
-        found.additions += [Addition(text, box, is_apart=True)] if text else []
+        text = _drawn_text(page, annotation) if "/AP" in annotation else _words_of_name(annotation.get("/Name", ""))
+        page_annotations.additions += [Addition(text, box, is_separate=True)] if text else []
 
 
 def _box(annotation: DictionaryObject) -> Box | None:
@@ -167,7 +169,7 @@ def _quads(annotation: DictionaryObject) -> Iterator[Box]:
         yield min(xs), min(ys), max(xs), max(ys)
 
 
-def _inherited(annotation: DictionaryObject, key: str) -> Any:
+def _inherited_value(annotation: DictionaryObject, key: str) -> Any:
     """Return an entry from a field or from the nearest parent field with that entry."""
     holder: Any = annotation
     for _ in range(DEEPEST):
@@ -182,16 +184,16 @@ def _inherited(annotation: DictionaryObject, key: str) -> Any:
 
 def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, bool]:
     """Return a field's visible value, and whether the field is a tick box."""
-    kind, flags = _inherited(annotation, "/FT"), int(_inherited(annotation, "/Ff") or 0)
+    kind, flags = _inherited_value(annotation, "/FT"), int(_inherited_value(annotation, "/Ff") or 0)
     if kind == "/Btn":
         if flags & PUSH_BUTTON:
             return "", False
         return TICKED if _is_ticked(annotation) else EMPTY, True
     if kind == "/Sig":
-        return _drawn(page, annotation), False
+        return _drawn_text(page, annotation), False
     if _is_unseen(page, annotation) or (kind == "/Tx" and flags & PASSWORD):
         return "", False
-    value = _inherited(annotation, "/V")
+    value = _inherited_value(annotation, "/V")
     if kind == "/Ch":
         return _choice(annotation, value, is_open=not flags & COMBO), False
     return _text(value), False
@@ -200,15 +202,15 @@ def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, b
 def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
     """Return the chosen lines; for an open list all lines in view and all chosen lines, each with a tick box."""
     options = _options(annotation)
-    kept = [text for text in map(_text, value if isinstance(value, ArrayObject) else [value]) if text]
-    places = [place for place, option in enumerate(options) if option[0] in kept or option[1] in kept]
-    if not kept:
-        named = [int(place) for place in _inherited(annotation, "/I") or ()]
+    chosen = [text for text in map(_text, value if isinstance(value, ArrayObject) else [value]) if text]
+    places = [place for place, option in enumerate(options) if option[0] in chosen or option[1] in chosen]
+    if not chosen:
+        named = [int(place) for place in _inherited_value(annotation, "/I") or ()]
         places = [place for place in named if 0 <= place < len(options)]
     if not is_open or not options:
-        shown = dict(options)
-        return ", ".join([shown.get(text, text) for text in kept] or [options[place][1] for place in places])
-    first = max(int(_inherited(annotation, "/TI") or 0), 0)
+        shown_texts = dict(options)
+        return ", ".join([shown_texts.get(text, text) for text in chosen] or [options[place][1] for place in places])
+    first = max(int(_inherited_value(annotation, "/TI") or 0), 0)
     visible = range(first, first + _lines_in(annotation))
     return " ".join(
         f"{TICKED if place in places else EMPTY} {option[1]}"
@@ -219,9 +221,9 @@ def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
 
 def _lines_in(annotation: DictionaryObject) -> int:
     """Return the number of lines shown by an open list."""
-    size = LETTERS_OF.search(_text(_inherited(annotation, "/DA")))
+    size = FONT_SIZE.search(_text(_inherited_value(annotation, "/DA")))
     box = _box(annotation)
-    high = (float(size[1]) if size else 0.0) or LETTERS_HIGH
+    high = (float(size[1]) if size else 0.0) or TEXT_HEIGHT
     return max(round((box[3] - box[1]) / high), 1) if box is not None and high > SMALLEST else 1
 
 
@@ -229,7 +231,7 @@ def _is_ticked(annotation: DictionaryObject) -> bool:
     state = annotation.get("/AS")
     if state is not None:
         return bool(state != "/Off")
-    value = _inherited(annotation, "/V")
+    value = _inherited_value(annotation, "/V")
     looks = annotation.get("/AP", {}).get("/N")
     states = set(looks) - {"/Off"} if isinstance(looks, DictionaryObject) else set()
     return value is not None and value != "/Off" and (not states or value in states)
@@ -237,21 +239,21 @@ def _is_ticked(annotation: DictionaryObject) -> bool:
 
 def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
     """Return the lines in a list of choices: the stored value and the shown text."""
-    found = []
-    for entry in list(_inherited(annotation, "/Opt") or ())[:MOST_OPTIONS]:
+    options = []
+    for entry in list(_inherited_value(annotation, "/Opt") or ())[:MOST_OPTIONS]:
         option = entry.get_object()
         is_pair = isinstance(option, ArrayObject) and len(option) == 2
-        found.append((_text(option[0]), _text(option[1])) if is_pair else (_text(option), _text(option)))
-    return found
+        options.append((_text(option[0]), _text(option[1])) if is_pair else (_text(option), _text(option)))
+    return options
 
 
 def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
     """Whether a field's text cannot be seen: tiny letters, or white letters without a background."""
-    appearance = _text(_inherited(annotation, "/DA"))
-    size = LETTERS_OF.search(appearance)
+    appearance = _text(_inherited_value(annotation, "/DA"))
+    size = FONT_SIZE.search(appearance)
     if size and 0 < float(size[1]) < SMALLEST:
         return True
-    ground = (_inherited(annotation, "/MK") or {}).get("/BG") or ()
+    ground = (_inherited_value(annotation, "/MK") or {}).get("/BG") or ()
     return WHITE.search(appearance) is not None and all(float(part) >= 0.97 for part in ground)
 
 
@@ -269,7 +271,7 @@ def _plain(rich: str) -> str:
     return html.unescape(TAGS.sub("", PARAGRAPHS.sub("\n", rich))).strip()
 
 
-def _drawn(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
+def _drawn_text(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
     """Return the words which an annotation draws."""
     looks = annotation.get("/AP", {}).get("/N")
     looks = looks.get_object() if looks is not None else None
@@ -305,8 +307,8 @@ class PlacedAddition:
     def word(self) -> PlacedWord:
         """Return the addition as a word for a table cell. It has no letters in the page's text."""
         left, bottom, right, top = self.addition.lettered
-        said = " ".join(self.addition.text.split())
-        return PlacedWord(Word(said, (left, bottom, min(right, left + 6.0 * len(said)), top)), self.index, self.index)
+        words = " ".join(self.addition.text.split())
+        return PlacedWord(Word(words, (left, bottom, min(right, left + 6.0 * len(words)), top)), self.index, self.index)
 
 
 def place_additions(
@@ -317,33 +319,33 @@ def place_additions(
     On a turned page, or a page without words, they become lines below the text.
     """
     left, bottom, right, top = page_box
-    shown = [
+    on_page = [
         addition
         for addition in additions
         if addition.box[0] < right and addition.box[2] > left and addition.box[1] < top and addition.box[3] > bottom
     ]
-    shown.sort(key=lambda addition: (-round(addition.lettered[3] / 4), addition.box[0]))
+    on_page.sort(key=lambda addition: (-round(addition.lettered[3] / 4), addition.box[0]))
     if is_turned or not words:
-        return [PlacedAddition(addition, -1, is_line=True) for addition in shown]
-    return [_placed(addition, words) for addition in shown]
+        return [PlacedAddition(addition, -1, is_line=True) for addition in on_page]
+    return [_place(addition, words) for addition in on_page]
 
 
-def _placed(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
+def _place(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
     left, bottom, right, top = addition.lettered
     middle, high = (bottom + top) / 2, top - bottom
-    beside = [
+    on_line = [
         placed for placed in words if abs(placed.word.middle - middle) < max(0.5 * placed.word.height, 0.5 * high)
     ]
-    before = [placed for placed in beside if placed.word.box[2] <= left + 3 or placed.word.box[0] < left - 3]
-    behind = [placed for placed in beside if placed.word.box[0] >= right - 3]
+    before = [placed for placed in on_line if placed.word.box[2] <= left + 3 or placed.word.box[0] < left - 3]
+    behind = [placed for placed in on_line if placed.word.box[0] >= right - 3]
     nearest = max(before, key=lambda placed: placed.word.box[2], default=None)
     gap = left - nearest.word.box[2] if nearest is not None else float("inf")
-    if addition.is_apart:
+    if addition.is_separate:
         if nearest is not None and gap < NOTE_BEHIND:
             return PlacedAddition(addition, nearest.end - 1)
         return _below(addition, words)
     label = min(behind, key=lambda placed: placed.word.box[0], default=None)
-    if addition.is_box and label is not None and label.word.box[0] - right < min(gap, 3 * LETTERS_HIGH):
+    if addition.is_box and label is not None and label.word.box[0] - right < min(gap, 3 * TEXT_HEIGHT):
         return PlacedAddition(addition, label.start, is_before=True)
     if nearest is not None:
         return PlacedAddition(addition, nearest.end - 1)
@@ -378,21 +380,21 @@ def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
     return PlacedAddition(addition, max(placed.end for placed in row) - 1, is_line=True)
 
 
-def put_additions(letters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
+def put_additions(characters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
     """Insert additions into a page's letters. Return the additions without a place, to be written below the text."""
     below: list[str] = []
     for item in placed:
-        said, index = item.addition.text, item.index
+        added, index = item.addition.text, item.index
         if index < 0:
-            below.append(said)
+            below.append(added)
         elif item.is_line and item.is_before:
-            letters[index] = f"{said}\n{letters[index]}"
+            characters[index] = f"{added}\n{characters[index]}"
         elif item.is_line:
             end = LINE_END.search(text, index)
-            index = end.start() - 1 if end else len(letters) - 1
-            letters[index] = f"{letters[index].rstrip()}\n{said}"
+            index = end.start() - 1 if end else len(characters) - 1
+            characters[index] = f"{characters[index].rstrip()}\n{added}"
         elif item.is_before:
-            letters[index] = f"{said} {letters[index]}"
+            characters[index] = f"{added} {characters[index]}"
         else:
-            letters[index] = f"{letters[index]} {said}"
+            characters[index] = f"{characters[index]} {added}"
     return below

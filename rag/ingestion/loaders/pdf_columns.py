@@ -70,7 +70,7 @@ class Columns:
 
 def may_have_columns(texts: Iterable[TextObject]) -> bool:
     """Whether several lines have a gap at the same place, in the order in which the pieces are drawn."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     before: TextObject | None = None
     for after in texts:
         if (
@@ -79,10 +79,10 @@ def may_have_columns(texts: Iterable[TextObject]) -> bool:
             and abs(before.y - after.y) < 0.8 * after.size
             and max(after.box[0] - before.box[2], before.box[0] - after.box[2]) > 0.5 * after.size
         ):
-            found[round(after.box[0] / 4)] += 1
-            found[-1 - round(before.box[2] / 4)] += 1
+            counts[round(after.box[0] / 4)] += 1
+            counts[-1 - round(before.box[2] / 4)] += 1
         before = after
-    return any(count + found[place + 1] >= FEWEST_GAPS for place, count in list(found.items()))
+    return any(count + counts[place + 1] >= FEWEST_GAPS for place, count in list(counts.items()))
 
 
 def lines_have_gaps(text_page: Any, text: str) -> bool:
@@ -92,21 +92,21 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
     """
     lines = [line.span() for line in LONG.finditer(text)]
     step = max(FEWEST_GAPS - 1, len(lines) // LOOKED_AT_FIRST)
-    seen: dict[int, list[tuple[float, float]]] = {}
+    gaps_by_line: dict[int, list[tuple[float, float]]] = {}
     for place in range(step // 2, len(lines), step):
         start, end = lines[place]
         quarter = (end - start) // 4
         if not _wide_gaps(text_page, text, start + quarter, end - quarter):
             continue
         for near in range(max(0, place - LOOKED_AROUND), min(len(lines), place + LOOKED_AROUND + 1)):
-            if near not in seen:
-                seen[near] = _wide_gaps(text_page, text, *lines[near])
-    found: Counter[int] = Counter()
-    for gaps in seen.values():
+            if near not in gaps_by_line:
+                gaps_by_line[near] = _wide_gaps(text_page, text, *lines[near])
+    counts: Counter[int] = Counter()
+    for gaps in gaps_by_line.values():
         for left, right in gaps:
-            found[round(left / 4)] += 1
-            found[-1 - round(right / 4)] += 1
-    return any(count + found[place + 1] >= FEWEST_GAPS for place, count in list(found.items()))
+            counts[round(left / 4)] += 1
+            counts[-1 - round(right / 4)] += 1
+    return any(count + counts[place + 1] >= FEWEST_GAPS for place, count in list(counts.items()))
 
 
 def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[float, float]]:
@@ -135,23 +135,24 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
     free = [placed for placed in words if not any(_is_in(placed.word, table) for table in tables if table.is_ruled)]
     rows = _rows(free)
     loose = [table for table in tables if not table.is_ruled]
-    found: list[Columns] = []
+    sets: list[Columns] = []
     while rows:
         best = _best(rows, drawing)
         if best is None:
             break
         first, last, sides = best
         region = [placed for side in sides for placed in side]
-        columns = _arranged(sides, loose, drawing)
+        columns = _arrange(sides, loose, drawing)
         if columns is not None and _is_drawn_across(columns.parts or tuple(map(tuple, sides)), last - first):
-            found.append(columns)
-        taken = {placed.start for placed in region}
+            sets.append(columns)
+        placed_starts = {placed.start for placed in region}
         rows = [
-            kept
+            remaining
             for place, row in enumerate(rows)
-            if not first <= place < last and (kept := [placed for placed in row if placed.start not in taken])
+            if not first <= place < last
+            and (remaining := [placed for placed in row if placed.start not in placed_starts])
         ]
-    return found
+    return sets
 
 
 def columns_in_order(
@@ -162,21 +163,22 @@ def columns_in_order(
     Side by side, their lines look like a table without ruling lines.
     """
     rows = _rows([placed for placed in words if not any(_is_in(placed.word, table) for table in tables)])
-    found: list[list[PlacedWord]] = []
+    ordered: list[list[PlacedWord]] = []
     while rows and (best := _best(rows, drawing)) is not None:
         first, last, sides = best
         leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
         starts = [[placed.start for placed in leaf] for leaf in leaves]
-        taken = {placed.start for side in sides for placed in side}
-        is_in_order = all(max(one) < min(other) for one, other in pairwise(starts))
+        placed_starts = {placed.start for side in sides for placed in side}
+        is_in_order = all(max(column) < min(next_column) for column, next_column in pairwise(starts))
         if is_in_order and all(_is_running(_rows(leaf), is_sure=False) for leaf in leaves):
-            found += leaves
+            ordered += leaves
         rows = [
-            kept
+            remaining
             for place, row in enumerate(rows)
-            if not first <= place < last and (kept := [placed for placed in row if placed.start not in taken])
+            if not first <= place < last
+            and (remaining := [placed for placed in row if placed.start not in placed_starts])
         ]
-    return found
+    return ordered
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
@@ -198,8 +200,8 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
             inside += pieces
             if not pieces:
                 outside.append(span)
-        held = [span for _, span in sorted(inside, key=lambda piece: piece[0])]
-        ordered = [*outside[:at], *held, *outside[at:]]
+        in_columns = [span for _, span in sorted(inside, key=lambda piece: piece[0])]
+        ordered = [*outside[:at], *in_columns, *outside[at:]]
     return ordered
 
 
@@ -234,8 +236,8 @@ def _best(
             inner = [sides for sides in parted[first:last] if sides is not None]
             if not _shows_gap(inner, edge):
                 continue
-            left = [placed for one, _ in inner for placed in one]
-            right = [placed for _, other in inner for placed in other]
+            left = [placed for left_words, _ in inner for placed in left_words]
+            right = [placed for _, right_words in inner for placed in right_words]
             return first, last, (left, right)
     return None
 
@@ -266,16 +268,16 @@ def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
             if after.word.box[0] - before.word.box[2] > GAP * after.word.height:
                 lefts.append(after.word.box[0])
                 rights.append(before.word.box[2])
-    found: list[tuple[int, float]] = []
+    counted: list[tuple[int, float]] = []
     for places, is_left in ((lefts, True), (rights, False)):
         places.sort()
         begin = 0
         for end in range(1, len(places) + 1):
             if end == len(places) or places[end] - places[begin] > SAME_EDGE:
                 if end - begin >= FEWEST_GAPS:
-                    found.append((end - begin, places[begin] if is_left else places[end - 1]))
+                    counted.append((end - begin, places[begin] if is_left else places[end - 1]))
                 begin = end
-    return [place for _, place in sorted(found, key=lambda item: -item[0])]
+    return [place for _, place in sorted(counted, key=lambda item: -item[0])]
 
 
 def _sides(
@@ -286,10 +288,10 @@ def _sides(
     right: list[PlacedWord] = []
     for placed in row:
         begin, _, end, _ = placed.word.box
-        room = 0.15 * placed.word.height
+        tolerance = 0.15 * placed.word.height
         if begin >= edge - SAME_EDGE:
             right.append(placed)
-        elif end <= edge + room:
+        elif end <= edge + tolerance:
             left.append(placed)
         elif (halves := drawing.cut(placed, edge)) is not None:
             left.append(halves[0])
@@ -323,8 +325,8 @@ def _runs(
     begin = 0
     for place in range(len(rows) + 1):
         is_end = place == len(rows) or parted[place] is None
-        is_apart = not is_end and place > begin and _distance(rows[place - 1], rows[place]) > SECTION * usual
-        if is_end or is_apart:
+        is_separate = not is_end and place > begin and _distance(rows[place - 1], rows[place]) > SECTION * usual
+        if is_end or is_separate:
             if place > begin:
                 runs.append((begin, place))
             begin = place + is_end
@@ -337,7 +339,7 @@ def _runs(
     return sorted(trimmed, key=lambda run: run[0] - run[1])
 
 
-def _arranged(
+def _arrange(
     sides: tuple[list[PlacedWord], list[PlacedWord]], loose: Sequence[PageTable], drawing: Drawing
 ) -> Columns | None:
     """Return the columns; `None` unless they are running text. If this is doubtful, the columns have no parts."""
@@ -398,7 +400,7 @@ def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool
         for edge, below in zip(edges[:-1], lines[1:], strict=True)
     ]
     starts = [line[0].word.text[0] for line in lines[1:]]
-    cased = [letter for letter in starts if letter.isupper() or letter.islower()]
+    cased = [character for character in starts if character.isupper() or character.islower()]
     lower = sum(map(str.islower, cased))
     return sum(filled) >= (SURELY_FILLED if is_sure else FILLED) * len(filled) and (
         lower >= (SURELY_LOWER if is_sure else LOWER) * len(cased)
@@ -414,7 +416,7 @@ def _first_width(line: Sequence[PlacedWord], *, is_turned: bool) -> float:
 def _length(lines: Sequence[Sequence[PlacedWord]]) -> float:
     """Return the usual number of characters per line."""
     return median(
-        sum(1 + sum(1 + (letter >= UNSPACED) for letter in placed.word.text) for placed in line) for line in lines
+        sum(1 + sum(1 + (character >= UNSPACED) for character in placed.word.text) for placed in line) for line in lines
     )
 
 

@@ -37,7 +37,7 @@ SYMBOLS = dict(zip(
 ))  # fmt: skip
 LARGE = {"P": "∑", "X": "∑", "Q": "∏", "Y": "∏", "R": "∫", "Z": "∫", "p": "√", "q": "√", "r": "√", "s": "√"}
 #: Replaces a used part; `normalise_characters` drops it.
-TAKEN = "\ufeff"
+REMOVED = "\ufeff"
 #: The most characters between an accent and its letter, and the most parts on a page.
 AROUND, MOST_PARTS = 300, 500
 #: After this many accents without a letter, only the characters beside an accent are tried.
@@ -51,65 +51,65 @@ def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
 
     `has_symbols`: the page has TeX's symbol fonts.
     """
-    letters = list(text)
+    characters = list(text)
     if has_symbols:
-        _name_signs(text_page, letters)
-        text = "".join(letters)
+        _name_signs(text_page, characters)
+        text = "".join(characters)
     alone = 0
-    for index in _limited(ACCENT, text):
-        alone += not _accent(text_page, letters, index, AROUND if alone < MOST_ALONE else 2)
-    if signs := {sign: _ink(text_page, sign) for sign in _limited(DENIED_SIGN, text)}:
-        for stroke in _limited(STROKES, text):
-            _stroke(text_page, letters, stroke, signs)
-    return "".join(letters)
+    for index in _find_starts(ACCENT, text):
+        alone += not _accent(text_page, characters, index, AROUND if alone < MOST_ALONE else 2)
+    if signs := {sign: _ink(text_page, sign) for sign in _find_starts(DENIED_SIGN, text)}:
+        for stroke in _find_starts(STROKES, text):
+            _stroke(text_page, characters, stroke, signs)
+    return "".join(characters)
 
 
-def _limited(pattern: re.Pattern[str], text: str) -> Iterator[int]:
-    for count, found in enumerate(pattern.finditer(text)):
+def _find_starts(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    for count, match in enumerate(pattern.finditer(text)):
         if count == MOST_PARTS:
             return
-        yield found.start()
+        yield match.start()
 
 
-def _accent(text_page: Any, letters: list[str], index: int, around: int) -> bool:
+def _accent(text_page: Any, characters: list[str], index: int, around: int) -> bool:
     """Combine an accent with a letter nearby; return whether there was a letter."""
-    accent = letters[index]
+    accent = characters[index]
     ink = _ink(text_page, index)
-    for at in _near(index, len(letters), around):
-        base = DOTLESS.get(letters[at], letters[at])
+    for at in _near(index, len(characters), around):
+        base = DOTLESS.get(characters[at], characters[at])
         if not base.isalpha():
             continue
-        whole = unicodedata.normalize("NFC", base + ACCENTS[accent])
-        if len(whole) == 1 and _is_accent_of(ink, _ink(text_page, at), is_below=accent in BELOW):
-            letters[at], letters[index] = whole, TAKEN
-            _close(text_page, letters, index)
+        combined = unicodedata.normalize("NFC", base + ACCENTS[accent])
+        if len(combined) == 1 and _is_accent_of(ink, _ink(text_page, at), is_below=accent in BELOW):
+            characters[at], characters[index] = combined, REMOVED
+            _close(text_page, characters, index)
             return True
     return False
 
 
-def _stroke(text_page: Any, letters: list[str], stroke: int, signs: dict[int, Box]) -> None:
+def _stroke(text_page: Any, characters: list[str], stroke: int, signs: dict[int, Box]) -> None:
     ink = _ink(text_page, stroke)
     for sign, box in signs.items():
-        if letters[sign] in DENIED and _is_over(ink, box):
-            denied = unicodedata.normalize("NFC", letters[sign] + STROKE)
+        if characters[sign] in DENIED and _is_over(ink, box):
+            denied = unicodedata.normalize("NFC", characters[sign] + STROKE)
             if len(denied) == 1:
-                letters[stroke], letters[sign] = TAKEN, denied
-                _close(text_page, letters, stroke)
+                characters[stroke], characters[sign] = REMOVED, denied
+                _close(text_page, characters, stroke)
             return
 
 
-def _close(text_page: Any, letters: list[str], index: int) -> None:
+def _close(text_page: Any, characters: list[str], index: int) -> None:
     """Remove the blanks around a used part, if the letters on both sides touch."""
     first = last = index
-    while first > 0 and letters[first - 1] in (" ", TAKEN):
+    while first > 0 and characters[first - 1] in (" ", REMOVED):
         first -= 1
-    while last < len(letters) - 1 and letters[last + 1] in (" ", TAKEN):
+    while last < len(characters) - 1 and characters[last + 1] in (" ", REMOVED):
         last += 1
-    if first == 0 or last == len(letters) - 1:
+    if first == 0 or last == len(characters) - 1:
         return
     left, right = _ink(text_page, first - 1), _ink(text_page, last + 1)
     if -TOUCHING < (right[0] - left[2]) / max(right[3] - right[1], 1.0) < TOUCHING:
-        letters[first : last + 1] = [TAKEN] * (last + 1 - first)
+        characters[first : last + 1] = [REMOVED] * (last + 1 - first)
 
 
 def _near(index: int, count: int, around: int) -> Iterator[int]:
@@ -127,8 +127,8 @@ def _ink(text_page: Any, index: int) -> Box:
 
 def _is_accent_of(accent: Box, letter: Box, *, is_below: bool) -> bool:
     middle, high = (accent[0] + accent[2]) / 2, letter[3] - letter[1]
-    room = 0.2 * (letter[2] - letter[0])
-    if high <= 0 or not letter[0] - room < middle < letter[2] + room:
+    tolerance = 0.2 * (letter[2] - letter[0])
+    if high <= 0 or not letter[0] - tolerance < middle < letter[2] + tolerance:
         return False
     gap = letter[1] - accent[3] if is_below else accent[1] - letter[3]
     return -0.5 * high < gap < 0.5 * high
@@ -138,15 +138,15 @@ def _is_over(part: Box, sign: Box) -> bool:
     return sign[0] < (part[0] + part[2]) / 2 < sign[2] and part[1] < sign[3] and sign[1] < part[3]
 
 
-def _name_signs(text_page: Any, letters: list[str]) -> None:
+def _name_signs(text_page: Any, characters: list[str]) -> None:
     """Replace the codes which pdfium returns for characters in TeX's symbol fonts by the signs."""
-    for index, letter in enumerate(letters):
-        if "!" <= letter <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
+    for index, character in enumerate(characters):
+        if "!" <= character <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
             name, flags = ctypes.create_string_buffer(64), ctypes.c_int()
             pdfium.FPDFText_GetFontInfo(text_page, index, name, len(name), flags)
             if (font := SYMBOL_FONT.search(name.value.decode("utf-8", "replace"))) is None:
                 continue
-            letters[index] = LARGE.get(letter, TAKEN) if font["is_large"] else SYMBOLS[letter]
-            following = index + 1 + (letters[index + 1 : index + 2] == [" "])
-            if letters[index] == "↦" and letters[following : following + 1] == ["→"]:
-                letters[index], letters[following] = TAKEN, "↦"
+            characters[index] = LARGE.get(character, REMOVED) if font["is_large"] else SYMBOLS[character]
+            following = index + 1 + (characters[index + 1 : index + 2] == [" "])
+            if characters[index] == "↦" and characters[following : following + 1] == ["→"]:
+                characters[index], characters[following] = REMOVED, "↦"

@@ -53,15 +53,15 @@ def ordered_words(text_page: Any, text: str) -> str:
     end = 0
     for word in WORD.finditer(text):
         places = [_place(text_page, index) for index in range(*word.span())]
-        letters = list(word[0])
+        characters = list(word[0])
         if places[0] + SAME_PLACE < places[-1]:
-            letters.reverse()
+            characters.reverse()
             places.reverse()
-        for left in range(len(letters) - 1):
+        for left in range(len(characters) - 1):
             is_one = abs(places[left] - places[left + 1]) < SAME_PLACE
-            if is_one and letters[left] in ALEFS and letters[left + 1] == LAM:
-                letters[left : left + 2] = letters[left + 1], letters[left]
-        pieces += [text[end : word.start()], "".join(letters)]
+            if is_one and characters[left] in ALEFS and characters[left + 1] == LAM:
+                characters[left : left + 2] = characters[left + 1], characters[left]
+        pieces += [text[end : word.start()], "".join(characters)]
         end = word.end()
     return "".join([*pieces, text[end:]])
 
@@ -76,12 +76,12 @@ def is_page_from_the_right(lines: Iterable[str]) -> bool:
     return count > 0
 
 
-def put_line(text_page: Any, letters: list[str], start: int, end: int) -> None:
+def put_line(text_page: Any, characters: list[str], start: int, end: int) -> None:
     """Reverse the words in a right-to-left line which pdfium read from left to right.
 
     pdfium does so if most letters are Latin.
     """
-    line, indexes = _line_of(letters, start, end)
+    line, indexes = _line_of(characters, start, end)
     strong = [letter for letter in line if letter.isalpha()]
     if "\n" in line or not strong or not is_from_the_right(strong[-1]):
         return
@@ -93,71 +93,71 @@ def put_line(text_page: Any, letters: list[str], start: int, end: int) -> None:
     ]
     if len(places) < 2 or places != sorted(places):
         return
-    said: list[str] = []
+    reordered: list[str] = []
     for piece in reversed(pieces):
         if is_from_the_right(piece[0][0]):
-            said.append(piece[0])
+            reordered.append(piece[0])
             continue
         # Signs at the ends of Latin words and figures run with the line.
         inner = piece[0].strip(RUN_WITH_LINE)
         before, _, after = piece[0].partition(inner) if inner else (piece[0], "", "")
-        said += [after[::-1], inner, before[::-1]]
+        reordered += [after[::-1], inner, before[::-1]]
     for index in range(start, end):
-        letters[index] = ""
-    letters[indexes[0]] = "".join(said)
+        characters[index] = ""
+    characters[indexes[0]] = "".join(reordered)
 
 
-def put_phrases(text_page: Any, letters: list[str], start: int, end: int) -> None:
+def put_phrases(text_page: Any, characters: list[str], start: int, end: int) -> None:
     """Correct the left-to-right words inside a right-to-left line: their order, and the brackets and hyphens around.
 
     pdfium reverses these words, and puts brackets and hyphens on the wrong side.
     """
-    line, indexes = _line_of(letters, start, end)
+    line, indexes = _line_of(characters, start, end)
     if "\n" in line or 3 * sum(map(is_from_the_right, line)) <= len(LATIN_LETTER.findall(line)):
         return
-    for found in PHRASE.finditer(line):
-        before, after = found.group("before", "after")
-        words = list(LATIN.finditer(line, *found.span("core")))
+    for match in PHRASE.finditer(line):
+        before, after = match.group("before", "after")
+        words = list(LATIN.finditer(line, *match.span("core")))
         places = [_place(text_page, indexes[word.start()]) for word in words]
-        said = [word for _, word in sorted(zip(places, (word[0] for word in words), strict=True))]
+        ordered = [word for _, word in sorted(zip(places, (word[0] for word in words), strict=True))]
         if places == sorted(places) and len(words) > 1:
             continue
         opening, closing = before.strip(), after.strip()
         if len(opening) == len(closing) == 1 and (opening in CLOSERS or closing not in CLOSERS):
-            before = f"{' ' * line[found.start() - 1].isalnum()}{OPENING.get(opening, opening)}"
-            after = f"{CLOSING.get(closing, closing)}{' ' * line[found.end() : found.end() + 1].isalnum()}"
+            before = f"{' ' * line[match.start() - 1].isalnum()}{OPENING.get(opening, opening)}"
+            after = f"{CLOSING.get(closing, closing)}{' ' * line[match.end() : match.end() + 1].isalnum()}"
         elif len(words) == 1 or opening or closing:
             continue
-        _put(letters, indexes, found, f"{before}{' '.join(said)}{after}")
-    line, indexes = _line_of(letters, start, end)
-    for found in TURNED_BRACKETS.finditer(line):
-        before, inner, after = found.group("before", "inner", "after")
-        if line.count("(", 0, found.start()) == line.count(")", 0, found.start()):
-            is_joined = [line[place : place + 1].isalnum() for place in (found.start() - 1, found.end())]
+        _put(characters, indexes, match, f"{before}{' '.join(ordered)}{after}")
+    line, indexes = _line_of(characters, start, end)
+    for match in TURNED_BRACKETS.finditer(line):
+        before, inner, after = match.group("before", "inner", "after")
+        if line.count("(", 0, match.start()) == line.count(")", 0, match.start()):
+            is_joined = [line[place : place + 1].isalnum() for place in (match.start() - 1, match.end())]
             opened, closed = f"{' ' * (is_joined[0] or bool(before))}(", f"){' ' * (is_joined[1] or bool(after))}"
-            _put(letters, indexes, found, opened + inner.strip() + closed)
-    for found in STOPPED.finditer(line):
-        if _place(text_page, indexes[found.start("stop")]) < _place(text_page, indexes[found.start("number")]):
-            _put(letters, indexes, found, found["number"] + found["stop"])
-    for found in HYPHENED.finditer(line):
-        hyphen = _place(text_page, indexes[found.start("hyphen")])
-        if hyphen > _place(text_page, indexes[found.start("number")]):
-            _put(letters, indexes, found, found["hyphen"] + found["number"])
+            _put(characters, indexes, match, opened + inner.strip() + closed)
+    for match in STOPPED.finditer(line):
+        if _place(text_page, indexes[match.start("stop")]) < _place(text_page, indexes[match.start("number")]):
+            _put(characters, indexes, match, match["number"] + match["stop"])
+    for match in HYPHENED.finditer(line):
+        hyphen = _place(text_page, indexes[match.start("hyphen")])
+        if hyphen > _place(text_page, indexes[match.start("number")]):
+            _put(characters, indexes, match, match["hyphen"] + match["number"])
 
 
-def _line_of(letters: Sequence[str], start: int, end: int) -> tuple[str, list[int]]:
+def _line_of(characters: Sequence[str], start: int, end: int) -> tuple[str, list[int]]:
     """Return a line's text, and for each character the index in the page's text."""
-    return "".join(letters[start:end]), [index for index in range(start, end) for _ in letters[index]]
+    return "".join(characters[start:end]), [index for index in range(start, end) for _ in characters[index]]
 
 
-def _put(letters: list[str], indexes: list[int], found: re.Match[str], text: str) -> None:
-    first, last = found.start(), found.end() - 1
+def _put(characters: list[str], indexes: list[int], match: re.Match[str], text: str) -> None:
+    first, last = match.start(), match.end() - 1
     is_cut = (first > 0 and indexes[first - 1] == indexes[first]) or indexes[last + 1 : last + 2] == [indexes[last]]
     if is_cut:
         return
-    for place in range(*found.span()):
-        letters[indexes[place]] = ""
-    letters[indexes[first]] = text
+    for place in range(*match.span()):
+        characters[indexes[place]] = ""
+    characters[indexes[first]] = text
 
 
 def _place(text_page: Any, index: int) -> float:

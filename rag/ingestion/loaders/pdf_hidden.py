@@ -34,15 +34,15 @@ LONGEST_REPORT = 120
 class HiddenText:
     """The hidden letters' indexes, and a sentence about them for administrators."""
 
-    letters: Sequence[int] = ()
+    characters: Sequence[int] = ()
     report: str = ""
 
 
 NOTHING_HIDDEN = HiddenText()
 
 
-def hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, draw: Callable[[], Any]) -> HiddenText:
-    whole = _whole_box(page, objects.page_box)
+def find_hidden_text(page: Any, text_page: Any, text: str, objects: PageObjects, draw: Callable[[], Any]) -> HiddenText:
+    sheet_box = _sheet_box(page, objects.page_box)
     reasons: dict[int, str] = {}
     cropped: set[int] = set()
     white: list[int] = []
@@ -56,14 +56,14 @@ def hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, d
             reasons[address] = N_("microscopic")
         elif _is_off(box, objects.page_box):
             reasons[address] = N_("off the page")
-            if not _is_off(box, whole):
+            if not _is_off(box, sheet_box):
                 cropped.add(address)
         elif item.is_white:
             white.append(address)
     if not reasons and not white:
         return NOTHING_HIDDEN
     owners = owners_of(text_page, text)
-    counts = Counter(owner for owner, letter in zip(owners, text, strict=True) if not letter.isspace())
+    counts = Counter(owner for owner, character in zip(owners, text, strict=True) if not character.isspace())
     if sum(counts[address] for address in cropped) == counts.total():
         # A box around nothing is wrong; a box may show half a sheet with two pages.
         cropped = set()
@@ -81,18 +81,18 @@ def hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, d
         return NOTHING_HIDDEN
     kinds = {reasons[owners[index]] for index in hidden}
     pieces = [text[index] + ("" if owners[index] == owners[after] else " ") for index, after in pairwise(hidden)]
-    said = " ".join("".join([*pieces, text[hidden[-1]]]).split())
-    shown = said if len(said) <= LONGEST_REPORT else said[: LONGEST_REPORT - 1] + "…"
-    return HiddenText(hidden, REPORT.format(kinds=", ".join(sorted(kinds)), text=shown))
+    hidden_text = " ".join("".join([*pieces, text[hidden[-1]]]).split())
+    excerpt = hidden_text if len(hidden_text) <= LONGEST_REPORT else hidden_text[: LONGEST_REPORT - 1] + "…"
+    return HiddenText(hidden, REPORT.format(kinds=", ".join(sorted(kinds)), text=excerpt))
 
 
-def _whole_box(page: Any, shown: Box) -> Box:
+def _sheet_box(page: Any, visible_box: Box) -> Box:
     """Return the box of the whole sheet, which may be larger than the visible part."""
     box: Box | None = page.get_mediabox(fallback_ok=False)
     if box is None and page.get_cropbox(fallback_ok=False) is not None:
         # Only pdfium knows a box shared by all pages.
         return -math.inf, -math.inf, math.inf, math.inf
-    return box or shown
+    return box or visible_box
 
 
 def _is_off(box: Box, page_box: Box) -> bool:
@@ -144,7 +144,7 @@ class Bar:
 class StruckText:
     """The struck letters' indexes, and the paths which strike them out."""
 
-    letters: Sequence[int] = ()
+    characters: Sequence[int] = ()
     paths: Sequence[Any] = ()
 
 
@@ -161,39 +161,39 @@ def struck_text(
     bars = _bars(paths)
     if not bars and not boxes:
         return StruckText()
-    beside: defaultdict[int, list[tuple[int, TextObject]]] = defaultdict(list)
+    texts_by_level: defaultdict[int, list[tuple[int, TextObject]]] = defaultdict(list)
     for address, item in texts:
         if item.is_level and item.size > 0:
             for level in range(math.floor(item.y + LOWEST * item.size), math.floor(item.y + HIGHEST * item.size) + 1):
-                beside[level].append((address, item))
-    letters: set[int] = set()
+                texts_by_level[level].append((address, item))
+    characters: set[int] = set()
     drawn: list[Any] = []
     for bar in bars:
-        if found := _struck_by(bar, beside[math.floor((bar.box[1] + bar.box[3]) / 2)], places_of):
-            letters |= found
+        if struck := _struck_by(bar, texts_by_level[math.floor((bar.box[1] + bar.box[3]) / 2)], places_of):
+            characters |= struck
             drawn += bar.paths
     for box in boxes:
         for level in range(math.floor(box[1]), math.floor(box[3]) + 1) if box[3] - box[1] < 200 else ():
-            for address, item in beside[level]:
+            for address, item in texts_by_level[level]:
                 if item.box[0] < box[2] and item.box[2] > box[0]:
-                    letters |= {
+                    characters |= {
                         index
                         for index, (left, bottom, right, top) in places_of(address)
                         if box[0] < (left + right) / 2 < box[2] and box[1] < (bottom + top) / 2 < box[3]
                     }
-    return StruckText(sorted(letters), drawn)
+    return StruckText(sorted(characters), drawn)
 
 
 def _bars(paths: Sequence[Any]) -> list[Bar]:
     """Return the thin horizontal lines; lines which continue each other are joined."""
     if len(paths) > MOST_SEGMENTS:
         return []
-    found = sorted(
-        (Bar(box, [item]) for item in paths if (box := _thin_box(item)) and _is_seen(item)),
+    thin_lines = sorted(
+        (Bar(box, [item]) for item in paths if (box := _thin_box(item)) and _is_visible(item)),
         key=lambda bar: (round(bar.box[1]), bar.box[0]),
     )
     bars: list[Bar] = []
-    for bar in found:
+    for bar in thin_lines:
         if bars and abs(bars[-1].box[1] - bar.box[1]) < 0.5 and -1 < bar.box[0] - bars[-1].box[2] < 1:
             left, bottom, _, top = bars[-1].box
             bars[-1] = Bar((left, bottom, bar.box[2], top), [*bars[-1].paths, *bar.paths])
@@ -211,7 +211,7 @@ def _thin_box(item: Any) -> Box | None:
     return left.value, bottom.value, right.value, top.value
 
 
-def _is_seen(item: Any) -> bool:
+def _is_visible(item: Any) -> bool:
     fill, stroke = ctypes.c_int(), ctypes.c_int()
     if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
         return False
@@ -227,7 +227,7 @@ def _struck_by(
 ) -> set[int]:
     left, bottom, right, top = bar.box
     middle = (bottom + top) / 2
-    letters: set[int] = set()
+    characters: set[int] = set()
     first, last, size = math.inf, -math.inf, 0.0
     for address, item in texts:
         if not (item.box[0] < right and item.box[2] > left and top - bottom <= max(THICKEST * item.size, 1.0)):
@@ -236,8 +236,8 @@ def _struck_by(
             continue
         for index, box in places_of(address):
             if left < (box[0] + box[2]) / 2 < right:
-                letters.add(index)
+                characters.add(index)
                 first, last, size = min(first, box[0]), max(last, box[2]), max(size, item.size)
     if abs(left - first) < OVERHANG * size and abs(right - last) < OVERHANG * size:
-        return letters
+        return characters
     return set()

@@ -44,7 +44,7 @@ def owners_of(text_page: Any, text: str) -> list[int]:
     return [owner_of(text_page, index) for index in range(len(text))]
 
 
-def letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
+def span_of_object(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
     """Return the start and (exclusive) end of the letters which an object draws; both 0 if not found."""
     left, bottom, right, top = item.box
     x = left + min(right - left, item.size) / 4
@@ -59,19 +59,19 @@ def letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tup
     return start, end
 
 
-def placed_letters(text_page: Any, text: str, address: int, item: TextObject) -> Iterator[tuple[int, Box]]:
+def character_boxes(text_page: Any, text: str, address: int, item: TextObject) -> Iterator[tuple[int, Box]]:
     """Yield the index and box for each letter which an object draws."""
-    for index in range(*letters_of(text_page, text, address, item)):
+    for index in range(*span_of_object(text_page, text, address, item)):
         if (box := box_of(text_page, index)) is not None:
             yield index, box
 
 
-def words_of(text: str, letters: Sequence[str], indexes: Sequence[int]) -> str:
+def words_of(text: str, characters: Sequence[str], indexes: Sequence[int]) -> str:
     """Return the words at these indexes in a page's text, in order, without letters taken out since."""
     pieces: list[str] = []
     last = -1
     for index in indexes:
-        if letters[index]:
+        if characters[index]:
             pieces.append(text[index] if index == last + 1 else f" {text[index]}")
             last = index
     return " ".join("".join(pieces).replace("\ufffe", "-").split())
@@ -91,7 +91,7 @@ def is_space(item: TextObject) -> bool:
     return item.box[2] - item.box[0] < 0.01
 
 
-def put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, TextObject]) -> None:
+def put_spaces(text_page: Any, text: str, characters: list[str], texts: dict[int, TextObject]) -> None:
     """Insert each space which is drawn between words, where pdfium adds none because the gap is small."""
     items = list(texts.items())
     for (_, before), (_, space), (address, after) in zip(items, items[1:], items[2:], strict=False):
@@ -110,13 +110,19 @@ def put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, T
         while index > 0 and owner_of(text_page, index - 1) == address:
             index -= 1
         if index > 0 and not text[index - 1].isspace():
-            letters[index] = f" {letters[index]}"
+            characters[index] = f" {characters[index]}"
 
 
-def runs_of_small_letters(
-    text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
+def find_small_runs(
+    text_page: Any, text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> list[SmallRun]:
     """Find raised and lowered letters, and move their objects onto the line beside."""
     drawn = drawn_small(texts)
-    found = set_on_lines(texts)
-    return small_runs(text, found, lambda address: letters_of(text_page, text, address, texts[address]), letters, drawn)
+    is_raised_by_address = set_on_lines(texts)
+    return small_runs(
+        text,
+        is_raised_by_address,
+        lambda address: span_of_object(text_page, text, address, texts[address]),
+        characters,
+        drawn,
+    )

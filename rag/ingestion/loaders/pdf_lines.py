@@ -75,7 +75,7 @@ class _Line:
 
 
 def styled_lines(
-    text_page: Any, spans: Sequence[Span], text: str, letters: Sequence[str], texts: dict[int, TextObject]
+    text_page: Any, spans: Sequence[Span], text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
     """Return a page's lines; their styles by text; the gaps above and the boxes by line number.
 
@@ -89,12 +89,12 @@ def styled_lines(
     boxes: dict[int, Box] = {}
     above: _Line | None = None
     for start, end, is_broken in spans:
-        content = "".join(letters[start:end])
-        is_apart = content[:1].isspace()
-        line = _sampled(text_page, text, start, end, texts) if content.strip() and "\n" not in content else None
+        content = "".join(characters[start:end])
+        has_space = content[:1].isspace()
+        line = _sample_line(text_page, text, start, end, texts) if content.strip() and "\n" not in content else None
         content = normalise_characters(f"{content}-\n" if is_broken else f"{content}\n").removesuffix("\n")
         if line is not None and above is not None and line.goes_on_from(above):
-            content = f"{lines.pop()}{' ' if is_apart else line.space_after(above)}{content}"
+            content = f"{lines.pop()}{' ' if has_space else line.space_after(above)}{content}"
             line = replace(line, first=above.first, style=above.style, box=around(above.box, line.box))
         elif line is not None and above is not None and blanks and _has_between(blanks, above, line):
             lines.append("")
@@ -132,7 +132,7 @@ def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> boo
     )
 
 
-def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, TextObject]) -> _Line | None:
+def _sample_line(text_page: Any, text: str, start: int, end: int, texts: dict[int, TextObject]) -> _Line | None:
     """Describe a line by a few letters' objects, because checking all letters would take too long."""
     line = text[start:end]
     first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
@@ -142,23 +142,23 @@ def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, T
     else:
         places = (first + (last - first) * part // 4 for part in (1, 2, 3))
         addresses = [ends[0], *(owner_of(text_page, index) for index in places), ends[1]]
-    seen = [texts[address] for address in addresses if address in texts]
-    if not seen:
+    objects = [texts[address] for address in addresses if address in texts]
+    if not objects:
         return None
-    sizes = [found.size for found in seen]
-    style = Style(max(sizes, key=sizes.count), all(found.is_bold for found in seen))
-    return _Line(seen[0], seen[-1], style, around(seen[0].box, seen[-1].box))
+    sizes = [item.size for item in objects]
+    style = Style(max(sizes, key=sizes.count), all(item.is_bold for item in objects))
+    return _Line(objects[0], objects[-1], style, around(objects[0].box, objects[-1].box))
 
 
 def positions_of(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
     """Convert boxes by line number to boxes by position in the text. A whole table counts as a single line."""
-    found: dict[int, Box] = {}
+    boxes: dict[int, Box] = {}
     position = 0
     for index, line in enumerate(lines):
         if (place := places.get(index)) is not None:
-            found[position] = place
+            boxes[position] = place
         position += 1 + line.count("\n")
-    return found
+    return boxes
 
 
 #: In points: places closer than this are equal; the smallest gap between boxes; the largest rounding of a corner.
@@ -169,32 +169,35 @@ LEAST_WIDTH, LEAST_HEIGHT = 30.0, 16.0
 FEWEST_LINES = 1.5
 
 
-def boxes_apart(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
+def separate_boxes(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
     """Return the words in boxes beside other boxes, from top to bottom, box by box from the left."""
     if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
         return []
-    apart = _apart(list(_boxes(rules)), rules)
-    if len(apart) < 2:
+    separate = _without_cells(list(_boxes(rules)), rules)
+    if len(separate) < 2:
         return []
     nested = nested_frames(rules.horizontal, rules.vertical)
-    apart = [box for box in apart if not any(_overlap(box, frame) for frame in nested)]
-    found = [(box, held) for box in apart if (held := _held(words, box))]
+    separate = [box for box in separate if not any(_overlap(box, frame) for frame in nested)]
+    with_words = [(box, inside) for box in separate if (inside := _words_in_box(words, box))]
     rows: list[list[tuple[Box, list[PlacedWord]]]] = []
-    for box, held in sorted(found, key=lambda one: -one[0][3]):
+    for box, inside in sorted(with_words, key=lambda placed_box: -placed_box[0][3]):
         if rows and box[3] > max(other[1] for other, _ in rows[-1]):
-            rows[-1].append((box, held))
+            rows[-1].append((box, inside))
         else:
-            rows.append([(box, held)])
-    beside = [row for row in rows if len(row) > 1]
-    lines = [len(text_lines([placed.word for placed in held])) for row in beside for _, held in row]
+            rows.append([(box, inside)])
+    neighbours = [row for row in rows if len(row) > 1]
+    lines = [len(text_lines([placed.word for placed in inside])) for row in neighbours for _, inside in row]
     if lines and median(lines) < FEWEST_LINES:
         # Such boxes below each other may be a table.
-        places = Counter(round(box[0]) for row in beside for box, _ in row)
-        beside = [row for row in beside if sum(places[round(box[0])] > 1 for box, _ in row) < 2]
-    return [Columns(tuple(tuple(held) for _, held in sorted(row, key=lambda one: one[0][0]))) for row in beside]
+        places = Counter(round(box[0]) for row in neighbours for box, _ in row)
+        neighbours = [row for row in neighbours if sum(places[round(box[0])] > 1 for box, _ in row) < 2]
+    return [
+        Columns(tuple(tuple(inside) for _, inside in sorted(row, key=lambda placed_box: placed_box[0][0])))
+        for row in neighbours
+    ]
 
 
-def _held(words: Sequence[PlacedWord], box: Box) -> list[PlacedWord]:
+def _words_in_box(words: Sequence[PlacedWord], box: Box) -> list[PlacedWord]:
     left, bottom, right, top = box
     return [
         placed
@@ -212,14 +215,14 @@ def _boxes(rules: RulingLines) -> Iterator[Box]:
         for key in {(round(low / 2 + part), round(high / 2 + part)) for part in (-0.25, 0.25)}:
             if not sides[key] or x - sides[key][-1][0] > SAME:
                 sides[key].append(side)
-    seen: set[tuple[float, float]] = set()
+    corners: set[tuple[float, float]] = set()
     for group in sides.values():
         for (left, low, high), (right, _, _) in pairwise(group):
-            if right - left < LEAST_WIDTH or high - low < LEAST_HEIGHT or (left, low) in seen:
+            if right - left < LEAST_WIDTH or high - low < LEAST_HEIGHT or (left, low) in corners:
                 continue
             bottom, top = _end(rules, left, right, low, -1), _end(rules, left, right, high, 1)
             if bottom is not None and top is not None:
-                seen.add((left, low))
+                corners.add((left, low))
                 yield left, bottom, right, top
 
 
@@ -236,7 +239,7 @@ def _end(rules: RulingLines, left: float, right: float, height: float, way: int)
     return None
 
 
-def _apart(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
+def _without_cells(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
     """Return the boxes which are not table cells: no line close beside, no line dividing them, no shared side."""
     return [
         (left, bottom, right, top)
@@ -257,21 +260,21 @@ def _apart(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
     ]
 
 
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(box: Box, other: Box) -> bool:
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
-def _share(one: Box, other: Box) -> bool:
+def _share(box: Box, other: Box) -> bool:
     """Whether boxes share a side."""
-    is_beside = one[1] < other[3] - SAME and other[1] < one[3] - SAME
-    is_above = one[0] < other[2] - SAME and other[0] < one[2] - SAME
-    return (is_beside and min(abs(one[0] - other[2]), abs(one[2] - other[0])) <= SAME) or (
-        is_above and min(abs(one[1] - other[3]), abs(one[3] - other[1])) <= SAME
+    is_at_side = box[1] < other[3] - SAME and other[1] < box[3] - SAME
+    is_above = box[0] < other[2] - SAME and other[0] < box[2] - SAME
+    return (is_at_side and min(abs(box[0] - other[2]), abs(box[2] - other[0])) <= SAME) or (
+        is_above and min(abs(box[1] - other[3]), abs(box[3] - other[1])) <= SAME
     )
 
 
 SYLLABLE = "\uac00-\ud7a3"
-LAST, FIRST = re.compile(f"[{SYLLABLE}]+\\Z"), re.compile(f"[{SYLLABLE}]+")
+SYLLABLES_AT_END, SYLLABLES_AT_START = re.compile(f"[{SYLLABLE}]+\\Z"), re.compile(f"[{SYLLABLE}]+")
 TOKEN = re.compile(f"(?<![{SYLLABLE}])[{SYLLABLE}]+")
 #: Particles and endings which never start a word.
 NEVER_FIRST = frozenset({
@@ -283,33 +286,34 @@ OF_NOUN = re.compile("(?:하[여고며는지면다]|한다|합니다|되[어고�
 PARTICLE_END = frozenset("을를은는이가도만에로와과의야지게고면서며")
 #: In syllables: the widths of a blank and of other letters, the difference between full lines, and the room left in
 #: them.
-BLANK, OTHER, SAME_WIDTH, ROOM = 0.3, 0.55, 1.7, 1.6
+BLANK, OTHER, SAME_WIDTH, FREE_WIDTH = 0.3, 0.55, 1.7, 1.6
 FEWEST_FULL, MOST_FULL = 3, 0.8
 #: In points, and in line heights.
 SAME_EDGE, NEXT_LINE = 3.0, 2.2
 
 
-def with_whole_words(lines: Sequence[str], boxes: dict[int, Box]) -> list[str]:
+def join_broken_words(lines: Sequence[str], boxes: dict[int, Box]) -> list[str]:
     """Join words broken at a line end, on the line where they start. `boxes` maps line numbers to boxes."""
-    written = list(lines)
+    joined = list(lines)
     broken = [
         (place, place + 1)
         for place in range(len(lines) - 1)
-        if place in boxes and place + 1 in boxes and LAST.search(lines[place]) and FIRST.match(lines[place + 1])
+        if place in boxes and place + 1 in boxes
+        and SYLLABLES_AT_END.search(lines[place]) and SYLLABLES_AT_START.match(lines[place + 1])
         and _follow(boxes[place], boxes[place + 1])
     ]  # fmt: skip
     full = _full(lines, boxes, [place for place, _ in broken])
     if len(full) < max(FEWEST_FULL, MOST_FULL * len(broken)):
-        return written
+        return joined
     words = set(TOKEN.findall("\n".join(lines)))
     for place, below in broken:
-        before, after = LAST.search(lines[place]), FIRST.match(written[below])
+        before, after = SYLLABLES_AT_END.search(lines[place]), SYLLABLES_AT_START.match(joined[below])
         if place not in full or before is None or after is None or not _is_broken(before[0], after[0], words):
             continue
-        head, _, rest = written[below].partition(" ")
-        written[place] += head
-        written[below] = rest
-    return written
+        head, _, rest = joined[below].partition(" ")
+        joined[place] += head
+        joined[below] = rest
+    return joined
 
 
 def _follow(above: Box, below: Box) -> bool:
@@ -328,8 +332,10 @@ def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) ->
     widths: dict[int, float] = {}
     for place in places:
         left, _, right, _ = boxes[place]
-        width = sum(BLANK if letter == " " else 1.0 if letter >= "\u1100" else OTHER for letter in lines[place])
-        if edge - right < ROOM * (right - left) / width:
+        width = sum(
+            BLANK if character == " " else 1.0 if character >= "\u1100" else OTHER for character in lines[place]
+        )
+        if edge - right < FREE_WIDTH * (right - left) / width:
             widths[place] = width
     lefts = {boxes[place][0] for place in widths}
     # Lines only stretched to the edge have fewer letters if a long word moved to the next line.
@@ -344,5 +350,5 @@ def _is_broken(before: str, after: str, words: set[str]) -> bool:
         return True
     if OF_NOUN.match(after) and before[-1] not in PARTICLE_END:
         return True
-    whole = (before + after)[: len(before) + 2]
-    return any(word.startswith(whole) for word in words if word not in (before, after))
+    beginning = (before + after)[: len(before) + 2]
+    return any(word.startswith(beginning) for word in words if word not in (before, after))

@@ -80,10 +80,10 @@ class PageObjects:
                 if depth < DEEPEST:
                     count = max(pdfium.FPDFFormObj_CountObjects(item), 0)
                     inner = (pdfium.FPDFFormObj_GetObject(item, index) for index in range(count))
-                    self._add(inner, _combined(_matrix_of(item), within), depth + 1)
+                    self._add(inner, _combine(_matrix_of(item), within), depth + 1)
 
     def _text(self, item: Any, within: Matrix | None) -> TextObject:
-        matrix = _combined(_matrix_of(item), within)
+        matrix = _combine(_matrix_of(item), within)
         size = ctypes.c_float()
         pdfium.FPDFTextObj_GetFontSize(item, size)
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
@@ -98,7 +98,7 @@ class PageObjects:
             x=matrix[4],
             y=matrix[5],
             size=size.value * max(abs(matrix[3]), abs(matrix[1])),
-            box=box if within is None else _moved(box, within),
+            box=box if within is None else _transform(box, within),
             is_bold=font[0],
             is_fixed=font[1],
             is_white=has_colour and min(red.value, green.value, blue.value) >= WHITE_PART,
@@ -124,11 +124,11 @@ class PageObjects:
         return self._fonts[address]
 
     def _add_picture(self, item: Any, within: Matrix | None) -> None:
-        matrix = _combined(_matrix_of(item), within)
+        matrix = _combine(_matrix_of(item), within)
         width, height = ctypes.c_uint(), ctypes.c_uint()
         pdfium.FPDFImageObj_GetImagePixelSize(item, width, height)
         if is_large(matrix, width.value * height.value, self.page_box):
-            self.pictures.append(_moved((0.0, 0.0, 1.0, 1.0), matrix))
+            self.pictures.append(_transform((0.0, 0.0, 1.0, 1.0), matrix))
 
     def may_have_tables(self) -> bool:
         """Whether lines are drawn, or several rows of text have a gap like between columns."""
@@ -147,9 +147,9 @@ class PageObjects:
         for before, after in pairwise(self.texts.values()):
             if before.turn != after.turn or not after.turn:
                 continue
-            one, other = turned_box(before.box, after.turn), turned_box(after.box, after.turn)
-            if abs(one[1] - other[1]) < 0.5 * after.size and other[0] - one[2] > max(after.size, 4.0):
-                rows[round(other[1])] += 1
+            left_box, right_box = turned_box(before.box, after.turn), turned_box(after.box, after.turn)
+            if abs(left_box[1] - right_box[1]) < 0.5 * after.size and right_box[0] - left_box[2] > max(after.size, 4.0):
+                rows[round(right_box[1])] += 1
         return len(rows) >= FEWEST_GAPS
 
     def main_turn(self) -> int:
@@ -167,7 +167,7 @@ def _matrix_of(item: Any) -> Matrix:
     return matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f
 
 
-def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
+def _combine(inner: Matrix, outer: Matrix | None) -> Matrix:
     """Combine the matrix of an object inside a form with the form's matrix."""
     if outer is None:
         return inner
@@ -176,7 +176,7 @@ def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
     return a * A + b * C, a * B + b * D, c * A + d * C, c * B + d * D, e * A + f * C + E, e * B + f * D + F
 
 
-def _moved(box: Box, matrix: Matrix) -> Box:
+def _transform(box: Box, matrix: Matrix) -> Box:
     """Return the bounding box after moving, turning and stretching a box by a matrix."""
     a, b, c, d, e, f = matrix
     corners = [(x, y) for x in (box[0], box[2]) for y in (box[1], box[3])]

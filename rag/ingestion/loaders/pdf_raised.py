@@ -38,7 +38,7 @@ DIVIDED = re.compile(r"\d\s*[/⁄]\s*\Z")
 #: Where fonts draw raised and lowered figures, and their largest height, in letter sizes.
 RAISED_FROM, LOWERED_TO, HIGHEST = 0.25, 0.4, 0.55
 #: Longer runs of small letters are no mark, unit or number.
-MOST_LETTERS = 12
+MOST_CHARACTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,17 @@ class SmallRun:
     #: A number in a fraction, as in 2 1/2.
     is_fraction: bool = False
 
-    def written(self, before: str, own: str) -> tuple[str, bool]:
+    def describe(self, before: str, part: str) -> tuple[str, bool]:
         """Return the letters as written in the text, and whether they are a note's mark."""
         if self.is_fraction:
-            return f"{' ' if before[-1:].isdigit() else ''}{own}", False
-        return raised(before, own) if self.is_raised else (lowered(own), False)
+            return f"{' ' if before[-1:].isdigit() else ''}{part}", False
+        return raised(before, part) if self.is_raised else (lowered(part), False)
 
 
 def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
     """Find raised (true) and lowered (false) pieces, by address, and move them onto the line beside."""
-    found: dict[int, bool] = {}
-    beside: TextObject | None = None
+    is_raised_by_address: dict[int, bool] = {}
+    neighbour: TextObject | None = None
     #: The previous piece, which may be a mark at the start of its line.
     waiting: tuple[int, TextObject] | None = None
     for address, item in list(texts.items()):
@@ -73,35 +73,35 @@ def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
             and _is_raised(waiting[1], item, is_before=True)
         ):
             # Only a mark comes before its line, never a lowered letter.
-            found[waiting[0]] = True
+            is_raised_by_address[waiting[0]] = True
             texts[waiting[0]] = _set_on(waiting[1], item)
         waiting = None
         # Nearly all pieces have the same size and are excluded quickly.
-        is_smaller = beside is not None and item.size < LARGEST * (beside.line_size or beside.size)
-        is_raised = _is_raised(item, beside) if beside is not None and is_smaller else None
-        if beside is not None and is_raised is not None:
-            found[address] = is_raised
+        is_smaller = neighbour is not None and item.size < LARGEST * (neighbour.line_size or neighbour.size)
+        is_raised = _is_raised(item, neighbour) if neighbour is not None and is_smaller else None
+        if neighbour is not None and is_raised is not None:
+            is_raised_by_address[address] = is_raised
             # The next small piece is compared with the same line.
-            item = texts[address] = _set_on(item, beside)
+            item = texts[address] = _set_on(item, neighbour)
         else:
             waiting = address, item
-        beside = item
-    return found
+        neighbour = item
+    return is_raised_by_address
 
 
 def _set_on(item: TextObject, line: TextObject) -> TextObject:
     return replace(item, y=line.y, line_size=line.line_size or line.size, is_small=True)
 
 
-def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False) -> bool | None:
+def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = False) -> bool | None:
     """Return True for a piece raised beside the given piece, False if lowered, `None` otherwise."""
-    size = beside.line_size or beside.size
-    if not (item.is_level and beside.is_level and SMALLEST * size <= item.size <= LARGEST * size):
+    size = neighbour.line_size or neighbour.size
+    if not (item.is_level and neighbour.is_level and SMALLEST * size <= item.size <= LARGEST * size):
         return None
-    gap = beside.box[0] - item.box[2] if is_before else item.box[0] - beside.box[2]
-    if not -0.3 * size < gap < FARTHEST * size or item.box[2] - item.box[0] > MOST_LETTERS * item.size:
+    gap = neighbour.box[0] - item.box[2] if is_before else item.box[0] - neighbour.box[2]
+    if not -0.3 * size < gap < FARTHEST * size or item.box[2] - item.box[0] > MOST_CHARACTERS * item.size:
         return None
-    rise = (item.y - beside.y) / size
+    rise = (item.y - neighbour.y) / size
     if LEAST_RAISED <= rise <= MOST_RAISED:
         return True
     return False if LEAST_LOWERED <= -rise <= MOST_LOWERED else None
@@ -109,74 +109,78 @@ def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False)
 
 def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
     """Find raised (true) or lowered (false) pieces in the line's own size, by address; they may be small figures."""
-    found: dict[int, bool] = {}
+    is_raised_by_address: dict[int, bool] = {}
     for address, item in texts.items():
         left, bottom, right, top = item.box
-        if not item.is_level or not 0 < right - left < MOST_LETTERS * item.size or top - bottom > HIGHEST * item.size:
+        if (
+            not item.is_level
+            or not 0 < right - left < MOST_CHARACTERS * item.size
+            or top - bottom > HIGHEST * item.size
+        ):
             continue
         if bottom - item.y > RAISED_FROM * item.size:
-            found[address] = True
+            is_raised_by_address[address] = True
         elif bottom < item.y - 0.05 * item.size and top - item.y < LOWERED_TO * item.size:
-            found[address] = False
-    return found
+            is_raised_by_address[address] = False
+    return is_raised_by_address
 
 
 def small_runs(
     text: str,
-    found: dict[int, bool],
-    letters_of: Callable[[int], tuple[int, int]],
-    letters: Sequence[str],
+    placed: dict[int, bool],
+    span_of: Callable[[int], tuple[int, int]],
+    characters: Sequence[str],
     drawn: dict[int, bool],
 ) -> list[SmallRun]:
     """Return the runs of raised and lowered letters, with adjacent pieces joined.
 
-    `letters_of` returns a piece's start and end in the text. Among `drawn` pieces, only figures count.
+    `span_of` returns a piece's start and end in the text. Among `drawn` pieces, only figures count.
     """
     runs: list[SmallRun] = []
-    pieces = [(*letters_of(address), is_raised) for address, is_raised in found.items()]
+    pieces = [(*span_of(address), is_raised) for address, is_raised in placed.items()]
     for address, is_raised in drawn.items():
-        start, end = (0, 0) if address in found else letters_of(address)
+        start, end = (0, 0) if address in placed else span_of(address)
         if text[start:end].strip().isdecimal() and start and not text[start - 1].isspace():
             pieces.append((start, end, is_raised))
     for start, end, is_raised in sorted(pieces):
-        said = text[start:end].rstrip()
-        end = start + len(said)
-        if not said.strip() or len(said) > MOST_LETTERS or not "".join(letters[start:end]).strip():
+        run_text = text[start:end].rstrip()
+        end = start + len(run_text)
+        if not run_text.strip() or len(run_text) > MOST_CHARACTERS or not "".join(characters[start:end]).strip():
             continue
         if runs and runs[-1].end == start and runs[-1].is_raised == is_raised:
             start = runs.pop().start
         number = FRACTION.match(text, start) if is_raised else DIVIDED.search(text[max(0, start - LOOKED_AT) : start])
         runs.append(SmallRun(start, end, is_raised, is_fraction=number is not None))
-    return [run for run in runs if run.end - run.start <= MOST_LETTERS]
+    return [run for run in runs if run.end - run.start <= MOST_CHARACTERS]
 
 
-def mark_runs(letters: list[str], runs: Sequence[SmallRun]) -> None:
+def mark_runs(characters: list[str], runs: Sequence[SmallRun]) -> None:
     """Mark raised and lowered letters in a page's text, for `written_lines`."""
     for run in runs:
-        said = "".join(letters[run.start : run.end]).strip()
+        run_text = "".join(characters[run.start : run.end]).strip()
         if run.is_fraction:
-            part, _ = run.written("".join(letters[max(0, run.start - 1) : run.start]), said)
+            part, _ = run.describe("".join(characters[max(0, run.start - 1) : run.start]), run_text)
         else:
-            part = raised_part(said) if run.is_raised else lowered_part(said)
-        letters[run.start : run.end] = [part, *[""] * (run.end - run.start - 1)]
+            part = raised_part(run_text) if run.is_raised else lowered_part(run_text)
+        characters[run.start : run.end] = [part, *[""] * (run.end - run.start - 1)]
 
 
-def with_small_letters(words: Sequence[PlacedWord], text: str, runs: Sequence[SmallRun]) -> list[PlacedWord]:
+def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence[SmallRun]) -> list[PlacedWord]:
     """Write raised and lowered letters in table cells. A note's mark stays in the cell."""
-    written = list(words)
+    changed = list(words)
     for number, placed in enumerate(words):
         # If some letters of a word were not found, the letters have no known places.
         inside = [run for run in runs if placed.start <= run.start and run.end <= placed.end]
         if not inside or len(placed.word.text) != placed.end - placed.start:
             continue
-        letters = list(placed.word.text)
+        characters = list(placed.word.text)
         for run in inside:
             start, end = run.start - placed.start, run.end - placed.start
             before = LINE_END.split(text[: run.start])[-1][-LOOKED_AT:]
-            piece, is_mark = run.written(before, "".join(letters[start:end]))
-            letters[start:end] = [f" {piece}" if is_mark and start else piece, *[""] * (end - start - 1)]
-        written[number] = replace(placed, word=replace(placed.word, text="".join(letters)))
-    return written
+            piece, is_mark = run.describe(before, "".join(characters[start:end]))
+            characters[start:end] = [f" {piece}" if is_mark and start else piece, *[""] * (end - start - 1)]
+        changed[number] = replace(placed, word=replace(placed.word, text="".join(characters)))
+    return changed
 
 
 class _PageNotes(Notes):
@@ -191,15 +195,15 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
     if not any(PART_MARKS.search(line) for line in lines):
         return list(lines), styles
     notes = _PageNotes()
-    written: list[str] = []
+    rewritten: list[str] = []
     for group in _going_on(lines):
         if "\n" in group[0]:
-            written.append(notes_below(group[0], notes, is_in_place=True))
+            rewritten.append(notes_below(group[0], notes, is_in_place=True))
             continue
         sentences = "\n".join(SPACES.sub(" ", with_small_parts(line, notes)) for line in group)
-        written += notes.placed(sentences, is_wrapped=True)[0].split("\n")
-    changed = dict(zip(lines, written, strict=True))
-    return written, {changed.get(line, line): style for line, style in styles.items()}
+        rewritten += notes.placed(sentences, is_wrapped=True)[0].split("\n")
+    changed = dict(zip(lines, rewritten, strict=True))
+    return rewritten, {changed.get(line, line): style for line, style in styles.items()}
 
 
 def _going_on(lines: Sequence[str]) -> Iterator[list[str]]:

@@ -47,40 +47,41 @@ def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section
 
     `start` counts in the pages joined by a line break.
     """
-    found: list[tuple[str, float, int, int]] = []
+    headings: list[tuple[str, float, int, int]] = []
     start = 0
     for page in pages:
-        found += [
+        headings += [
             (" ".join(heading.lines), heading.rank, page.number, start + heading.start)
             for heading in headings_by_style(page, body)
         ]
         start += len(page.text) + 1
-    if len(found) > MOST_SECTIONS:
+    if len(headings) > MOST_SECTIONS:
         return ()
-    ranks = sorted({item[1] for item in found}, reverse=True)
+    ranks = sorted({item[1] for item in headings}, reverse=True)
     levels = {rank: min(level, LEVELS) for level, rank in enumerate(ranks, 1)}
     return tuple(
-        Section(title=title, level=levels[rank], page=number, start=position) for title, rank, number, position in found
+        Section(title=title, level=levels[rank], page=number, start=position)
+        for title, rank, number, position in headings
     )
 
 
 def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
     """Find a page's headings by size and weight."""
-    found: list[Heading] = []
+    headings: list[Heading] = []
     position, previous_end = 0, -1
     for line in page.text.split("\n"):
         style = page.styles.get(line)
         rank = _rank(line, style, body)
         if rank:
-            last = found[-1] if found else None
+            last = headings[-1] if headings else None
             is_set_alike = last is not None and last.rank == rank and style is not None
             if last and previous_end == position and _goes_on(" ".join(last.lines), line, is_set_alike):
-                found[-1] = Heading((*last.lines, line), rank, last.start)
+                headings[-1] = Heading((*last.lines, line), rank, last.start)
             else:
-                found.append(Heading((line,), rank, position))
+                headings.append(Heading((line,), rank, position))
             previous_end = position + len(line) + 1
         position += len(line) + 1
-    return found
+    return headings
 
 
 def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
@@ -105,13 +106,13 @@ def _rank(line: str, style: Style | None, body: float) -> float:
 
 def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
     """Make sections from an outline (title, level, page from 1). Each starts where the page has the title."""
-    wanted: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    titles: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for title, level, page in entries[:MOST_SECTIONS]:
-        wanted[page].append((title, level))
+        titles[page].append((title, level))
     sections = []
     start = 0
     for number, text in enumerate(texts, 1):
-        for title, level in wanted.get(number, ()):
+        for title, level in titles.get(number, ()):
             match = _title_in(text, title)
             offset = match.start() if match else 0
             sections.append(Section(title=title, level=min(level, LEVELS), page=number, start=start + offset))
@@ -121,12 +122,12 @@ def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable
 
 def headings_by_outline(entries: Sequence[tuple[str, int, int]], page: StyledPage) -> list[tuple[str, ...]]:
     """Find the lines on a page which are titles in the outline."""
-    found = []
+    headings = []
     for title in (title for title, _, number in entries[:MOST_SECTIONS] if number == page.number):
         if (match := _title_in(page.text, title)) is not None:
             first = page.text.rfind("\n", 0, match.start()) + 1
-            found.append(tuple(page.text[first : match.end()].split("\n")))
-    return found
+            headings.append(tuple(page.text[first : match.end()].split("\n")))
+    return headings
 
 
 def _title_in(text: str, title: str) -> re.Match[str] | None:
@@ -175,7 +176,7 @@ def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
     return PdfFacts(
         title=information.get("/Title") or _in_xmp(xmp, "dc:title"),
         author=information.get("/Author") or _in_xmp(xmp, "dc:creator"),
-        language=_language(reader) or two_letters(_in_xmp(xmp, "dc:language")),
+        language=_language(reader) or language_code(_in_xmp(xmp, "dc:language")),
         created_at=iso_date(information.get("/CreationDate", "")) or iso_date(_in_xmp(xmp, "xmp:CreateDate")),
         modified_at=iso_date(information.get("/ModDate", "")) or iso_date(_in_xmp(xmp, "xmp:ModifyDate")),
     )
@@ -186,25 +187,25 @@ def iso_date(text: str) -> str:
     text = text.strip()[:60]
     if re.match(r"\d{4}-\d\d", text):
         return _iso_of_xmp(text)
-    found = PDF_DATE.fullmatch(text)
-    if found is None:
+    match = PDF_DATE.fullmatch(text)
+    if match is None:
         return ""
     try:
         value = datetime(
-            int(found["year"]),
-            int(found["month"] or 1),
-            int(found["day"] or 1),
-            int(found["hour"] or 0),
-            int(found["minute"] or 0),
-            min(int(found["second"] or 0), 59),
-            tzinfo=_zone(found["zone"]),
+            int(match["year"]),
+            int(match["month"] or 1),
+            int(match["day"] or 1),
+            int(match["hour"] or 0),
+            int(match["minute"] or 0),
+            min(int(match["second"] or 0), 59),
+            tzinfo=_zone(match["zone"]),
         )
     except ValueError:
         return ""
-    return value.isoformat() if found["hour"] else value.date().isoformat()
+    return value.isoformat() if match["hour"] else value.date().isoformat()
 
 
-def two_letters(claimed: str) -> str:
+def language_code(claimed: str) -> str:
     """Shorten a language tag to two letters; "" if this is no language tag."""
     match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
     return match[0].lower() if match else ""
@@ -230,17 +231,17 @@ def _zone(text: str | None) -> timezone | None:
 
 
 def _information(reader: pypdf.PdfReader) -> dict[str, str]:
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     try:
         metadata: Mapping[str, Any] = reader.metadata or {}
     except (Exception, RecursionError):
-        return found
+        return entries
     for name in ("/Title", "/Author", "/CreationDate", "/ModDate"):
         try:
-            found[name] = str(metadata.get(name) or "")
+            entries[name] = str(metadata.get(name) or "")
         except (Exception, RecursionError):  # noqa: S112 - a broken entry is no reason to lose the others
             continue
-    return found
+    return entries
 
 
 def _xmp(reader: pypdf.PdfReader) -> str:
@@ -253,13 +254,13 @@ def _xmp(reader: pypdf.PdfReader) -> str:
 
 
 def _in_xmp(xmp: str, name: str) -> str:
-    found = re.search(XMP_VALUE.format(name=name), xmp) if name in xmp else None
-    return html.unescape(found["attribute"] or found["element"] or "").strip()[:LONGEST] if found else ""
+    match = re.search(XMP_VALUE.format(name=name), xmp) if name in xmp else None
+    return html.unescape(match["attribute"] or match["element"] or "").strip()[:LONGEST] if match else ""
 
 
 def _language(reader: pypdf.PdfReader) -> str:
     try:
-        return two_letters(str(reader.root_object.get("/Lang", "")))
+        return language_code(str(reader.root_object.get("/Lang", "")))
     except (Exception, RecursionError):
         return ""
 

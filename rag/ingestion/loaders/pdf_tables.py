@@ -34,7 +34,7 @@ from rag.ingestion.loaders.pdf_turned import (
 from rag.ingestion.loaders.pdf_words import RUN, PlacedWord, box_of, rules_of
 
 #: Share of a table's letters which its place in the text must contain; else the table stays as drawn.
-SAME_LETTERS = 0.97
+SAME_CHARACTERS = 0.97
 #: With at least this many rows, a table without ruling lines may be text in columns.
 FEWEST_COLUMN_LINES = 6
 
@@ -44,7 +44,7 @@ class TextWithTables:
     """A page's original text; the letters, with tables put in place; and the tables' boxes on the page."""
 
     text: str
-    letters: list[str]
+    characters: list[str]
     boxes: list[Box] = field(default_factory=list)
 
 
@@ -61,8 +61,8 @@ class Drawing:
             if box is None or box[0] < edge - SAME_EDGE:
                 continue
             before = box_of(self.text_page, index - 1)
-            is_apart = owner_of(self.text_page, index - 1) != owner_of(self.text_page, index)
-            if before is None or not is_apart or before[2] > edge + 0.15 * placed.word.height:
+            is_new_object = owner_of(self.text_page, index - 1) != owner_of(self.text_page, index)
+            if before is None or not is_new_object or before[2] > edge + 0.15 * placed.word.height:
                 return None
             split = index - placed.start
             return (
@@ -82,14 +82,14 @@ def tables_with(
 
     Only ruled tables take additions: a label with a form field beside is no table row.
     """
-    own = [placed.word for placed in words]
-    values = [placed for placed in additions if not placed.addition.is_apart and placed.index >= 0]
+    page_words = [placed.word for placed in words]
+    values = [placed for placed in additions if not placed.addition.is_separate and placed.index >= 0]
     if values:
-        tables = tables_among([*own, *(placed.word().word for placed in values)], rules)
+        tables = tables_among([*page_words, *(placed.word().word for placed in values)], rules)
         within = {table: [placed for placed in values if _is_within(placed, table)] for table in tables}
         if all(table.is_ruled or not within[table] for table in tables):
             return tables, [placed for table in tables for placed in within[table]]
-    return tables_among(own, rules), []
+    return tables_among(page_words, rules), []
 
 
 def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
@@ -103,18 +103,18 @@ def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: Rul
     fixed = sum(item.box[2] - item.box[0] for item in texts.values() if item.is_fixed)
     if not 0 < fixed <= 0.5 * sum(item.box[2] - item.box[0] for item in texts.values()):
         return set()
-    found: set[int] = set()
+    indexes: set[int] = set()
     for start, end, _ in line_spans(text):
-        shown = [index for index in range(start, end) if not text[index].isspace()]
-        if not shown or (box := box_of(text_page, shown[0])) is None:
+        visible = [index for index in range(start, end) if not text[index].isspace()]
+        if not visible or (box := box_of(text_page, visible[0])) is None:
             continue
         middle = (box[1] + box[3]) / 2
         if any(bottom <= middle <= top for _, bottom, top in rules.vertical):
             continue
-        owners = (texts.get(owner_of(text_page, index)) for index in shown)
+        owners = (texts.get(owner_of(text_page, index)) for index in visible)
         if all(item is not None and item.is_fixed for item in owners):
-            found.update(shown)
-    return found
+            indexes.update(visible)
+    return indexes
 
 
 def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[int]:
@@ -126,16 +126,16 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
     if not any(item.is_fixed for item in objects.texts.values()):
         return set()
-    letters = put.letters
+    characters = put.characters
     spans = [(start, end) for start, end, _ in line_spans(put.text)]
-    taken: set[int] = set()
-    for indexes, rows, box in fixed_width_tables(text_page, spans, letters, is_fixed, rules_of(objects.paths)):
+    replaced: set[int] = set()
+    for indexes, rows, box in fixed_width_tables(text_page, spans, characters, is_fixed, rules_of(objects.paths)):
         for index in indexes:
-            letters[index] = ""
-        letters[min(indexes)] = "\n".join(rows) + "\n\n"
-        taken.update(indexes)
+            characters[index] = ""
+        characters[min(indexes)] = "\n".join(rows) + "\n\n"
+        replaced.update(indexes)
         put.boxes.append(box)
-    return taken
+    return replaced
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
@@ -163,8 +163,8 @@ def put_tables(
 
     Returns the indexes of letters in tables. The boxes are turned back by `turn` and kept.
     """
-    text, letters = put.text, put.letters
-    taken: set[int] = set()
+    text, characters = put.text, put.characters
+    replaced: set[int] = set()
     for table in tables:
         left, bottom, right, top = table.box
         inside = [
@@ -172,31 +172,33 @@ def put_tables(
             for placed in words
             if left - 4 <= placed.word.box[0] <= right + 4 and bottom - 1 <= placed.word.middle <= top + 1
         ]
-        wanted = Counter("".join(table.source.split()))
-        held = _letters_held(inside)
-        if held - wanted:
+        table_characters = Counter("".join(table.source.split()))
+        word_characters = _count_characters(inside)
+        if word_characters - table_characters:
             # Text beside a table stays in its place.
             inside = [placed for placed in inside if _is_part(placed.word.box, table)]
-            held = _letters_held(inside)
-        if not inside or (held & wanted).total() < SAME_LETTERS * max(held.total(), wanted.total()):
+            word_characters = _count_characters(inside)
+        if not inside or (word_characters & table_characters).total() < SAME_CHARACTERS * max(
+            word_characters.total(), table_characters.total()
+        ):
             continue
         if not table.is_ruled and _is_drawn_by_column(inside, table):
             continue
         for placed in inside:
             if isinstance(placed, PlacedWord):
-                letters[placed.start : placed.end] = [""] * (placed.end - placed.start)
+                characters[placed.start : placed.end] = [""] * (placed.end - placed.start)
         turned = [index for placed in inside if isinstance(placed, TurnedWord) for index in placed.indexes]
-        take_out(letters, text, turned)
-        taken.update(index for placed in inside for index in placed.indexes)
+        take_out(characters, text, turned)
+        replaced.update(index for placed in inside for index in placed.indexes)
         put.boxes.append(turned_box(table.box, -turn))
         first = min(min(placed.indexes) for placed in inside if placed.indexes)
         line = max(text.rfind("\n", 0, first), text.rfind("\ufffe", 0, first)) + 1
-        begins = not "".join(letters[line:first]).strip()
-        letters[first] = ("" if begins else "\n") + "\n".join(table.lines()) + "\n\n"
-    return taken
+        begins = not "".join(characters[line:first]).strip()
+        characters[first] = ("" if begins else "\n") + "\n".join(table.lines()) + "\n\n"
+    return replaced
 
 
-def _letters_held(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
+def _count_characters(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
     return Counter("".join("".join(placed.word.text.split()) for placed in words))
 
 
@@ -213,22 +215,22 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
     return len(table.rows) >= FEWEST_COLUMN_LINES and changes < len(table.rows) / 2
 
 
-def words_turned(
-    text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
+def find_turned_words(
+    text_page: Any, text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> dict[int, list[TurnedWord]]:
     """Return the words which do not run from left to right, by turn."""
     if not any(item.turn for item in texts.values()):
         return {}
-    found: dict[int, list[tuple[int, str, Box]]] = {}
+    placed_by_turn: dict[int, list[tuple[int, str, Box]]] = {}
     for run in RUN.finditer(text):
         # Words are seldom turned in part, and most words on a page with a turned note are level.
         if not _turn_at(text_page, run.start(), texts):
             continue
-        for index, letter in enumerate(run[0], run.start()):
+        for index, character in enumerate(run[0], run.start()):
             turn = _turn_at(text_page, index, texts)
-            if letters[index] and turn and (box := box_of(text_page, index)) is not None:
-                found.setdefault(turn, []).append((index, "-" if letter == "\ufffe" else letter, box))
-    return {turn: turned_words(placed, turn) for turn, placed in found.items()}
+            if characters[index] and turn and (box := box_of(text_page, index)) is not None:
+                placed_by_turn.setdefault(turn, []).append((index, "-" if character == "\ufffe" else character, box))
+    return {turn: turned_words(placed, turn) for turn, placed in placed_by_turn.items()}
 
 
 def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
@@ -236,14 +238,14 @@ def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
     return item.turn if item is not None else 0
 
 
-def masked(text: str, letters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
+def mask_text(text: str, characters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
     """Return the text with blanks in place of omitted and turned letters."""
-    masked = [text[index] if letter else " " for index, letter in enumerate(letters)]
+    mask_text = [text[index] if character else " " for index, character in enumerate(characters)]
     for words in turned.values():
         for word in words:
             for index in word.indexes:
-                masked[index] = " "
-    return "".join(masked)
+                mask_text[index] = " "
+    return "".join(mask_text)
 
 
 def put_turned(
@@ -263,22 +265,22 @@ def put_turned(
         if turn == main:
             continue
         tables = tables_among([placed.word for placed in words], turned_rules(rules, turn))
-        taken = put_tables(put, words, tables, turn)
+        replaced = put_tables(put, words, tables, turn)
         free[turn] = [
-            TurnedWord(placed.word, tuple(placed.indexes)) for placed in words if placed.indexes[0] not in taken
+            TurnedWord(placed.word, tuple(placed.indexes)) for placed in words if placed.indexes[0] not in replaced
         ]
     of_main = list(frames.get(main, []))
     upright = [placed.word for placed in of_main]
-    for turn, found in free.items():
+    for turn, turned in free.items():
         if (turn - main) % 2:
-            of_main += upright_heads(found, turn, main, rules, upright)
+            of_main += upright_heads(turned, turn, main, rules, upright)
     tables = tables_among([placed.word for placed in of_main], turned_rules(rules, main))
     tables = [table for table in tables if not holds_columns(table, columns)]
     tables = going_on(tables, table_above)
-    taken = put_tables(put, of_main, tables, main)
-    for turn, found in free.items():
+    replaced = put_tables(put, of_main, tables, main)
+    for turn, turned in free.items():
         if turn:
-            put_turned_lines(put.letters, put.text, [word for word in found if word.indexes[0] not in taken])
+            put_turned_lines(put.characters, put.text, [word for word in turned if word.indexes[0] not in replaced])
     return tables
 
 
@@ -289,17 +291,17 @@ BLANK_LINE = 1.7
 def fixed_width_tables(
     text_page: Any,
     spans: Sequence[tuple[int, int]],
-    letters: Sequence[str],
+    characters: Sequence[str],
     is_fixed: Callable[[int], bool],
     rules: RulingLines,
 ) -> Iterator[tuple[list[int], list[str], Box]]:
     """Yield each table: the letters' indexes, the rows, and the box. `spans` are the page's lines."""
     boxes: list[dict[int, Box]] = []
     for start, end in spans:
-        shown = [index for index in range(start, end) if letters[index].strip()]
-        placed = {index: box for index in shown if (box := box_of(text_page, index)) is not None}
-        is_own = bool(shown) and len(placed) == len(shown) and all(map(is_fixed, shown))
-        boxes.append(placed if is_own and not _is_beside_rules(placed, rules) else {})
+        visible = [index for index in range(start, end) if characters[index].strip()]
+        placed = {index: box for index in visible if (box := box_of(text_page, index)) is not None}
+        is_listed = bool(visible) and len(placed) == len(visible) and all(map(is_fixed, visible))
+        boxes.append(placed if is_listed and not _is_next_to_rules(placed, rules) else {})
     all_boxes = [box for line in boxes for box in line.values()]
     if not all_boxes:
         return
@@ -313,28 +315,28 @@ def fixed_width_tables(
         if above is not None and first is not None and above[1] - first[1] > BLANK_LINE * (first[3] - first[1]):
             lines.append("")
             numbers.append(number)
-        lines.append(_written(line, letters, begin, width))
+        lines.append(_line_text(line, characters, begin, width))
         numbers.append(number)
         above = first
     for top, bottom, rows in tables_in(lines):
-        held = [boxes[number] for number in dict.fromkeys(numbers[top:bottom])]
-        indexes = [index for line in held for index in line]
-        lefts, lows, rights, highs = zip(*(box for line in held for box in line.values()), strict=True)
+        table_lines = [boxes[number] for number in dict.fromkeys(numbers[top:bottom])]
+        indexes = [index for line in table_lines for index in line]
+        lefts, lows, rights, highs = zip(*(box for line in table_lines for box in line.values()), strict=True)
         yield indexes, rows, (min(lefts), min(lows), max(rights), max(highs))
 
 
-def _written(line: dict[int, Box], letters: Sequence[str], begin: float, width: float) -> str:
+def _line_text(line: dict[int, Box], characters: Sequence[str], begin: float, width: float) -> str:
     """Write a line in text, with blanks to put each letter at its position."""
-    written: list[str] = []
+    cells: list[str] = []
     for index, box in sorted(line.items(), key=lambda item: item[1][0]):
-        place = round((box[0] - begin) / width) if width > 0 else len(written)
+        place = round((box[0] - begin) / width) if width > 0 else len(cells)
         if place > LONGEST_LINE:
             return ""
-        written += [" "] * (place - len(written))
-        written.append(letters[index][:1])
-    return "".join(written)
+        cells += [" "] * (place - len(cells))
+        cells.append(characters[index][:1])
+    return "".join(cells)
 
 
-def _is_beside_rules(line: dict[int, Box], rules: RulingLines) -> bool:
+def _is_next_to_rules(line: dict[int, Box], rules: RulingLines) -> bool:
     _, low, _, high = next(iter(line.values()))
     return any(bottom <= (low + high) / 2 <= top for _, bottom, top in rules.vertical)

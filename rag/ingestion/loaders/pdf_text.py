@@ -40,35 +40,35 @@ from rag.ingestion.loaders.pdf_direction import (
     put_line,
     put_phrases,
 )
-from rag.ingestion.loaders.pdf_hidden import NOTHING_HIDDEN, StruckText, hidden_letters, struck_text
+from rag.ingestion.loaders.pdf_hidden import NOTHING_HIDDEN, StruckText, find_hidden_text, struck_text
 from rag.ingestion.loaders.pdf_letters import (
+    character_boxes,
+    find_small_runs,
     line_spans,
-    placed_letters,
     put_spaces,
-    runs_of_small_letters,
     text_of,
     words_of,
 )
-from rag.ingestion.loaders.pdf_lines import boxes_apart, parted, positions_of, styled_lines, with_whole_words
+from rag.ingestion.loaders.pdf_lines import join_broken_words, parted, positions_of, separate_boxes, styled_lines
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.pdf_page_objects import PageObjects
 from rag.ingestion.loaders.pdf_raised import (
     mark_runs,
-    with_small_letters,
+    with_small_characters,
     written_lines,
 )
 from rag.ingestion.loaders.pdf_tables import (
     Drawing,
     TextWithTables,
+    find_turned_words,
     going_on,
     holds_columns,
     listings,
-    masked,
+    mask_text,
     put_lists,
     put_tables,
     put_turned,
     tables_with,
-    words_turned,
 )
 from rag.ingestion.loaders.pdf_turned import (
     TurnedWord,
@@ -96,18 +96,18 @@ def read_page(
     """
     text_page = page.get_textpage()
     try:
-        reading = _PageReading(page, text_page, annotations or Annotations())
-        reading.leave_out_hidden(draw)
-        reading.leave_out_struck()
-        reading.place_words()
-        reading.put_tables(table_above)
-        reading.write_lines(has_paragraphs_by_gaps=has_paragraphs_by_gaps)
+        reader = _PageReader(page, text_page, annotations or Annotations())
+        reader.leave_out_hidden(draw)
+        reader.leave_out_struck()
+        reader.place_words()
+        reader.put_tables(table_above)
+        reader.write_lines(has_paragraphs_by_gaps=has_paragraphs_by_gaps)
     finally:
         text_page.close()
-    return reading.as_raw_page()
+    return reader.as_raw_page()
 
 
-class _PageReading:
+class _PageReader:
     """A page being read. Each step removes, moves or replaces letters in the text."""
 
     def __init__(self, page: Any, text_page: Any, annotations: Annotations) -> None:
@@ -119,8 +119,8 @@ class _PageReading:
         self._is_from_right = has_words_from_the_right(text)
         #: The text as drawn, and its letters: a removed letter is "", and a table is in the place of its first letter.
         self._text = ordered_words(text_page, text) if self._is_from_right else text
-        self._letters = list(self._text)
-        self._put = TextWithTables(self._text, self._letters)
+        self._characters = list(self._text)
+        self._put = TextWithTables(self._text, self._characters)
         self._hidden = NOTHING_HIDDEN
         self._struck = StruckText()
         self._struck_words = ""
@@ -143,8 +143,8 @@ class _PageReading:
 
     def leave_out_hidden(self, draw: Callable[[], Any]) -> None:
         """Remove letters which people looking at the page do not see."""
-        self._hidden = hidden_letters(self._page, self._text_page, self._text, self._objects, draw)
-        self._leave_out(self._hidden.letters)
+        self._hidden = find_hidden_text(self._page, self._text_page, self._text, self._objects, draw)
+        self._leave_out(self._hidden.characters)
 
     def leave_out_struck(self) -> None:
         """Remove struck letters."""
@@ -153,33 +153,33 @@ class _PageReading:
             self._objects.paths,
             self._annotations.struck,
             texts.items(),
-            lambda address: placed_letters(self._text_page, self._text, address, texts[address]),
+            lambda address: character_boxes(self._text_page, self._text, address, texts[address]),
         )
-        self._struck_words = words_of(self._text, self._letters, self._struck.letters)
-        self._leave_out(self._struck.letters)
+        self._struck_words = words_of(self._text, self._characters, self._struck.characters)
+        self._leave_out(self._struck.characters)
 
     def _leave_out(self, indexes: Sequence[int]) -> None:
         for index in indexes:
-            self._letters[index] = ""
+            self._characters[index] = ""
         boxes = (box_of(self._text_page, index) for index in sorted(indexes) if not self._text[index].isspace())
         self._places += [("left out", box) for box in line_boxes(box for box in boxes if box is not None)]
 
     def place_words(self) -> None:
         """Mark small letters, place the additions, and find the words' boxes if anything needs them."""
-        text_page, text, letters, objects = self._text_page, self._text, self._letters, self._objects
-        runs = runs_of_small_letters(text_page, text, letters, objects.texts)
-        self._turned = words_turned(text_page, text, letters, objects.texts)
+        text_page, text, characters, objects = self._text_page, self._text, self._characters, self._objects
+        runs = find_small_runs(text_page, text, characters, objects.texts)
+        self._turned = find_turned_words(text_page, text, characters, objects.texts)
         self._may_have_tables = objects.may_have_tables()
         self._is_crossed = (not self._turned or objects.main_turn() == 0) and (
             may_have_columns(objects.texts.values()) or lines_have_gaps(text_page, text)
         )
         if self._may_have_tables or self._is_crossed or self._annotations.additions:
-            is_whole = not (self._hidden.letters or self._struck.letters or self._turned)
-            shown = text if is_whole else masked(text, letters, self._turned)
-            self._words = place_words(text_page, shown)
+            is_unchanged = not (self._hidden.characters or self._struck.characters or self._turned)
+            visible_text = text if is_unchanged else mask_text(text, characters, self._turned)
+            self._words = place_words(text_page, visible_text)
             if runs:
-                self._words = with_small_letters(self._words, shown, runs)
-        mark_runs(letters, runs)
+                self._words = with_small_characters(self._words, visible_text, runs)
+        mark_runs(characters, runs)
         additions, box = self._annotations.additions, objects.page_box
         self._additions = place_additions(additions, self._words, box, is_turned=self._is_turned)
         self._places += [("note", placed.addition.box) for placed in self._additions]
@@ -188,8 +188,8 @@ class _PageReading:
         """Insert lists, tables and turned words where they belong in the text, and find the columns."""
         in_lists = set() if self._turned else put_lists(self._text_page, self._put, self._objects)
         if not self._may_have_tables and not self._is_crossed:
-            for found in self._turned.values():
-                put_turned_lines(self._letters, self._text, found)
+            for turned_words in self._turned.values():
+                put_turned_lines(self._characters, self._text, turned_words)
             return
         paths, struck = self._objects.paths, self._struck.paths
         rules = rules_of([item for item in paths if item not in struck] if struck else paths)
@@ -210,16 +210,18 @@ class _PageReading:
 
     def _put_level_tables(self, rules: RulingLines, table_above: PageTable | None) -> None:
         drawing = Drawing(self._text_page)
-        boxed = boxes_apart(self._words, rules)
-        held = {placed.start for boxes in boxed for part in boxes.parts for placed in part}
-        words = [placed for placed in self._words if placed.start not in held]
+        boxed = separate_boxes(self._words, rules)
+        boxed_starts = {placed.start for boxes in boxed for part in boxes.parts for placed in part}
+        words = [placed for placed in self._words if placed.start not in boxed_starts]
         # On a turned page, notes have no place among the words.
         fitting = [] if self._is_turned else self._additions
         tables, within = tables_with(words, fitting, rules) if self._may_have_tables else ([], [])
         grids = [table for table in tables if table.has_grid]
         if len(grids) < len(tables) and (in_order := columns_in_order(words, grids, drawing)):
-            taken = {placed.start for column in in_order for placed in column}
-            tables, within = tables_with([placed for placed in words if placed.start not in taken], fitting, rules)
+            column_starts = {placed.start for column in in_order for placed in column}
+            tables, within = tables_with(
+                [placed for placed in words if placed.start not in column_starts], fitting, rules
+            )
             for column in in_order:
                 tables += tables_among([placed.word for placed in column], rules)
         if self._is_crossed:
@@ -232,24 +234,24 @@ class _PageReading:
 
     def write_lines(self, *, has_paragraphs_by_gaps: bool) -> None:
         """Write the text line by line, with styles and boxes; additions without a place come last."""
-        text_page, text, letters, texts = self._text_page, self._text, self._letters, self._objects.texts
-        put_spaces(text_page, text, letters, texts)
-        below = put_additions(letters, text, self._additions)
+        text_page, text, characters, texts = self._text_page, self._text, self._characters, self._objects.texts
+        put_spaces(text_page, text, characters, texts)
+        below = put_additions(characters, text, self._additions)
         spans = ordered_spans(list(line_spans(text)), self._columns)
         if self._is_from_right:
             has_lines = is_page_from_the_right(text[start:end] for start, end, _ in spans)
             for start, end, _ in spans:
                 if has_lines:
-                    put_line(text_page, letters, start, end)
-                put_phrases(text_page, letters, start, end)
-        lines, styles, gaps, boxes = styled_lines(text_page, spans, text, letters, texts)
+                    put_line(text_page, characters, start, end)
+                put_phrases(text_page, characters, start, end)
+        lines, styles, gaps, boxes = styled_lines(text_page, spans, text, characters, texts)
         if has_paragraphs_by_gaps:
             lines, boxes = parted(lines, gaps, boxes)
         lines, styles = written_lines(lines, styles)
         if HANGUL.search(text):
-            whole = with_whole_words(lines, boxes)
-            styles |= {new: styles[old] for old, new in zip(lines, whole, strict=True) if old in styles}
-            lines = whole
+            joined = join_broken_words(lines, boxes)
+            styles |= {new: styles[old] for old, new in zip(lines, joined, strict=True) if old in styles}
+            lines = joined
         place_of = parts_of_page(self._page)
         places = [*self._places, *(("table", box) for box in self._put.boxes)]
         self._styles, self._read = styles, "\n".join([*lines, *below])
@@ -261,7 +263,7 @@ class _PageReading:
             self._read,
             styles=self._styles,
             warnings=list(self._warnings()),
-            has_hidden=bool(self._hidden.letters or self._struck.letters),
+            has_hidden=bool(self._hidden.characters or self._struck.characters),
             pictures=self._objects.pictures,
             last_table=self._tables[-1] if self._tables else None,
             marks=self._marks,
@@ -274,9 +276,9 @@ class _PageReading:
         if self._struck_words:
             yield STRUCK_TEXT.format(text=shortened(self._struck_words))
         yield from self._annotations.warnings()
-        if any(found.is_doubtful for found in self._columns):
+        if any(columns.is_doubtful for columns in self._columns):
             yield UNSURE_ORDER
-        left_out = {*self._hidden.letters, *self._struck.letters}
-        drawn = "".join(" " if index in left_out else letter for index, letter in enumerate(self._text))
+        left_out = {*self._hidden.characters, *self._struck.characters}
+        drawn = "".join(" " if index in left_out else character for index, character in enumerate(self._text))
         if unread := (Counter(letters_in(drawn)) - Counter(letters_in(self._read))).total():
             yield UNREAD_TEXT[unread > 1].format(count=f"{unread:,}")

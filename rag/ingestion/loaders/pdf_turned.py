@@ -20,7 +20,7 @@ SAME_HEAD = 1.35
 #: Pages with more turned words outside tables are drawings, or text.
 MOST_HEADS = 400
 #: The largest distance from a row's turned name to its lines, in letter heights.
-BESIDE = 5.0
+NAME_DISTANCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +63,32 @@ def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
     )
 
 
-def turned_words(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
+def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
     """Join letters into words by position alone: pdfium breaks lines inside turned words, and mixes neighbours."""
     words: list[TurnedWord] = []
-    for line in _lines_of(_glyphs(letters, turn)):
+    for line in _lines_of(_glyphs(characters, turn)):
         pieces: list[list[TurnedWord]] = []
-        for found in sorted(line, key=lambda found: found.word.box[0]):
+        for glyph in sorted(line, key=lambda glyph: glyph.word.box[0]):
             last = pieces[-1][-1].word if pieces else None
-            if last is None or found.word.box[0] - last.box[2] > SPACE * last.height:
+            if last is None or glyph.word.box[0] - last.box[2] > SPACE * last.height:
                 pieces.append([])
-            pieces[-1].append(found)
-        words += [_joined(piece) for piece in pieces]
+            pieces[-1].append(glyph)
+        words += [_join(piece) for piece in pieces]
     return sorted(words, key=lambda word: word.indexes[0])
 
 
-def _glyphs(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
+def _glyphs(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
     """Convert letters to their turn's frame, and rejoin ligatures like "ffi", which pdfium cuts lengthwise."""
     glyphs: list[TurnedWord] = []
-    for index, letter, box in letters:
-        glyph = TurnedWord(Word(letter, turned_box(box, turn)), (index,))
+    for index, character, box in characters:
+        glyph = TurnedWord(Word(character, turned_box(box, turn)), (index,))
         last = glyphs[-1] if glyphs else None
         if (
             last is not None
             and last.indexes[-1] == index - 1
             and all(abs(last.word.box[edge] - glyph.word.box[edge]) < 0.1 for edge in (0, 2))
         ):
-            glyphs[-1] = _joined([last, glyph])
+            glyphs[-1] = _join([last, glyph])
         else:
             glyphs.append(glyph)
     return glyphs
@@ -97,16 +97,16 @@ def _glyphs(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWo
 def _lines_of(glyphs: Sequence[TurnedWord]) -> list[list[TurnedWord]]:
     lines: list[list[TurnedWord]] = []
     above = Word("", (0.0, 0.0, 0.0, 0.0))
-    for found in sorted(glyphs, key=lambda found: -found.word.middle):
-        if lines and above.middle - found.word.middle < 0.45 * max(found.word.height, above.height):
-            lines[-1].append(found)
+    for glyph in sorted(glyphs, key=lambda glyph: -glyph.word.middle):
+        if lines and above.middle - glyph.word.middle < 0.45 * max(glyph.word.height, above.height):
+            lines[-1].append(glyph)
         else:
-            lines.append([found])
-            above = found.word
+            lines.append([glyph])
+            above = glyph.word
     return lines
 
 
-def _joined(pieces: Sequence[TurnedWord]) -> TurnedWord:
+def _join(pieces: Sequence[TurnedWord]) -> TurnedWord:
     boxes = [piece.word.box for piece in pieces]
     box = boxes[0][0], min(box[1] for box in boxes), boxes[-1][2], max(box[3] for box in boxes)
     text = "".join(piece.word.text for piece in pieces)
@@ -124,16 +124,16 @@ def upright_heads(
     if len(words) > MOST_HEADS:
         return []
     groups: list[list[tuple[list[TurnedWord], Box]]] = []
-    heads = [(head, _moved(head, turn, main)) for head in _heads(words, turned_rules(rules, turn))]
-    for found in sorted(heads, key=lambda pair: -pair[1][3]):
-        beside = next((group for group in groups if _overlap(group[0][1], found[1]) > 0), None)
-        if beside is not None:
-            beside.append(found)
+    heads = [(head, _box_in_frame(head, turn, main)) for head in _heads(words, turned_rules(rules, turn))]
+    for placed_head in sorted(heads, key=lambda pair: -pair[1][3]):
+        overlapping = next((group for group in groups if _overlap(group[0][1], placed_head[1]) > 0), None)
+        if overlapping is not None:
+            overlapping.append(placed_head)
         else:
-            groups.append([found])
+            groups.append([placed_head])
     left, right = min((w.box[0] for w in upright), default=0.0), max((w.box[2] for w in upright), default=0.0)
     verticals = turned_rules(rules, main).vertical
-    stood: list[TurnedWord] = []
+    upright_words: list[TurnedWord] = []
     for group in groups:
         inner = [(head, box) for head, box in group if left <= (box[0] + box[2]) / 2 <= right]
         if len(inner) < 2:
@@ -146,11 +146,11 @@ def upright_heads(
         if not inner:
             continue
         low, high = min(box[1] for _, box in inner), max(box[3] for _, box in inner)
-        beside_them = [word.middle for word in upright if low < word.middle < high] if len(inner) > 1 else []
+        row_middles = [word.middle for word in upright if low < word.middle < high] if len(inner) > 1 else []
         height = min(word.word.height for head, _ in inner for word in head)
-        middle = min(beside_them, default=low + height / 2) if len(inner) > 1 else (low + high) / 2
-        stood += [_stood(head, box, middle) for head, box in inner]
-    return stood
+        middle = min(row_middles, default=low + height / 2) if len(inner) > 1 else (low + high) / 2
+        upright_words += [_stand_upright(head, box, middle) for head, box in inner]
+    return upright_words
 
 
 def _heads(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
@@ -169,15 +169,15 @@ def _heads(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedW
 
 def _parts(line: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
     parts: list[list[TurnedWord]] = []
-    for found in line:
-        word = found.word
+    for turned in line:
+        word = turned.word
         right = parts[-1][-1].word.box[2] if parts else 0.0
-        is_apart = word.box[0] - right > COLUMN_GAP * word.height or any(
+        is_separate = word.box[0] - right > COLUMN_GAP * word.height or any(
             right - 1 <= x <= word.box[0] + 1 and low <= word.middle <= high for x, low, high in rules.vertical
         )
-        if not parts or is_apart:
+        if not parts or is_separate:
             parts.append([])
-        parts[-1].append(found)
+        parts[-1].append(turned)
     return parts
 
 
@@ -195,52 +195,52 @@ def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: Ruli
     )
 
 
-def _moved(head: Sequence[TurnedWord], turn: int, main: int) -> Box:
+def _box_in_frame(head: Sequence[TurnedWord], turn: int, main: int) -> Box:
     """Return a head's box in the frame `main`."""
     boxes = [turned_box(word.word.box, main - turn) for word in head]
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
 
 
-def _overlap(one: Box, other: Box) -> float:
-    return min(one[3], other[3]) - max(one[1], other[1])
+def _overlap(box: Box, other: Box) -> float:
+    return min(box[3], other[3]) - max(box[1], other[1])
 
 
 def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], height: float) -> bool:
     middle = (box[1] + box[3]) / 2
     places = [x for x, low, high in verticals if low <= middle <= high]
-    return any(0 <= box[0] - x < BESIDE * height for x in places) and any(
-        0 <= x - box[2] < BESIDE * height for x in places
+    return any(0 <= box[0] - x < NAME_DISTANCE * height for x in places) and any(
+        0 <= x - box[2] < NAME_DISTANCE * height for x in places
     )
 
 
-def _stood(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
+def _stand_upright(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
     """Return a head as a single word in the given box's width, on a line at the height `middle`."""
     height = min(word.word.height for word in head)
-    said = " ".join(word.word.text for word in head)
-    stood = Word(said, (box[0], middle - height / 2, box[2], middle + height / 2))
-    return TurnedWord(stood, tuple(index for word in head for index in word.indexes))
+    text = " ".join(word.word.text for word in head)
+    upright = Word(text, (box[0], middle - height / 2, box[2], middle + height / 2))
+    return TurnedWord(upright, tuple(index for word in head for index in word.indexes))
 
 
-def put_turned_lines(letters: list[str], text: str, words: Sequence[TurnedWord]) -> None:
+def put_turned_lines(characters: list[str], text: str, words: Sequence[TurnedWord]) -> None:
     """Write turned words line by line, if pdfium's text has them in a different order."""
     by_word = {id(word.word): word for word in words}
     lines = [[by_word[id(word)] for word in line] for line in text_lines([word.word for word in words])]
-    written = [word.word.text for line in lines for word in line]
+    in_lines = [word.word.text for line in lines for word in line]
     indexes = sorted(index for word in words for index in word.indexes)
-    if not indexes or "".join(text[indexes[0] : indexes[-1] + 1]).replace("\ufffe", "-").split() == written:
+    if not indexes or "".join(text[indexes[0] : indexes[-1] + 1]).replace("\ufffe", "-").split() == in_lines:
         return
-    take_out(letters, text, indexes)
-    said = "\n".join(" ".join(word.word.text for word in line) for line in lines)
-    letters[indexes[0]] = (
-        "\n" if indexes[0] and "".join(letters[: indexes[0]]).rstrip(" ")[-1:] != "\n" else ""
-    ) + f"{said}\n"
+    take_out(characters, text, indexes)
+    turned_text = "\n".join(" ".join(word.word.text for word in line) for line in lines)
+    characters[indexes[0]] = (
+        "\n" if indexes[0] and "".join(characters[: indexes[0]]).rstrip(" ")[-1:] != "\n" else ""
+    ) + f"{turned_text}\n"
 
 
-def take_out(letters: list[str], text: str, indexes: Iterable[int]) -> None:
+def take_out(characters: list[str], text: str, indexes: Iterable[int]) -> None:
     """Remove letters from a page's text, and the blanks between removed letters."""
     ordered = sorted(indexes)
     for index in ordered:
-        letters[index] = ""
+        characters[index] = ""
     for before, after in pairwise(ordered):
         if after - before > 1 and text[before + 1 : after].isspace():
-            letters[before + 1 : after] = [""] * (after - before - 1)
+            characters[before + 1 : after] = [""] * (after - before - 1)

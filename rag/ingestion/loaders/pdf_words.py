@@ -55,22 +55,22 @@ def _words_in(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
                 box = first[0], min(first[1], last[1]), last[2], max(first[3], last[3])
                 yield PlacedWord(Word(run.replace("\ufffe", "-"), box), start, start + len(run))
                 return
-    yield from _words_by_letters(text_page, run, start)
+    yield from _words_by_character(text_page, run, start)
 
 
-def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
-    letters: list[str] = []
+def _words_by_character(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
+    characters: list[str] = []
     begin = start
     box: Box | None = None
-    for index, letter in enumerate(run, start):
-        found = box_of(text_page, index)
-        if found is None:
+    for index, character in enumerate(run, start):
+        character_box = box_of(text_page, index)
+        if character_box is None:
             continue
-        left, bottom, right, top = found
+        left, bottom, right, top = character_box
         # A word ends if the next letter is on a different line, or far to the right.
         height = top - bottom
-        gaps = [] if box is None else [left - box[2], *([box[0] - right] if is_from_the_right(letter) else [])]
-        if box is not None and is_from_the_right(letter):
+        gaps = [] if box is None else [left - box[2], *([box[0] - right] if is_from_the_right(character) else [])]
+        if box is not None and is_from_the_right(character):
             # Chromium gives each letter a box around its ink.
             height = max(height, box[3] - box[1])
             is_level = bottom < box[3] and top > box[1]
@@ -78,16 +78,16 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
             is_level = box is not None and abs(bottom - box[1]) < 0.5 * height
         is_near = any(-height < gap < 0.5 * height for gap in gaps)
         if box is not None and not (is_near and is_level):
-            yield PlacedWord(Word("".join(letters), box), begin, index)
-            letters, box, begin = [], None, index
-        letters.append("-" if letter == "\ufffe" else letter)
+            yield PlacedWord(Word("".join(characters), box), begin, index)
+            characters, box, begin = [], None, index
+        characters.append("-" if character == "\ufffe" else character)
         box = (
             (left, bottom, right, top)
             if box is None
             else (min(box[0], left), min(box[1], bottom), max(box[2], right), max(box[3], top))
         )
     if box is not None:
-        yield PlacedWord(Word("".join(letters), box), begin, start + len(run))
+        yield PlacedWord(Word("".join(characters), box), begin, start + len(run))
 
 
 def box_of(text_page: Any, index: int) -> Box | None:

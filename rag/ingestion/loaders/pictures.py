@@ -77,12 +77,12 @@ def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
     folded, positions = folded_with_positions(characters)
     boxes: list[Box] = []
     spans = spans_of(folded, passage)
-    if sentence and (wanted := fold(sentence)):
-        places = (folded.find(wanted, first, last) for first, last in spans)
-        found = next((at for at in places if at >= 0), None)
+    if sentence and (folded_sentence := fold(sentence)):
+        places = (folded.find(folded_sentence, first, last) for first, last in spans)
+        start_of_sentence = next((at for at in places if at >= 0), None)
         # If a passage continues on a different page, parts are found.
-        parts = [(first, last) for first, last in spans if folded[first:last] in wanted]
-        spans = parts if found is None else [(found, found + len(wanted))]
+        parts = [(first, last) for first, last in spans if folded[first:last] in folded_sentence]
+        spans = parts if start_of_sentence is None else [(start_of_sentence, start_of_sentence + len(folded_sentence))]
     for first, last in spans:
         start, end = positions[first], positions[last - 1] + 1
         boxes.extend(text_page.get_rect(index) for index in range(text_page.count_rects(start, end - start)))
@@ -97,8 +97,8 @@ def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
         plain = LIGATURES.get(character, character)
         if INSIGNIFICANT.fullmatch(plain):
             continue
-        for letter in plain.casefold():
-            folded.append(letter)
+        for folded_character in plain.casefold():
+            folded.append(folded_character)
             positions.append(index)
     return "".join(folded), positions
 
@@ -108,21 +108,21 @@ def spans_of(folded: str, passage: str) -> list[tuple[int, int]]:
 
     A passage over a page break is only found in parts.
     """
-    whole = fold(passage)
-    found = folded.find(whole) if whole else -1
-    if found >= 0:
-        return [(found, found + len(whole))]
+    folded_passage = fold(passage)
+    start = folded.find(folded_passage) if folded_passage else -1
+    if start >= 0:
+        return [(start, start + len(folded_passage))]
     spans = []
     position = 0
     for piece in (fold(match[0]) for line in passage.split("\n") for match in SENTENCE.finditer(line)):
         if len(piece) < SHORTEST_PIECE:
             continue
-        found = folded.find(piece, position)
-        if found < 0:
-            found = folded.find(piece)
-        if found >= 0:
-            spans.append((found, found + len(piece)))
-            position = found + len(piece)
+        start = folded.find(piece, position)
+        if start < 0:
+            start = folded.find(piece)
+        if start >= 0:
+            spans.append((start, start + len(piece)))
+            position = start + len(piece)
     return spans
 
 
@@ -235,7 +235,7 @@ PAGE = (595, 842)
 #: The tones in a blank frame differ by less than this, of 256.
 PLAIN = 24
 #: The camera orientation from Exif, and the transposition to put the picture upright.
-TURNS = {
+TRANSPOSITIONS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
@@ -284,8 +284,8 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
     """Make a PDF from these pages of a picture, counted from 1, for text recognition providers."""
     buffer = io.BytesIO()
     with opened(content) as picture:
-        first, *others = (frame_of(picture, number, scale=3.0) for number in numbers)
-        first.save(buffer, "PDF", resolution=216, save_all=True, append_images=others)
+        first, *other_pages = (frame_of(picture, number, scale=3.0) for number in numbers)
+        first.save(buffer, "PDF", resolution=216, save_all=True, append_images=other_pages)
     return buffer.getvalue()
 
 
@@ -297,12 +297,12 @@ def opened(content: bytes) -> Iterator[Image.Image]:
     with threads_allowed() if is_of_phone else nullcontext(True) as can_decode:
         if not can_decode:
             raise FileKindUnknown(WITHOUT_THREADS)
-        with _opened(content) as picture:
+        with _open(content) as picture:
             yield picture
 
 
 @contextmanager
-def _opened(content: bytes) -> Iterator[Image.Image]:
+def _open(content: bytes) -> Iterator[Image.Image]:
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             yield picture
@@ -329,14 +329,14 @@ def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
     size = max(round(width * factor), 1), max(round(height * factor), 1)
     picture.draft("RGB", size)  # a JPEG decodes no more pixels than needed
     picture.load()
-    turn = TURNS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
+    transposition = TRANSPOSITIONS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
     frame: Image.Image = picture
     if frame.mode.startswith("I;16"):
         frame = frame.convert("I").point(lambda tone: tone / 256).convert("L")
     if frame.mode not in ("L", "RGB", "RGBA"):
         frame = frame.convert("RGBA")
     frame = frame.resize(size, reducing_gap=2.0) if frame.size != size else frame.copy()
-    upright = (frame.transpose(turn) if turn is not None else frame).convert("RGBA")
+    upright = (frame.transpose(transposition) if transposition is not None else frame).convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright).convert("RGB")
 
 

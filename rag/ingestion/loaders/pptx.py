@@ -64,7 +64,7 @@ def load_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
     Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
     require_package(content, options.limits, Presentation)
-    return guarded(lambda: _loaded(Presentation(content), options))
+    return guarded(lambda: _load_slides(Presentation(content), options))
 
 
 def check_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
@@ -73,14 +73,14 @@ def check_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
     return guarded(lambda: CheckedFile(page_count=max(len(Presentation(content).slides()), 1)))
 
 
-def _loaded(package: Presentation, options: LoadOptions) -> ExtractedDocument:
+def _load_slides(package: Presentation, options: LoadOptions) -> ExtractedDocument:
     slides = package.slides()
     if len(slides) > options.limits.maximum_pages:
         raise TooManyPages
     pages: list[Page] = []
     sections: list[Section] = []
     position = 0
-    seen: set[str] = set()
+    shown_lines: set[str] = set()
     for number, part in enumerate(slides, 1):
         root = package.root(part)
         if root is None:
@@ -88,7 +88,7 @@ def _loaded(package: Presentation, options: LoadOptions) -> ExtractedDocument:
         if (root.get("show") or "1") in ("0", "false"):
             page = Page(number=number, text="", method="none", warnings=(HIDDEN_SLIDE,))
         else:
-            slide = _Slide(package, part, seen)
+            slide = _Slide(package, part, shown_lines)
             page = slide.page(root, number)
             if title := (slide.title or page.text.partition("\n")[0])[:LONGEST_TITLE]:
                 sections.append(Section(title=title, level=1, page=number, start=position))
@@ -108,11 +108,11 @@ def _loaded(package: Presentation, options: LoadOptions) -> ExtractedDocument:
 
 @dataclass
 class _Slide:
-    """Reads a slide's shapes. `seen` has the lines from footers and layouts which earlier slides already showed."""
+    """Reads a slide's shapes. `shown_lines` are lines from footers and layouts, shown on earlier slides."""
 
     package: Presentation
     part: str
-    seen: set[str]
+    shown_lines: set[str]
     title: str = ""
     lines: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
@@ -131,8 +131,8 @@ class _Slide:
             self._notes(self.package.root(notes))
         for kind in ("comments", "comment"):
             for relation in self.package.relations(self.part).values():
-                if relation.kind == kind and (found := self.package.root(relation.target)) is not None:
-                    self.unread["comments"] += sum(local_name(part) == "cm" for part in found)
+                if relation.kind == kind and (comments := self.package.root(relation.target)) is not None:
+                    self.unread["comments"] += sum(local_name(part) == "cm" for part in comments)
         text = "\n".join([*([self.title] if self.title else []), *self.lines])
         self._count_lost(root, text)
         return Page(
@@ -143,9 +143,9 @@ class _Slide:
         struck = " ".join(" ".join(self.struck).split())
         if struck:
             yield STRUCK_TEXT.format(text=shortened(struck))
-        for kind, (one, several) in UNREAD.items():
+        for kind, (singular, plural) in UNREAD.items():
             if (count := self.unread[kind]) > 0:
-                yield one if count == 1 else several.format(count=f"{count:,}")
+                yield singular if count == 1 else plural.format(count=f"{count:,}")
         if not text.strip() and not struck and not any(self.unread.values()):
             yield BLANK_PAGE
 
@@ -193,10 +193,10 @@ class _Slide:
 
     def _once(self, lines: list[str]) -> None:
         for line in lines:
-            if line in self.seen:
+            if line in self.shown_lines:
                 self.left_out.append(line)
             else:
-                self.seen.add(line)
+                self.shown_lines.add(line)
                 self.lines.append(line)
 
     def _frame(self, frame: Any) -> None:
@@ -232,14 +232,14 @@ class _Slide:
         part, shows = self.part, root.get("showMasterSp") or "1"
         for kind in ("slideLayout", "slideMaster"):
             above = self.package.related_name(part, kind)
-            found = None if above is None else self.package.root(above)
-            if above is None or found is None or shows in ("0", "false"):
+            layout = None if above is None else self.package.root(above)
+            if above is None or layout is None or shows in ("0", "false"):
                 return
-            for shape in found.iter(P + "sp"):
+            for shape in layout.iter(P + "sp"):
                 body = shape.find(P + "txBody")
                 if body is not None and _placeholder(shape) is None and not is_hidden(shape):
                     self._once(list(self._paragraphs(body)))
-            part, shows = above, found.get("showMasterSp") or "1"
+            part, shows = above, layout.get("showMasterSp") or "1"
 
     def _notes(self, root: Any) -> None:
         for shape in () if root is None else root.iter(P + "sp"):
@@ -253,29 +253,29 @@ class _Slide:
 
     def _paragraphs(self, body: Any, *, is_list: bool = False) -> Iterator[str]:
         """Yield a text's paragraphs on a line each, with bullets and numbers."""
-        written = [(paragraph, self._line(paragraph)) for paragraph in body.iter(A + "p")]
-        written = [(paragraph, text) for paragraph, text in written if text]
+        paragraphs = [(paragraph, self._line(paragraph)) for paragraph in body.iter(A + "p")]
+        paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text]
         numbers: Counter[int] = Counter()
-        for paragraph, text in written:
+        for paragraph, text in paragraphs:
             properties = paragraph.find(A + "pPr")
             marks = {local_name(part) for part in (() if properties is None else properties)}
             level = int((None if properties is None else properties.get("lvl")) or 0)
             if "buAutoNum" in marks:
                 numbers[level] += 1
                 yield f"{numbers[level]}. {text}"
-            elif "buChar" in marks or (is_list and len(written) > 1 and "buNone" not in marks):
+            elif "buChar" in marks or (is_list and len(paragraphs) > 1 and "buNone" not in marks):
                 yield f"- {text}"
             else:
                 numbers.clear()
                 yield text
 
     def _line(self, paragraph: Any) -> str:
-        said = ""
+        line_text = ""
         for run in paragraph:
             name = local_name(run)
             properties = run.find(A + "rPr")
             if name == "br":
-                said += " "
+                line_text += " "
             elif name in ("r", "fld"):
                 text = run.findtext(A + "t") or ""
                 if properties is not None and (properties.get("strike") or "noStrike") != "noStrike":
@@ -283,10 +283,10 @@ class _Slide:
                 else:
                     position = 0 if properties is None else _number(properties.get("baseline"))
                     place = "sub" if position < 0 else "super" if position else ""
-                    said += placed_in_cell(said, text, place)
+                    line_text += placed_in_cell(line_text, text, place)
             elif name == "AlternateContent" or name == "m":
-                said += "".join(_texts(run))
-        return " ".join(normalise_characters(said).split())
+                line_text += "".join(_texts(run))
+        return " ".join(normalise_characters(line_text).split())
 
     def _table(self, table: Any) -> list[str]:
         grid: list[list[str | None]] = []
@@ -315,8 +315,8 @@ class _Slide:
 
 def _placeholder(shape: Any) -> str | None:
     """Return a placeholder's kind, "" if it has none; `None` for other shapes."""
-    found = next(shape.iter(P + "ph"), None)
-    return None if found is None else found.get("type") or ""
+    placeholder = next(shape.iter(P + "ph"), None)
+    return None if placeholder is None else placeholder.get("type") or ""
 
 
 def _texts(element: Any) -> list[str]:

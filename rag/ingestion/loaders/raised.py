@@ -51,27 +51,27 @@ LOOKED_AT = 40
 
 def raised(before: str, text: str) -> tuple[str, bool]:
     """Return raised characters as text, and whether they are a note's mark. `before` is the text in front."""
-    own = text.strip()
-    if not own:
+    mark = text.strip()
+    if not mark:
         return text, False
     word, number = LAST_WORD.search(before), LAST_NUMBER.search(before)
-    if POWER.fullmatch(own) and _is_power(own, before, word, number):
-        return own.replace("–", "-").translate(RAISED), False
-    if own.lower() in SIGNS and (len(own) > 1 or number):
-        return SIGNS[own.lower()], False
-    if number and own.lower() in ORDINALS:
-        return own, False
-    if word and len(word[0]) == 1 and own.isalpha():
-        return small(own) if len(own) == 1 else own, False
-    if MARK.fullmatch(own):
-        return small(own), True
-    if not own[0].isalnum() or (word and own.isalpha()) or not before[-1:].isalnum():
+    if POWER.fullmatch(mark) and _is_power(mark, before, word, number):
+        return mark.replace("–", "-").translate(RAISED), False
+    if mark.lower() in SIGNS and (len(mark) > 1 or number):
+        return SIGNS[mark.lower()], False
+    if number and mark.lower() in ORDINALS:
+        return mark, False
+    if word and len(word[0]) == 1 and mark.isalpha():
+        return small(mark) if len(mark) == 1 else mark, False
+    if MARK.fullmatch(mark):
+        return small(mark), True
+    if not mark[0].isalnum() or (word and mark.isalpha()) or not before[-1:].isalnum():
         return text, False
-    return f" {own}", False
+    return f" {mark}", False
 
 
-def _is_power(own: str, before: str, word: re.Match[str] | None, number: re.Match[str] | None) -> bool:
-    if own == "1":
+def _is_power(mark: str, before: str, word: re.Match[str] | None, number: re.Match[str] | None) -> bool:
+    if mark == "1":
         return False
     if number:
         return number[0] == "10"
@@ -82,14 +82,14 @@ def _is_power(own: str, before: str, word: re.Match[str] | None, number: re.Matc
 
 def minutes_or_cents(before: str, text: str, after: str) -> str:
     """Return raised figures with ":", "." or "," in front if they belong to a time or price; "" for other figures."""
-    own = text.strip()
-    if HOUR.search(before) and MINUTES.fullmatch(own) and BEHIND_TIME.match(after):
-        return f":{own}"
-    if len(own) == 2 and own.isdecimal() and LAST_NUMBER.search(before):
+    figures = text.strip()
+    if HOUR.search(before) and MINUTES.fullmatch(figures) and BEHIND_TIME.match(after):
+        return f":{figures}"
+    if len(figures) == 2 and figures.isdecimal() and LAST_NUMBER.search(before):
         if BEFORE_PRICE.search(before):
-            return f".{own}"
+            return f".{figures}"
         if BEHIND_PRICE.match(after):
-            return f",{own}"
+            return f",{figures}"
     return ""
 
 
@@ -99,8 +99,8 @@ def placed_in_cell(before: str, text: str, place: str) -> str:
         return text
     if place.startswith("sub"):
         return lowered(text)
-    written, is_mark = raised(before[-LOOKED_AT:], text)
-    return f" {small(written)}" if is_mark else written
+    part, is_mark = raised(before[-LOOKED_AT:], text)
+    return f" {small(part)}" if is_mark else part
 
 
 def lowered(text: str) -> str:
@@ -158,45 +158,45 @@ class Notes:
         """Store a line which starts with a mark, and may be a note."""
         self._lines[bare(mark)].append(text)
 
-    def placed(self, text: str, *, is_apart: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
+    def placed(self, text: str, *, are_all_below: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
         """Replace placeholders: put each short note after its sentence. Return the text, and the notes to write below.
 
-        With `is_apart`, all notes are written below, for example for a heading. With `is_wrapped`, a sentence may
+        With `are_all_below`, all notes are written below, for example for a heading. With `is_wrapped`, a sentence may
         continue on the next line.
         """
         if OPEN not in text:
             return text, []
         parts = PLACE.split(text)
-        notes = [self._notes[int(found)] for found in parts[1::2]]
+        notes = [self._notes[int(number)] for number in parts[1::2]]
         if len(notes) > MOST_PLACED:
-            return PLACE.sub(lambda found: f" {self._notes[int(found[1])]}", text), []
+            return PLACE.sub(lambda number: f" {self._notes[int(number[1])]}", text), []
         plain = "".join(parts[::2])
         additions: dict[int, list[str]] = {}
         below: list[str] = []
         place = 0
         for piece, note in zip(parts[::2], notes, strict=False):
             place += len(piece)
-            found = note if note.text else self._by_hand(note)
-            is_within = not is_apart and len(found.text) <= LONGEST_WITHIN and "\n" not in found.text
-            if found.text and not is_within:
-                below.append(str(found))
-            shown = _closed(found) if found.text and is_within else note.mark
-            if shown and not (is_apart and found.text):
-                additions.setdefault(_end_of_sentence(plain, place, is_wrapped=is_wrapped), []).append(f" {shown}")
-        written, last = [], 0
+            number = note if note.text else self._by_hand(note)
+            is_within = not are_all_below and len(number.text) <= LONGEST_WITHIN and "\n" not in number.text
+            if number.text and not is_within:
+                below.append(str(number))
+            addition = _bracket(number) if number.text and is_within else note.mark
+            if addition and not (are_all_below and number.text):
+                additions.setdefault(_end_of_sentence(plain, place, is_wrapped=is_wrapped), []).append(f" {addition}")
+        pieces, last = [], 0
         for at in sorted(additions):
-            written += [plain[last:at], *additions[at]]
+            pieces += [plain[last:at], *additions[at]]
             last = at
-        return "".join((*written, plain[last:])).rstrip(), below
+        return "".join((*pieces, plain[last:])).rstrip(), below
 
     def in_place(self, text: str) -> str:
         """Replace the placeholders in a table cell by the notes in brackets, or by the marks of unknown notes."""
 
-        def shown(found: re.Match[str]) -> str:
-            note = self._notes[int(found[1])]
-            return f" {_closed(note) if note.text else note.mark}"
+        def note_text(match: re.Match[str]) -> str:
+            note = self._notes[int(match[1])]
+            return f" {_bracket(note) if note.text else note.mark}"
 
-        return PLACE.sub(shown, text).strip()
+        return PLACE.sub(note_text, text).strip()
 
     def _by_hand(self, note: Note) -> Note:
         lines = self._lines.get(bare(note.mark), ())
@@ -212,7 +212,7 @@ def bare(mark: str) -> str:
     return mark.strip("()[].⁽⁾ ")
 
 
-def _closed(note: Note) -> str:
+def _bracket(note: Note) -> str:
     """Write a note in brackets. A single sentence loses the full stop."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
@@ -223,8 +223,8 @@ def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
     ended = JUST_ENDED.search(text[max(0, place - 8) : place])
     if ended is not None:
         return max(0, place - 8) + ended.start()
-    found = (WRAPPED_END if is_wrapped else SENTENCE_END).search(text, place)
-    return found.start() if found else len(text)
+    match = (WRAPPED_END if is_wrapped else SENTENCE_END).search(text, place)
+    return match.start() if match else len(text)
 
 
 #: Enclose raised and lowered text in a text gathered in pieces.
@@ -252,12 +252,12 @@ def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
     lines = [with_small_parts(line, notes) for line in text.split("\n")]
     if is_in_place:
         return "\n".join(map(notes.in_place, lines))
-    return "\n".join(part for line in lines for part in _placed_lines(line, notes))
+    return "\n".join(part for line in lines for part in _place_notes(line, notes))
 
 
-def _placed_lines(line: str, notes: Notes) -> list[str]:
-    written, below = notes.placed(line)
-    return [written, *below]
+def _place_notes(line: str, notes: Notes) -> list[str]:
+    placed, below = notes.placed(line)
+    return [placed, *below]
 
 
 def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
@@ -269,25 +269,25 @@ def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
         if has_stars and (starred := STARRED.fullmatch(line)):
             notes.add_line(starred["mark"], starred["text"])
         return line
-    written: list[str] = []
+    pieces: list[str] = []
     before, end, mark = "", 0, ""
-    for found in SMALL_PART.finditer(line):
-        between = line[end : found.start()]
-        written.append(between)
+    for match in SMALL_PART.finditer(line):
+        between = line[end : match.start()]
+        pieces.append(between)
         before = (before + PLACE.sub("", between))[-LOOKED_AT:]
-        end = found.end()
-        if found[2] is not None:
-            piece = lowered(found[2])
-        elif not (piece := minutes_or_cents(before, found[1] or "", PART_MARKS.sub("", line[end : end + LOOKED_AT]))):
-            piece, is_mark = raised(before, found[1] or "")
+        end = match.end()
+        if match[2] is not None:
+            piece = lowered(match[2])
+        elif not (piece := minutes_or_cents(before, match[1] or "", PART_MARKS.sub("", line[end : end + LOOKED_AT]))):
+            piece, is_mark = raised(before, match[1] or "")
             if is_mark and before.strip(" -•"):
-                written.append(notes.refer(piece))
+                pieces.append(notes.refer(piece))
                 continue
             if is_mark:
                 mark, piece = mark or piece, f"{piece} "
-        written.append(piece)
+        pieces.append(piece)
         before = (before + piece)[-LOOKED_AT:]
-    whole = PART_MARKS.sub("", "".join((*written, line[end:])))
+    joined = PART_MARKS.sub("", "".join((*pieces, line[end:])))
     if mark:
-        notes.add_line(mark, whole.strip().removeprefix(mark).strip())
-    return whole
+        notes.add_line(mark, joined.strip().removeprefix(mark).strip())
+    return joined

@@ -64,11 +64,11 @@ def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
     if not lines:
         return Arranged("")
     scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)
-    words = [Word(line.text, _scaled(line.box, scale)) for line in lines]
-    drawn = RulingLines(_scaled_rules(rules.horizontal, scale), _scaled_rules(rules.vertical, scale))
+    words = [Word(line.text, _scale_box(line.box, scale)) for line in lines]
+    drawn = RulingLines(_scale_rules(rules.horizontal, scale), _scale_rules(rules.vertical, scale))
     tables = tables_among(words, drawn, row_gap=ROW_GAP, column_gap=CELL_GAP)
     inside = [frozenset(place for place, word in enumerate(words) if is_inside(word, table)) for table in tables]
-    free = [word for place, word in enumerate(words) if not any(place in held for held in inside)]
+    free = [word for place, word in enumerate(words) if not any(place in places for places in inside)]
     blocks = [
         *(Block((word.text,), word.box) for word in free),
         *(Block(tuple(table.lines()), table.box, is_table=True) for table in tables),
@@ -88,20 +88,20 @@ def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Seq
         return text
     least = max(LEAST_DISTANCE, median(distances) + MORE_THAN_USUAL)
     before: list[bool] = []  # whether a space is before each letter
-    for letters, places in zip(words, columns, strict=True):
+    for word_characters, places in zip(words, columns, strict=True):
         before.append(False)
-        for (left, right), (begin, end) in zip(pairwise(letters), pairwise(places), strict=True):
-            room = (left in WIDE) + (right in WIDE)
-            before.append(left < UNSPACED > right and end - begin - room >= least)
-    said: list[str] = []
+        for (left, right), (begin, end) in zip(pairwise(word_characters), pairwise(places), strict=True):
+            usual_width = (left in WIDE) + (right in WIDE)
+            before.append(left < UNSPACED > right and end - begin - usual_width >= least)
+    spaced: list[str] = []
     place = 0
-    for letter in text:
-        if letter != " ":
-            if before[place] and said and said[-1] != " ":
-                said.append(" ")
+    for character in text:
+        if character != " ":
+            if before[place] and spaced and spaced[-1] != " ":
+                spaced.append(" ")
             place += 1
-        said.append(letter)
-    return "".join(said)
+        spaced.append(character)
+    return "".join(spaced)
 
 
 def is_inside(word: Word, table: PageTable) -> bool:
@@ -110,18 +110,18 @@ def is_inside(word: Word, table: PageTable) -> bool:
     return left - 1 <= word.box[0] and word.box[2] <= right + 1 and bottom <= word.middle <= top
 
 
-def _scaled(box: Box, scale: float) -> Box:
+def _scale_box(box: Box, scale: float) -> Box:
     left, bottom, right, top = box
     return left * scale, bottom * scale, right * scale, top * scale
 
 
-def _scaled_rules(rules: Sequence[tuple[float, float, float]], scale: float) -> tuple[tuple[float, float, float], ...]:
+def _scale_rules(rules: Sequence[tuple[float, float, float]], scale: float) -> tuple[tuple[float, float, float], ...]:
     return tuple((place * scale, begin * scale, end * scale) for place, begin, end in rules)
 
 
 def _text(blocks: Sequence[Block]) -> list[str]:
     """Return the lines in reading order, with an empty line between paragraphs."""
-    said: list[str] = []
+    lines: list[str] = []
     rows = _rows(blocks)
     left, right = min(block.box[0] for block in blocks), max(block.box[2] for block in blocks)
     first = 0
@@ -132,24 +132,24 @@ def _text(blocks: Sequence[Block]) -> list[str]:
             row = rows[first]
             top, bottom = max(block.box[3] for block in row), min(block.box[1] for block in row)
             is_table = any(block.is_table for block in row)
-            if said and (is_table or (below is not None and below - top > PARAGRAPH * LINE_HEIGHT)):
-                said.append("")
+            if lines and (is_table or (below is not None and below - top > PARAGRAPH * LINE_HEIGHT)):
+                lines.append("")
             if is_table:
-                said += [line for block in row for line in block.lines] + [""]
+                lines += [line for block in row for line in block.lines] + [""]
             else:
-                said.append(" ".join(block.lines[0] for block in row))
+                lines.append(" ".join(block.lines[0] for block in row))
             below = None if is_table else bottom
             first += 1
             continue
-        held = [block for row in rows[first:last] for block in row]
+        in_columns = [block for row in rows[first:last] for block in row]
         for side in (
-            [block for block in held if block.box[2] <= gutter],
-            [block for block in held if block.box[2] > gutter],
+            [block for block in in_columns if block.box[2] <= gutter],
+            [block for block in in_columns if block.box[2] > gutter],
         ):
-            said += ["", *_text(side), ""]
+            lines += ["", *_text(side), ""]
         below = None
         first = last
-    return [line for place, line in enumerate(said) if line or (place and said[place - 1])]
+    return [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
 
 
 def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
@@ -172,7 +172,7 @@ def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: fl
     """Return the end of the text columns which start at this row, and the middle of the gap; `None` without columns."""
     free = [(left, right)]
     last = first
-    found: tuple[int, float | None] = (first + 1, None)
+    columns: tuple[int, float | None] = (first + 1, None)
     while last < len(rows):
         if last > first and _gap(rows[last - 1], rows[last]) > SECTION * LINE_HEIGHT:
             break
@@ -181,10 +181,10 @@ def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: fl
         last += 1
         gutter = _gutter([block for row in rows[first:last] for block in row], free)
         if gutter is not None:
-            found = (last, gutter)
+            columns = (last, gutter)
         if not free:
             break
-    return found
+    return columns
 
 
 def _gap(above: Sequence[Block], below: Sequence[Block]) -> float:

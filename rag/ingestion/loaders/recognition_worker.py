@@ -38,7 +38,7 @@ SOUGHT_IN, READ_IN = 1280, 3400
 #: A line with less certainty may be wrong. Print has 0.95 and more, letters unknown to the model 0.6 to 0.87.
 SURE = 0.88
 #: A line this many times as wide as high has more than a few letters; fewer letters mean an unknown script.
-LONG, FEWEST_LETTERS, LETTERS_TO_WIDTH = 6.0, 3, 0.08
+LONG, FEWEST_CHARACTERS, CHARACTERS_TO_WIDTH = 6.0, 3, 0.08
 #: A page with less certainty may be upside down.
 MAYBE_TURNED = 0.8
 #: Two numbers without a gap, such as "1,121.501,221.50".
@@ -46,7 +46,7 @@ JOINED_NUMBERS = re.compile(r"\d\.\d+,\d+\.\d|\d,\d+\.\d+,\d")
 #: A page with a smaller slope is level.
 LEVEL = 0.001
 #: Ruling lines, in heights of a text line: the smallest length across, the smallest height, the largest thickness.
-LONGER_THAN_DASHES, TALLER_THAN_LETTERS, THIN = 2.5, 1.4, 0.35
+LONGER_THAN_DASHES, TALLER_THAN_TEXT, THIN = 2.5, 1.4, 0.35
 #: The least contrast between a ruling line and the paper, from 0 to 255.
 CONTRAST = 40
 
@@ -69,9 +69,9 @@ class FoundLine:
 
     @property
     def is_sure(self) -> bool:
-        letters = sum(character.isalnum() for character in self.text)
+        characters = sum(character.isalnum() for character in self.text)
         proportion = self.width / max(self.height, 1.0)
-        has_few = proportion > LONG and letters < max(FEWEST_LETTERS, LETTERS_TO_WIDTH * proportion)
+        has_few = proportion > LONG and characters < max(FEWEST_CHARACTERS, CHARACTERS_TO_WIDTH * proportion)
         return self.certainty >= SURE and not has_few
 
 
@@ -80,20 +80,20 @@ class ReadPicture:
     """A picture's lines as found, and the same words and ruling lines with the page upright, where heights grow
     upwards.
 
-    The picture was turned to the left `turns` times by 90° for reading, and then had this `size` in pixels.
+    The picture was turned to the left `quarter_turns` times by 90° for reading, and then had this `size` in pixels.
     """
 
     lines: list[FoundLine]
     words: list[Word]
     rules: RulingLines
-    turns: int
+    quarter_turns: int
     size: tuple[int, int]
 
     def box_of(self, lines: Sequence[FoundLine]) -> Box:
         """Return the box around lines, in shares of the unturned picture: left, top, right, bottom."""
         corners = [corner for line in lines for corner in line.corners]
         points = [(x / self.size[0], y / self.size[1]) for x, y in corners]
-        for _ in range(self.turns):
+        for _ in range(self.quarter_turns):
             points = [(1 - y, x) for x, y in points]
         xs, ys = zip(*points, strict=True)
         left, top, right, bottom = (min(max(edge, 0.0), 1.0) for edge in (min(xs), min(ys), max(xs), max(ys)))
@@ -133,24 +133,24 @@ class Reader:
     def read(self, picture: Image.Image) -> ReadPicture:
         """Read a picture, also if it lies on its side or upside down."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
-        boxes, turns = self._boxes(image), 0
+        boxes, quarter_turns = self._boxes(image), 0
         if _is_sideways(boxes):
-            image, turns = numpy.rot90(image).copy(), 1
+            image, quarter_turns = numpy.rot90(image).copy(), 1
             boxes = self._boxes(image)
         lines = self._lines(image, boxes)
         if lines and _certainty(lines) < MAYBE_TURNED:
             turned = numpy.rot90(image, 2).copy()
             other = self._lines(turned, self._boxes(turned))
             if other and _certainty(other) > _certainty(lines):
-                image, lines, turns = turned, other, turns + 2
+                image, lines, quarter_turns = turned, other, quarter_turns + 2
         read = [line for line in lines if line.text]
         slope = _slope_of(read)
         size = image.shape[1], image.shape[0]
-        return ReadPicture(lines, _straight(read, slope), rules_in(image, slope, read), turns, size)
+        return ReadPicture(lines, _straight(read, slope), rules_in(image, slope, read), quarter_turns, size)
 
     def _boxes(self, image: Any) -> list[Any]:
-        found = self._engine(image, use_det=True, use_cls=False, use_rec=False)
-        boxes = getattr(found, "boxes", None)
+        result = self._engine(image, use_det=True, use_cls=False, use_rec=False)
+        boxes = getattr(result, "boxes", None)
         return [] if boxes is None else list(boxes)
 
     def _lines(self, image: Any, boxes: list[Any]) -> list[FoundLine]:
@@ -159,8 +159,8 @@ class Reader:
         crops = [get_rotate_crop_image(image, box.astype(numpy.float32)) for box in boxes]
         read: Any = self._engine.recognize_txt(crops)
         texts = [
-            with_spaces(text, found.words, found.word_cols) if text.strip() else ""
-            for text, found in zip(read.txts or (), read.word_results, strict=True)
+            with_spaces(text, result.words, result.word_cols) if text.strip() else ""
+            for text, result in zip(read.txts or (), read.word_results, strict=True)
         ]
         return [
             FoundLine(text.strip(), tuple((float(x), float(y)) for x, y in box), float(score) if text.strip() else 0.0)
@@ -180,18 +180,22 @@ def _is_sideways(boxes: list[Any]) -> bool:
 
 def _certainty(lines: list[FoundLine]) -> float:
     """Return the lines' average certainty; longer lines count more."""
-    whole = sum(line.width for line in lines)
-    return sum(line.certainty * line.width for line in lines if line.is_sure or line.text) / whole if whole else 0.0
+    total_width = sum(line.width for line in lines)
+    return (
+        sum(line.certainty * line.width for line in lines if line.is_sure or line.text) / total_width
+        if total_width
+        else 0.0
+    )
 
 
-def summary_of(found: ReadPicture) -> dict[str, Any]:
+def summary_of(picture: ReadPicture) -> dict[str, Any]:
     """Return the text in reading order, how many lines are unread or uncertain, and marks with boxes."""
-    lines = found.lines
+    lines = picture.lines
     unread = [line for line in lines if not line.text]
     unsure = [line for line in lines if line.text and not line.is_sure]
     joined = [line for line in lines if line.is_sure and JOINED_NUMBERS.search(line.text) is not None]
-    whole = sum(line.width for line in lines)
-    text = arranged(found.words, found.rules)
+    total_width = sum(line.width for line in lines)
+    text = arranged(picture.words, picture.rules)
     read = [line for line in lines if line.text]
     uncertain = {id(line) for line in (*unsure, *joined)}
     in_tables = frozenset[int]().union(*text.tables)
@@ -206,8 +210,8 @@ def summary_of(found: ReadPicture) -> dict[str, Any]:
         "lines": len(lines),
         "unread": len(unread),
         "unsure": len(unsure) + len(joined),
-        "doubt": sum(line.width for line in (*unread, *unsure)) / whole if whole else 0.0,
-        "marks": [[kind, *found.box_of(held)] for kind, held in marks],
+        "doubt": sum(line.width for line in (*unread, *unsure)) / total_width if total_width else 0.0,
+        "marks": [[kind, *picture.box_of(marked_lines)] for kind, marked_lines in marks],
     }
 
 
@@ -245,7 +249,7 @@ def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
     )
     ink = (thin > CONTRAST).astype(numpy.uint8)
     across = _strokes(ink, round(LONGER_THAN_DASHES * height), 1)
-    upright = _strokes(ink, 1, round(TALLER_THAN_LETTERS * height))
+    upright = _strokes(ink, 1, round(TALLER_THAN_TEXT * height))
     return RulingLines(
         tuple((-(y + high / 2), float(x), float(x + wide)) for x, y, wide, high in across if high < wide),
         tuple((x + wide / 2, -float(y + high), -float(y)) for x, y, wide, high in upright if wide < high),

@@ -47,7 +47,7 @@ SYMBOLS = 2
 SAME_EDGE = 40
 MOST_COLUMNS = 60
 #: Groups without document text. Other groups starting with a star are left out unless they are read.
-APART = frozenset({
+OUTSIDE_TEXT = frozenset({
     "stylesheet", "colortbl", "listtable", "listoverridetable", "revtbl", "rsidtbl", "filetbl", "pict", "info",
     "nonshppict", "shprslt", "objdata", "fldinst", "xe", "tc", "rxe", "txe", "bkmkstart", "bkmkend", "sp", "sn", "sv",
     "nonesttables", "ftnsep", "ftnsepc", "ftncn", "aftnsep", "aftnsepc", "aftncn", "annotation", "atnid", "atnauthor",
@@ -74,7 +74,7 @@ PRIVATE = re.compile("[\ue000-\uf8ff]")
 class _Group:
     """The formatting inside a group, which ends with the group."""
 
-    is_apart: bool = False
+    is_outside: bool = False
     is_hidden: bool = False
     is_deleted: bool = False
     is_struck: bool = False
@@ -155,11 +155,11 @@ class _Walk:
     def document(self) -> ExtractedDocument:
         position, end = 0, len(self.content)
         while position < end:
-            found = TOKEN.match(self.content, position)
-            if found is None:
+            match = TOKEN.match(self.content, position)
+            if match is None:
                 break
-            position = found.end()
-            word, number, code, sign, brace, text = found.groups()
+            position = match.end()
+            word, number, code, sign, brace, text = match.groups()
             if word is not None:
                 if word == b"bin":
                     position += max(int(number or 0), 0)
@@ -174,7 +174,7 @@ class _Walk:
                 self.stand_ins = 0
                 if brace == b"{":
                     self.groups.append(self.group)
-                    self.group = replace(self.group, name=self._kept_name(), opens="")
+                    self.group = replace(self.group, name=self._inherited_name(), opens="")
                     self.is_opened, self.is_starred = True, False
                 elif not self._close():
                     break
@@ -188,15 +188,15 @@ class _Walk:
             self._close()
         self._paragraph()
         self._end_table()
-        return self._made()
+        return self._finish()
 
-    def _made(self) -> ExtractedDocument:
+    def _finish(self) -> ExtractedDocument:
         above, below = ([*{line.text: line for line in lines if line.text}.values()] for lines in self.margins)
         text, sections = joined_lines([*above, *self.story.lines, *below], self.notes)
         page = Page(
             number=1, text=text, method="text" if text.strip() else "none", warnings=tuple(self._warnings(text))
         )
-        about = {name: " ".join(normalise_characters(told).split()) for name, told in self.about.items()}
+        about = {name: " ".join(normalise_characters(value).split()) for name, value in self.about.items()}
         return ExtractedDocument(pages=(page,), sections=sections, title=about["title"], author=about["author"])
 
     def _warnings(self, text: str) -> Iterator[str]:
@@ -206,9 +206,9 @@ class _Walk:
             yield STRUCK_TEXT.format(text=shortened(struck))
         self.seen.subtract(letters_in(text))
         self.unread["text"] = sum((+self.seen).values())
-        for kind, (one, several) in UNREAD.items():
+        for kind, (singular, plural) in UNREAD.items():
             if count := self.unread[kind]:
-                yield one if count == 1 else several.format(count=f"{count:,}")
+                yield singular if count == 1 else plural.format(count=f"{count:,}")
 
     # Groups
 
@@ -235,7 +235,7 @@ class _Walk:
                 self.story.below.extend(lines)
         return bool(self.groups)
 
-    def _kept_name(self) -> str:
+    def _inherited_name(self) -> str:
         return self.group.name if self.group.name in self.about else ""
 
     def _open_story(self, name: str) -> None:
@@ -246,26 +246,28 @@ class _Walk:
 
     def _destination(self, word: str) -> bool:
         """Handle a word which names the group's purpose, for example a footnote; return whether it does."""
-        group, was_apart = self.group, self.group.is_apart
+        group, was_outside = self.group, self.group.is_outside
         if word == "ud":
-            group.is_apart = False
+            group.is_outside = False
         elif word in ("title", "author") and self.groups and self.groups[-1].name == "info":
             pass
-        elif word in APART or (self.is_starred and word not in STARRED):
-            group.is_apart = True
+        elif word in OUTSIDE_TEXT or (self.is_starred and word not in STARRED):
+            group.is_outside = True
         elif word == "fldrslt":
-            group.is_apart = was_apart or (self.is_page_field and any(each.opens in MARGINS for each in self.groups))
+            group.is_outside = was_outside or (
+                self.is_page_field and any(each.opens in MARGINS for each in self.groups)
+            )
         elif word in MARGINS or word in BOXES or word == "footnote":
-            if not was_apart:
+            if not was_outside:
                 self._open_story(word)
         elif word not in ("fonttbl", "object", "field"):
             return False
         group.name = word
-        if not was_apart and word in ("annotation", "object"):
+        if not was_outside and word in ("annotation", "object"):
             self.unread["comments" if word == "annotation" else "embedded"] += 1
         if word == "pict":
             self.picture = [0, 0]
-            if was_apart or any(each.name == "object" for each in self.groups):
+            if was_outside or any(each.name == "object" for each in self.groups):
                 group.name = ""
         return True
 
@@ -275,7 +277,7 @@ class _Walk:
         if self.stand_ins and word != "u":
             self.stand_ins -= 1
         self._flush()
-        if (self.is_opened and self._destination(word)) or self._declare(word, number or 0) or self.group.is_apart:
+        if (self.is_opened and self._destination(word)) or self._declare(word, number or 0) or self.group.is_outside:
             return
         if word in CHARACTERS:
             self._write(CHARACTERS[word])
@@ -297,7 +299,9 @@ class _Walk:
         elif word == "deff":
             self.default_font = number
         elif word in ("ansicpg", "mac", "pc", "pca"):
-            self.encoding = _known({"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}.get(word, f"cp{number}"))
+            self.encoding = _usable_encoding(
+                {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}.get(word, f"cp{number}")
+            )
         elif word in ("picwgoal", "pichgoal"):
             self.picture[word == "pichgoal"] = abs(number)
         else:
@@ -308,7 +312,7 @@ class _Walk:
         """Handle a paragraph style and its heading level."""
         if word == "s":
             self.style = number
-            if not self.group.is_apart:
+            if not self.group.is_outside:
                 self.story.level = self.styles.get(number, self.story.level)
         elif word == "outlinelevel":
             level = number + 1 if 0 <= number < 9 else 0
@@ -378,7 +382,7 @@ class _Walk:
             return
         self._flush()
         if sign in b"\r\n":
-            if not self.group.is_apart:
+            if not self.group.is_outside:
                 self._paragraph()
         elif self.stand_ins:
             self.stand_ins -= 1
@@ -415,9 +419,9 @@ class _Walk:
         if group.name in self.about:
             self.about[group.name] += text
             return
-        if self.groups and self.groups[-1].name == "stylesheet" and (found := HEADING.match(text)):
-            self.styles.setdefault(self.style, int(found[1]))
-        if group.is_apart or group.name == "fonttbl" or any(each.name == "fonttbl" for each in self.groups[-2:]):
+        if self.groups and self.groups[-1].name == "stylesheet" and (match := HEADING.match(text)):
+            self.styles.setdefault(self.style, int(match[1]))
+        if group.is_outside or group.name == "fonttbl" or any(each.name == "fonttbl" for each in self.groups[-2:]):
             return
         if group.is_deleted:
             return
@@ -428,7 +432,7 @@ class _Walk:
         else:
             self.story.runs.append((FOREIGN.sub("", text), group.position))
 
-    def _taken(self) -> str:
+    def _take_text(self) -> str:
         """Return and empty the current paragraph's text, with raised and lowered characters as in print."""
         runs, self.story.runs = self.story.runs, []
         joined: list[tuple[list[str], int]] = []
@@ -437,20 +441,20 @@ class _Walk:
                 joined[-1][0].append(text)
             else:
                 joined.append(([text], position))
-        said: list[str] = []
+        pieces: list[str] = []
         before = ""
         for parts, position in joined:
             text = "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            written = PLACE.sub("", text)
-            self.seen.update(letters_in(written if position else PRIVATE.sub("", written)))
+            plain = PLACE.sub("", text)
+            self.seen.update(letters_in(plain if position else PRIVATE.sub("", plain)))
             if position > 0 and text.strip():
                 text, is_mark = raised(before, text)
                 text = self.notes.refer(text) if is_mark and before.strip() else text
             elif position < 0:
                 text = lowered(text)
-            said.append(text)
+            pieces.append(text)
             before = (before + text)[-LOOKED_AT:]
-        text = "".join(said)
+        text = "".join(pieces)
         symbols = PRIVATE.findall(text)
         if symbols and PRIVATE.match(text.lstrip()):
             text = PRIVATE.sub("-", text, count=1)  # the bullet of an item
@@ -460,11 +464,11 @@ class _Walk:
 
     def _paragraph(self) -> None:
         story = self.story
-        text = self._taken()
+        text = self._take_text()
         below, story.below = story.below, []
         if story.is_in_table:
-            kept = story.nested_cell if story.depth > 1 else story.cell
-            kept.extend(filter(None, (text, *(line.text for line in below))))
+            cell = story.nested_cell if story.depth > 1 else story.cell
+            cell.extend(filter(None, (text, *(line.text for line in below))))
             return
         if not text and not below and not story.grid and not story.lines:
             return
@@ -477,7 +481,7 @@ class _Walk:
     def _end_cell(self, *, is_nested: bool) -> None:
         story = self.story
         parts = story.nested_cell if is_nested else story.cell
-        if text := self._taken():
+        if text := self._take_text():
             parts.append(text)
         parts.extend(line.text for line in story.below if line.text)
         story.below = []
@@ -523,27 +527,30 @@ class _Walk:
 
 def _over_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
     """Return rows with a cell for each column; `None` where the cell on the left continues."""
-    if any(len(row) != len(own) or sorted(set(own)) != list(own) for row, own in zip(grid, edges, strict=True)):
+    if any(
+        len(row) != len(row_edges) or sorted(set(row_edges)) != list(row_edges)
+        for row, row_edges in zip(grid, edges, strict=True)
+    ):
         return grid
     places: list[int] = []
-    for edge in sorted({edge for own in edges for edge in own}):
+    for edge in sorted({edge for row_edges in edges for edge in row_edges}):
         if not places or edge - places[-1] > SAME_EDGE:
             places.append(edge)
     if len(places) > MOST_COLUMNS:
         return grid
-    written: list[list[str | None]] = []
-    for row, own in zip(grid, edges, strict=True):
+    widened: list[list[str | None]] = []
+    for row, row_edges in zip(grid, edges, strict=True):
         cells: list[str | None] = []
-        for text, edge in zip(row, own, strict=True):
+        for text, edge in zip(row, row_edges, strict=True):
             columns = sum(len(cells) <= place < bisect_right(places, edge) for place in range(len(places)))
             if not columns:
                 return grid
             cells += [text, *[None] * (columns - 1)]
-        written.append(cells)
-    return written
+        widened.append(cells)
+    return widened
 
 
-def _known(name: str) -> str:
+def _usable_encoding(name: str) -> str:
     name = "utf-8" if name == "cp65001" else name
     try:
         codecs.lookup(name)

@@ -124,7 +124,7 @@ class Sandbox:
 
     def warm_up(self) -> None:
         """Start a process in advance."""
-        with self._slots.taken(""):
+        with self._slots.hold(""):
             self._put_back(self._take())
 
     def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedFile:
@@ -174,7 +174,7 @@ class Sandbox:
             "mime_type": mime_type,
             "password": options.password,
             "has_paragraphs_by_gaps": options.has_paragraphs_by_gaps,
-            "apart": list(options.apart),
+            "separate_files": list(options.separate_files),
         }
         pages: list[dict[str, Any]] = []
         reply = self._run("extract", named, content, options.on_page, pages.append, tenant_id=tenant_id)
@@ -188,13 +188,13 @@ class Sandbox:
         """Return the attached files with a known ending. Raises `DocumentError`s."""
         named = {"file_name": file_name, "password": password}
         reply = self._run("attached", named, content, tenant_id=tenant_id)
-        found: list[AttachedFile] = []
+        files: list[AttachedFile] = []
         place = 0
         with well_formed():
             for name, size in reply.values["files"]:
-                found.append(AttachedFile(storable(str(name)), reply.blob[place : place + int(size)]))
+                files.append(AttachedFile(storable(str(name)), reply.blob[place : place + int(size)]))
                 place += int(size)
-        return found
+        return files
 
     def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
         """Convert a picture in any common format to PNG for a model. Raises `FileDamaged`."""
@@ -257,7 +257,7 @@ class Sandbox:
             command = (*ARCHIVE_WORKER, str(file.fileno()), str(self._limits.memory_mb))
             opened = OpenArchive(
                 lambda: _Process(self._limits, command, self._rules, (file.fileno(),)),
-                lambda: self._slots.taken(tenant_id),
+                lambda: self._slots.hold(tenant_id),
                 self._limits,
             )
             try:
@@ -304,7 +304,7 @@ class Sandbox:
         limits = self._limits
         if seconds is not None:
             limits = replace(limits, timeout_seconds=min(seconds, limits.timeout_seconds))
-        with self._slots.taken(tenant_id):
+        with self._slots.hold(tenant_id):
             process = self._take(tenant_id)
             is_healthy = False
             try:
@@ -457,14 +457,14 @@ def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
         with source.open("rb") as file:
             yield file
         return
-    with tempfile.NamedTemporaryFile(delete=False) as kept:
+    with tempfile.NamedTemporaryFile(delete=False) as temporary:
         try:
-            file = open(kept.name, "rb")  # noqa: SIM115 - closed below, once its name is gone
+            file = open(temporary.name, "rb")  # noqa: SIM115 - closed below, once its name is gone
         finally:
-            os.unlink(kept.name)
+            os.unlink(temporary.name)
         with file:
-            shutil.copyfileobj(source, kept)
-            kept.flush()
+            shutil.copyfileobj(source, temporary)
+            temporary.flush()
             yield file
 
 
@@ -502,12 +502,12 @@ class _Process:
         assert process.stdout is not None  # noqa: S101
         if self.means is None:
             self._wait_until_confined()
-        timer = self._killed_after((limits or self._limits).timeout_seconds)
+        timer = self._kill_after((limits or self._limits).timeout_seconds)
         try:
             write_message(process.stdin, task, values, content)  # type: ignore[arg-type]
-            room = self._limits.memory_mb * 2**20  # the text of a file was in the process's memory
-            while (reply := read_message(process.stdout, room)) is not None:  # type: ignore[arg-type]
-                room -= reply.size
+            remaining_bytes = self._limits.memory_mb * 2**20  # the text of a file was in the process's memory
+            while (reply := read_message(process.stdout, remaining_bytes)) is not None:  # type: ignore[arg-type]
+                remaining_bytes -= reply.size
                 if reply.kind == "page" and take is not None:
                     take(reply.values)
                 elif reply.kind != "progress":
@@ -526,7 +526,7 @@ class _Process:
 
     def _wait_until_confined(self) -> None:
         """Wait for the process to report its confinement. Until then it gets no file."""
-        timer = self._killed_after(START_SECONDS)
+        timer = self._kill_after(START_SECONDS)
         try:
             first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]
         except MalformedMessage as exc:
@@ -538,7 +538,7 @@ class _Process:
             raise self._reason()
         self.means = first.values
 
-    def _killed_after(self, seconds: float) -> threading.Timer:
+    def _kill_after(self, seconds: float) -> threading.Timer:
         timer = threading.Timer(seconds, self.kill)
         timer.daemon = True
         timer.start()

@@ -69,19 +69,19 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
         checked = check(task.blob, values["file_name"], values["mime_type"], options)
         return {"page_count": checked.page_count, "file_kind": checked.kind}, checked.decrypted or b""
     if task.kind == "extract":
-        last_told = 0.0
+        reported_at = 0.0
 
         def tell(done: int, total: int) -> None:
-            nonlocal last_told
-            if time.monotonic() - last_told >= PROGRESS_SECONDS or done == total:
-                last_told = time.monotonic()
+            nonlocal reported_at
+            if time.monotonic() - reported_at >= PROGRESS_SECONDS or done == total:
+                reported_at = time.monotonic()
                 write_message(answers, "progress", {"done": done, "total": total})
 
         options = LoadOptions(
             limits=limits,
             password=values["password"],
             has_paragraphs_by_gaps=values["has_paragraphs_by_gaps"],
-            apart=frozenset(values["apart"]),
+            separate_files=frozenset(values["separate_files"]),
             on_page=tell,
             take=lambda page: write_message(answers, "page", asdict(page)),
         )
@@ -100,8 +100,8 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     if task.kind == "draw":
         if is_picture(task.blob):
             return {}, drawn_picture(task.blob, values["page"], scale=values["scale"])
-        wanted = {name: values[name] for name in ("highlight", "sentence", "scale")}
-        picture = draw_page(task.blob, values["page"], **wanted)
+        drawing = {name: values[name] for name in ("highlight", "sentence", "scale")}
+        picture = draw_page(task.blob, values["page"], **drawing)
         return {}, as_ink(picture) if values["ink"] else picture
     raise ValueError(f"no task is called {task.kind}")
 

@@ -90,12 +90,12 @@ def loaded(
     book = Book()
     for number, sheet in enumerate(sheets, 1):
         sheet.drop_covered()
-        kept = Counter(letters_in("".join(text for row in sheet.rows.values() for text in row.values())))
+        expected = Counter(letters_in("".join(text for row in sheet.rows.values() for text in row.values())))
         first = len(book.pages)
         book.add(sheet, list(sheet.warnings()), names_sheet=count > 1)
         if len(book.pages) > options.limits.maximum_pages:
             raise TooManyPages
-        _count_lost(book, first, kept, sheet)
+        _count_lost(book, first, expected, sheet)
         if options.on_page is not None:
             options.on_page(number, max(count, number))
     if not book.pages:
@@ -113,15 +113,15 @@ def loaded(
 
 def _hidden_sheets(names: Sequence[str]) -> Iterable[str]:
     if names:
-        one, several = UNREAD["hidden sheets"]
-        shown = ", ".join(f"“{name}”" for name in names[:20]) + ("…" if len(names) > 20 else "")
-        yield (one if len(names) == 1 else several).format(count=f"{len(names):,}", names=shown)
+        singular, plural = UNREAD["hidden sheets"]
+        listed = ", ".join(f"“{name}”" for name in names[:20]) + ("…" if len(names) > 20 else "")
+        yield (singular if len(names) == 1 else plural).format(count=f"{len(names):,}", names=listed)
 
 
-def _count_lost(book: Book, first: int, kept: Counter[str], sheet: Sheet) -> None:
+def _count_lost(book: Book, first: int, expected: Counter[str], sheet: Sheet) -> None:
     """Add a warning if letters or figures from the cells are missing on the sheet's pages."""
-    written = Counter(letters_in("".join(page.text for page in book.pages[first:])))
-    lost = sum((kept - written).values())
+    page_counts = Counter(letters_in("".join(page.text for page in book.pages[first:])))
+    lost = sum((expected - page_counts).values())
     if lost and first < len(book.pages):
         sentence = UNREAD_TEXT[lost > 1].format(count=f"{lost:,}")
         page = book.pages[first]
@@ -147,7 +147,7 @@ USUAL_NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class Written:
+class SheetLine:
     """A line on a page, with the row in the sheet (0 without a row), first and last column, and heading level."""
 
     text: str
@@ -177,13 +177,13 @@ class Book:
         if not lines and not warnings:
             return
         if lines and names_sheet and not USUAL_NAME.fullmatch(sheet.name):
-            lines.insert(0, Written(sheet.name))
+            lines.insert(0, SheetLine(sheet.name))
         first = len(self.pages) + 1
         self.sections.append(Section(title=sheet.name[:200], level=1, page=first, start=self._length))
         for number, part in enumerate(_parts(lines), first):
             self._page(sheet, number, part, warnings if number == first else ())
 
-    def _page(self, sheet: Sheet, number: int, lines: Sequence[Written], warnings: Sequence[str]) -> None:
+    def _page(self, sheet: Sheet, number: int, lines: Sequence[SheetLine], warnings: Sequence[str]) -> None:
         position = self._length
         places: list[list[Any]] = []
         expected: tuple[int, tuple[int, int]] | None = None
@@ -215,8 +215,8 @@ class Book:
         self._length += len(text) + 1
 
 
-def _parts(lines: Sequence[Written]) -> Iterator[list[Written]]:
-    part: list[Written] = []
+def _parts(lines: Sequence[SheetLine]) -> Iterator[list[SheetLine]]:
+    part: list[SheetLine] = []
     length = 0
     for line in lines:
         part.append(line)
@@ -228,7 +228,7 @@ def _parts(lines: Sequence[Written]) -> Iterator[list[Written]]:
         yield part
 
 
-def lines_of_sheet(sheet: Sheet) -> Iterator[Written]:
+def lines_of_sheet(sheet: Sheet) -> Iterator[SheetLine]:
     """Yield a sheet's lines: the tables from top to bottom, then text boxes."""
     spans = _Merged(sheet)
     parts = [
@@ -236,9 +236,9 @@ def lines_of_sheet(sheet: Sheet) -> Iterator[Written]:
         for rows in _bands(sheet, spans)
         for block in _side_by_side(sheet, rows, spans)
     ]
-    for index, lines in enumerate([*parts, *([Written(text)] for text in sheet.texts)]):
+    for index, lines in enumerate([*parts, *([SheetLine(text)] for text in sheet.texts)]):
         if index:
-            yield Written("")
+            yield SheetLine("")
         for number, line in enumerate(lines):
             yield replace(line, ends_section=True) if number == 0 and not line.level else line
 
@@ -285,8 +285,8 @@ class _Merged:
         return None if source is None else self._texts[source]
 
     def columns(self, row: int) -> Iterable[int]:
-        own = self._rows[row].keys()
-        return own if row not in self._columns else self._columns[row].union(own)
+        columns = self._rows[row].keys()
+        return columns if row not in self._columns else self._columns[row].union(columns)
 
 
 def _bands(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
@@ -308,24 +308,24 @@ def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator
     parts: list[list[int]] = []
     for column in used:
         between = range(parts[-1][-1] + 1, column) if parts else ()
-        is_apart = any(gap not in sheet.hidden_columns and gap not in sheet.narrow_columns for gap in between)
-        if not parts or is_apart:
+        is_separate = any(gap not in sheet.hidden_columns and gap not in sheet.narrow_columns for gap in between)
+        if not parts or is_separate:
             parts.append([column])
         else:
             parts[-1].append(column)
     blocks: list[Block] = []
     for part in parts:
-        own = tuple(row for row in rows if any(spans.cell(row, column) for column in part))
-        block = Block(own, tuple(part))
+        block_rows = tuple(row for row in rows if any(spans.cell(row, column) for column in part))
+        block = Block(block_rows, tuple(part))
         before = blocks[-1] if blocks else None
-        if before is not None and not _are_apart(before, block, spans):
-            blocks[-1] = Block(tuple(sorted({*before.rows, *own})), (*before.columns, *part))
+        if before is not None and not _are_separate(before, block, spans):
+            blocks[-1] = Block(tuple(sorted({*before.rows, *block_rows})), (*before.columns, *part))
         else:
             blocks.append(block)
     yield from blocks
 
 
-def _are_apart(left: Block, right: Block, spans: _Merged) -> bool:
+def _are_separate(left: Block, right: Block, spans: _Merged) -> bool:
     """Whether two blocks are separate tables, each with heads and row names, or else one table with an empty column."""
     if min(len(left.columns), len(right.columns)) < 2 or min(len(left.rows), len(right.rows)) < 2:
         return False
@@ -338,37 +338,37 @@ def _are_apart(left: Block, right: Block, spans: _Merged) -> bool:
     return True
 
 
-def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Written]:
+def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[SheetLine]:
     grid = [[spans.cell(row, column) for column in block.columns] for row in block.rows]
     columns = (block.columns[0], block.columns[-1])
     if len(block.columns) == 1:
         for row, cells in zip(block.rows, grid, strict=True):
-            yield Written(cells[0] or "", row, columns)
+            yield SheetLine(cells[0] or "", row, columns)
         return
-    known = [index for index, row in enumerate(block.rows) if row in sheet.head_rows]
-    known = known or _bold_heads(grid, [row in sheet.bold_rows for row in block.rows])
-    titles, above, heads = _heads(grid, known)
+    marked_heads = [index for index, row in enumerate(block.rows) if row in sheet.head_rows]
+    marked_heads = marked_heads or _bold_heads(grid, [row in sheet.bold_rows for row in block.rows])
+    titles, above, heads = _heads(grid, marked_heads)
     is_titled = False
     for index in range(above):
         text = row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in grid[index]])
         is_title = index < titles and not is_titled and heads > 0 and len(text) <= LONGEST_TITLE
         is_titled = is_titled or is_title
-        yield Written(text, block.rows[index], columns, level=int(is_title))
+        yield SheetLine(text, block.rows[index], columns, level=int(is_title))
     if len(block.columns) == 2 and not heads:
         yield from _pairs(Block(block.rows[above:], block.columns), grid[above:], columns)
     else:
         yield from _table_lines(block, grid, columns, above, heads)
 
 
-def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[Written]:
+def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[SheetLine]:
     """Write a two-column block without heads in pairs: "From: 4 May"."""
     for row, cells in zip(block.rows, grid, strict=True):
-        yield Written(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
+        yield SheetLine(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
 
 
 def _table_lines(
     block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
-) -> Iterator[Written]:
+) -> Iterator[SheetLine]:
     """Write a table's rows with the heads, like `lines_of`, and with row numbers."""
     body = grid[above:]
     if not body:
@@ -376,13 +376,13 @@ def _table_lines(
     head = lines_of(body[:heads], heads)[-1] if heads else ""
     titles = lines_of(body[:heads], heads)[:-1] if heads else []
     for text in titles:
-        yield Written(text, block.rows[above], columns)
+        yield SheetLine(text, block.rows[above], columns)
     if heads:
-        yield Written(head, block.rows[above + heads - 1], columns)
+        yield SheetLine(head, block.rows[above + heads - 1], columns)
         # Heads which do not look like heads get a rule below, like in Markdown.
         rest = [[cell or "" for cell in row] for row in body[heads:]]
         if not are_heads(head.split(" | "), rest):
-            yield Written(" | ".join(["---"] * len(grid[0])))
+            yield SheetLine(" | ".join(["---"] * len(grid[0])))
     has_heads_above = True
     for row, cells in zip(block.rows[above + heads :], body[heads:], strict=True):
         lines = lines_of([cells], 0)
@@ -390,46 +390,46 @@ def _table_lines(
             continue
         is_row = len(cells) > 1 and " | " in lines[0] and any(cell is not None for cell in cells[1:])
         if not is_row:
-            yield Written(lines[0], row, columns)
+            yield SheetLine(lines[0], row, columns)
             has_heads_above = False
             continue
         if heads and not has_heads_above:
-            yield Written(head, block.rows[above + heads - 1], columns)
+            yield SheetLine(head, block.rows[above + heads - 1], columns)
         has_heads_above = True
-        yield Written(_with_ends(_repeated(cells)), row, columns)
+        yield SheetLine(_with_ends(_repeat_merged(cells)), row, columns)
 
 
-def _repeated(cells: Sequence[str | None]) -> list[str]:
+def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
     """Repeat a merged cell's text in each column, unless it is long."""
-    said: list[str] = []
+    repeated: list[str] = []
     for cell in cells:
-        said.append((said[-1] if said and len(said[-1]) <= 80 else "") if cell is None else cell)
-    return said
+        repeated.append((repeated[-1] if repeated and len(repeated[-1]) <= 80 else "") if cell is None else cell)
+    return repeated
 
 
 def _with_ends(cells: Sequence[str]) -> str:
     """Write a row with bars between cells. Empty cells at both ends would look like Markdown: the last becomes "–"."""
-    said = [cell.replace("|", "/") for cell in cells]
-    if not said[0] and not said[-1]:
-        said[-1] = "–"
-    return " | ".join(said)
+    texts = [cell.replace("|", "/") for cell in cells]
+    if not texts[0] and not texts[-1]:
+        texts[-1] = "–"
+    return " | ".join(texts)
 
 
-def _heads(grid: Sequence[Sequence[str | None]], known: Sequence[int] = ()) -> tuple[int, int, int]:
+def _heads(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = ()) -> tuple[int, int, int]:
     """Return how many title rows come first, how many rows come before the heads, and how many rows are heads."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0
     while titles < min(len(grid) - 1, MOST_ROWS_ABOVE) and filled[titles] <= 1 and _is_alone(grid[titles]):
         titles += 1
-    first = next((index for index in known if index < MOST_ROWS_ABOVE), None)
+    first = next((index for index in marked_heads if index < MOST_ROWS_ABOVE), None)
     if first is not None and first < len(grid) - 1:
         return min(titles, first), first, _depth(grid[first:])
     most = 0
     for index in range(titles, min(len(grid) - 1, MOST_ROWS_ABOVE)):
         # Above the heads there are pairs such as "Company: | Example Ltd", but no table rows.
         is_pair = filled[index] == 2 < width and (grid[index][0] or "").endswith(":")
-        if not is_pair and filled[index] > most and (rows := _guessed(grid[index : index + LOOKED_AT])):
+        if not is_pair and filled[index] > most and (rows := _guess_head_rows(grid[index : index + LOOKED_AT])):
             return titles, index, rows
         most = max(most, filled[index])
         if most > 2:
@@ -446,10 +446,10 @@ def _bold_heads(grid: Sequence[Sequence[str | None]], is_bold: Sequence[bool]) -
 
 
 def _depth(grid: Sequence[Sequence[str | None]]) -> int:
-    return max(_guessed(grid[:LOOKED_AT]), 1)
+    return max(_guess_head_rows(grid[:LOOKED_AT]), 1)
 
 
-def _guessed(grid: Sequence[Sequence[str | None]]) -> int:
+def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
     """Guess the number of head rows, including an upper row with merged cells, for example years."""
     if rows := guessed_head_rows(grid):
         return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0

@@ -27,20 +27,20 @@ def check_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
 
 def load_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load plain text in any encoding. A form feed starts a page."""
-    found = decoded(content)
+    source = decoded(content)
     pages = tuple(
         Page(
             number=number,
             text=page,
             method="text" if page.strip() else "none",
-            warnings=found.warnings,
+            warnings=source.warnings,
         )
-        for number, page in enumerate(map(_cleaned, found.text.split("\f")), start=1)
+        for number, page in enumerate(map(_clean, source.text.split("\f")), start=1)
     )
     return ExtractedDocument(pages=pages)
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     text = "\n".join(with_tables(LINE_END.split(text)))
     return BLANK_LINES.sub("\n\n", normalise_characters(text)).strip("\n ")
 
@@ -54,9 +54,9 @@ NAMED_DELIMITER = re.compile(r"\ufeff?sep=([^\r\n])\r?\n", re.IGNORECASE)
 
 def load_csv(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load the rows on a single page, with `|` between cells. A file with a single column is loaded as plain text."""
-    found = decoded(content)
-    named = NAMED_DELIMITER.match(found.text)
-    text = found.text[named.end() :] if named else found.text
+    source = decoded(content)
+    named = NAMED_DELIMITER.match(source.text)
+    text = source.text[named.end() :] if named else source.text
     try:
         dialect = csv.Sniffer().sniff(text[:DELIMITER_CHARACTERS], named[1] if named else DELIMITERS)
         rows = [[_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""), dialect)]
@@ -66,7 +66,7 @@ def load_csv(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
     if len(rows) < 2 or min(map(len, rows[:2])) < 2:
         return load_text(content, options)
     lines = [" | ".join(row).rstrip() for row in rows]
-    page = Page(number=1, text="\n".join(lines), method="text", warnings=found.warnings)
+    page = Page(number=1, text="\n".join(lines), method="text", warnings=source.warnings)
     return ExtractedDocument(pages=(page,))
 
 

@@ -105,14 +105,14 @@ LANGUAGES = {
     "en": UNKNOWN,
 }  # fmt: skip
 #: The words for worksheets in tables of contents, then default styles other than "Normal".
-SAID = {
+LANGUAGE_WORDS = {
     "de": ("Arbeitsblätter", "Standard"), "fr": ("Feuilles de calcul",), "es": ("Hojas de cálculo",),
     "it": ("Fogli di lavoro", "Normale"), "nl": ("Werkbladen", "Standaard"),
     "pt": ("Planilhas", "Folhas de cálculo", "Folhas de Cálculo"), "pl": ("Arkusze", "Normalny"),
     "tr": ("Çalışma Sayfaları",), "ja": ("ワークシート", "標準"), "ko": ("워크시트", "표준"),
     "zh": ("工作表", "常规", "一般"),
 }  # fmt: skip
-LANGUAGE_SAID = {words: code for code, said in SAID.items() for words in said}
+LANGUAGE_BY_WORDS = {words: code for code, phrases in LANGUAGE_WORDS.items() for words in phrases}
 
 
 def language_of_format(number: int) -> Language | None:

@@ -79,7 +79,7 @@ class FormatSection:
 
 
 @lru_cache(maxsize=8192)
-def shown(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
+def format_number(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
     """Write a number in a format; "" if the format hides numbers.
 
     `language` is the workbook's language; with `None`, the format's language counts, if given.
@@ -89,17 +89,17 @@ def shown(value: float, code: str, language: Language | None = None, *, is_1904:
     sections = sections_of(code)
     section, is_negative_part = _chosen(sections, value)
     # A date uses its format's language, a number the program's language.
-    own = (section.language or language) if section.is_date else (language or section.language)
-    spoken = own or UNKNOWN
+    format_language = (section.language or language) if section.is_date else (language or section.language)
+    used_language = format_language or UNKNOWN
     if section.is_date:
-        return _date(value, section, spoken, is_1904=is_1904)
-    written = _number(abs(value), section, spoken)
-    if value < 0 and not is_negative_part and any(map(str.isdigit, written)) and set(written) & set("123456789"):
-        written = f"-{written}"
-    return " ".join(written.split())
+        return _date(value, section, used_language, is_1904=is_1904)
+    figures = _number(abs(value), section, used_language)
+    if value < 0 and not is_negative_part and any(map(str.isdigit, figures)) and set(figures) & set("123456789"):
+        figures = f"-{figures}"
+    return " ".join(figures.split())
 
 
-def shown_text(text: str, code: str) -> str:
+def format_text(text: str, code: str) -> str:
     """Return a text as the cell's format shows it: the format may hide the text or add words."""
     if code in ("General", "@"):
         return text
@@ -161,9 +161,9 @@ def _section(source: str) -> FormatSection:
     condition: tuple[str, float] | None = None
     language: Language | None = None
     has_system_date = False
-    for found in PARTS.finditer(source):
-        kind = found.lastgroup or "other"
-        text = found[kind]
+    for part in PARTS.finditer(source):
+        kind = part.lastgroup or "other"
+        text = part[kind]
         if kind in ("quoted", "escaped"):
             tokens.append(Token("literal", text))
         elif kind == "space":
@@ -247,38 +247,40 @@ def _number(value: float, section: FormatSection, language: Language) -> str:
     amount = _exact(value) * Decimal(100) ** sum(token.kind == "percent" for token in tokens)
     digits = [place for place, token in enumerate(tokens) if token.kind == "digit"]
     point = next((place for place, token in enumerate(tokens) if token.kind == "point"), len(tokens))
-    whole = [place for place in digits if place < point]
+    integer_places = [place for place in digits if place < point]
     decimals = [place for place in digits if place > point]
     is_grouped = False
     for place, token in enumerate(tokens):
         if token.kind != "group":
             continue
         tokens[place] = Token("literal", "")
-        if whole and whole[0] < place < whole[-1]:
+        if integer_places and integer_places[0] < place < integer_places[-1]:
             is_grouped = True
         elif digits and place > digits[0] and not any(t.text for t in tokens[_last_before(digits, place) + 1 : place]):
             # Right after the figures, each comma divides the number by a thousand.
             amount /= 1000
         else:
             tokens[place] = Token("literal", ",")
-    rounded = _rounded(amount, len(decimals))
+    rounded = _round(amount, len(decimals))
     before, _, after = f"{rounded:f}".partition(".")
-    said = _filled_whole(before.lstrip("0"), [tokens[place].text for place in whole], language if is_grouped else None)
-    for place, text in zip(whole, said, strict=True):
+    filled = _fill_integer(
+        before.lstrip("0"), [tokens[place].text for place in integer_places], language if is_grouped else None
+    )
+    for place, text in zip(integer_places, filled, strict=True):
         tokens[place] = Token("literal", text)
     if point < len(tokens):
-        kept = _filled_decimals(after, [tokens[place].text for place in decimals])
-        for place, text in zip(decimals, kept, strict=True):
+        decimal_figures = _fill_decimals(after, [tokens[place].text for place in decimals])
+        for place, text in zip(decimals, decimal_figures, strict=True):
             tokens[place] = Token("literal", text)
         # "25." becomes "25"; "25.-" stays.
-        tokens[point] = Token("literal", language.point if any(kept) or not decimals else "")
-        if not whole:
+        tokens[point] = Token("literal", language.point if any(decimal_figures) or not decimals else "")
+        if not integer_places:
             tokens[point] = Token("literal", f"{before.lstrip('0')}{tokens[point].text}")
     return "".join(token.text for token in tokens)
 
 
 def _last_before(places: Sequence[int], place: int) -> int:
-    return max(found for found in places if found < place)
+    return max(earlier for earlier in places if earlier < place)
 
 
 def _exact(value: float) -> Decimal:
@@ -286,35 +288,35 @@ def _exact(value: float) -> Decimal:
     return Decimal(f"{value:.15g}")
 
 
-def _rounded(amount: Decimal, places: int) -> Decimal:
+def _round(amount: Decimal, places: int) -> Decimal:
     try:
         return amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
     except InvalidOperation:  # longer than the context's precision
         return amount
 
 
-def _filled_whole(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
+def _fill_integer(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
     """Put a whole number's figures into a format's places, from the right.
 
     The first place takes all remaining figures.
     """
-    said = [""] * len(places)
-    left = figures
+    filled = [""] * len(places)
+    remaining = figures
     count = 0
     for index in range(len(places) - 1, -1, -1):
-        taken = (left if index == 0 else left[-1:]) or ("0" if places[index] == "0" else "")
-        left = "" if index == 0 else left[:-1]
+        place_figures = (remaining if index == 0 else remaining[-1:]) or ("0" if places[index] == "0" else "")
+        remaining = "" if index == 0 else remaining[:-1]
         text = ""
-        for figure in reversed(taken):
+        for figure in reversed(place_figures):
             if language is not None and count and count % 3 == 0:
                 text = language.group + text
             text = figure + text
             count += 1
-        said[index] = text
-    return said
+        filled[index] = text
+    return filled
 
 
-def _filled_decimals(figures: str, places: Sequence[str]) -> list[str]:
+def _fill_decimals(figures: str, places: Sequence[str]) -> list[str]:
     figures = figures.ljust(len(places), "0")[: len(places)]
     least = max((index + 1 for index, place in enumerate(places) if place == "0"), default=0)
     needed = max(least, len(figures.rstrip("0")))
@@ -338,19 +340,19 @@ def _fraction(value: float, tokens: Sequence[Token], slash: int) -> str:
         start -= 1
     after = "".join(token.text for token in tokens[slash + 1 :])
     below = (re.match(r"[\d#?]+", after) or [""])[0]
-    has_whole = any(token.kind == "digit" for token in tokens[:start])
+    has_integer = any(token.kind == "digit" for token in tokens[:start])
     exact = Fraction(_exact(value))
-    whole = int(exact) if has_whole else 0
-    rest = exact - whole
+    integer = int(exact) if has_integer else 0
+    rest = exact - integer
     if below.isdigit() and int(below):
         over, under = round(rest * int(below)), int(below)
     else:
         near = rest.limit_denominator(10 ** min(len(below), 4) - 1 or 9)
         over, under = near.numerator, near.denominator
-    if over == under and has_whole:
-        whole, over = whole + 1, 0
-    parts = [str(whole)] if has_whole and (whole or not over) else []
-    return " ".join([*parts, *([f"{over}/{under}"] if over or not has_whole else [])])
+    if over == under and has_integer:
+        integer, over = integer + 1, 0
+    parts = [str(integer)] if has_integer and (integer or not over) else []
+    return " ".join([*parts, *([f"{over}/{under}"] if over or not has_integer else [])])
 
 
 def _scientific(value: float, tokens: Sequence[Token], language: Language) -> str:
@@ -362,10 +364,10 @@ def _scientific(value: float, tokens: Sequence[Token], language: Language) -> st
     amount = _exact(value)
     exponent = amount.adjusted() if amount else 0
     exponent = exponent // width * width if width > 1 else exponent
-    mantissa = _rounded(amount.scaleb(-exponent), decimals)
+    mantissa = _round(amount.scaleb(-exponent), decimals)
     if mantissa >= Decimal(10) ** width:
         exponent += width
-        mantissa = _rounded(amount.scaleb(-exponent), decimals)
+        mantissa = _round(amount.scaleb(-exponent), decimals)
     sign = "-" if exponent < 0 else "+" if "+" in tokens[place].text else ""
     return f"{mantissa:f}".replace(".", language.point) + f"E{sign}{abs(exponent):0{figures}d}"
 
@@ -427,52 +429,52 @@ def _date(value: float, section: FormatSection, language: Language, *, is_1904: 
     if moment is None:
         return general(value, language)
     has_noon = section.has("noon")
-    said = []
+    parts = []
     for place, token in enumerate(tokens):
         if token.kind == "date":
-            said.append(_date_part(token.text, moment, tokens, place, language, has_noon=has_noon))
+            parts.append(_date_part(token.text, moment, tokens, place, language, has_noon=has_noon))
         elif token.kind == "elapsed":
             total = round(moment.serial * SECONDS)
             unit = {"h": 3600, "m": 60, "s": 1}[token.text[0]]
-            said.append(f"{total // unit:0{len(token.text)}d}")
+            parts.append(f"{total // unit:0{len(token.text)}d}")
         elif token.kind == "noon":
             names = ("A", "P") if token.text.lower() == "a/p" else language.noon
-            said.append(names[moment.seconds >= SECONDS // 2])
+            parts.append(names[moment.seconds >= SECONDS // 2])
         elif token.kind == "digit":
             count = sum(t.kind == "digit" for t in tokens[:place])
-            said.append(f"{moment.thousandths:03d}"[count : count + 1] or "0")
+            parts.append(f"{moment.thousandths:03d}"[count : count + 1] or "0")
         else:
-            said.append("" if token.kind == "text" else token.text)
-    written = " ".join("".join(said).split())
-    return f"-{written}" if value < 0 and elapsed else written
+            parts.append("" if token.kind == "text" else token.text)
+    date = " ".join("".join(parts).split())
+    return f"-{date}" if value < 0 and elapsed else date
 
 
 def _date_part(
     part: str, moment: Moment, tokens: Sequence[Token], place: int, language: Language, *, has_noon: bool
 ) -> str:
-    letter, width = part[0], len(part)
+    unit, width = part[0], len(part)
     if part == "system":
         section = replace(sections_of(language.day)[0], language=language)
         return "".join(
             _date_part(t.text, moment, section.tokens, p, language, has_noon=False) if t.kind == "date" else t.text
             for p, t in enumerate(section.tokens)
         )
-    if letter == "m" and _is_minute(tokens, place):
+    if unit == "m" and _is_minute(tokens, place):
         return f"{moment.seconds // 60 % 60:0{min(width, 2)}d}"
-    if letter in "hs":
+    if unit in "hs":
         hour = moment.seconds // 3600
-        number = (hour % 12 or 12 if has_noon else hour) if letter == "h" else moment.seconds % 60
+        number = (hour % 12 or 12 if has_noon else hour) if unit == "h" else moment.seconds % 60
         return f"{number:0{min(width, 2)}d}"
-    if letter in "ye":
-        return f"{moment.year % 100:02d}" if letter == "y" and width <= 2 else str(moment.year)
-    if letter == "b":
+    if unit in "ye":
+        return f"{moment.year % 100:02d}" if unit == "y" and width <= 2 else str(moment.year)
+    if unit == "b":
         return str(moment.year + 543)[-2 if width <= 2 else 0 :]
-    if letter == "m":
+    if unit == "m":
         if width <= 2:
             return f"{moment.month:0{width}d}"
         name = (language.short_months if width == 3 else language.months)[moment.month - 1]
         return name[:1] if width == 5 else name
-    if letter == "d" and width <= 2:
+    if unit == "d" and width <= 2:
         return f"{moment.day_of_month:0{width}d}"
     weekday = 2 if moment.day is None else moment.day.weekday()
     return (language.short_days if width == 3 else language.days)[weekday]

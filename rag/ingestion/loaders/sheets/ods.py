@@ -61,7 +61,7 @@ class OpenWorkbook(OpenDocument):
 
     def sheets(self) -> Iterator[Sheet]:
         """Read the visible sheets, one after the other."""
-        reading: _Reading | None = None
+        reader: _SheetReader | None = None
         table: Any = None
         for element in self.elements(self.main(), LOOKED_AT):
             name = local_name(element)
@@ -72,18 +72,18 @@ class OpenWorkbook(OpenDocument):
             if of is None or next(of.iterancestors(f"{TABLE}table"), None) is not None:
                 continue  # a table inside a cell
             if of is not table:
-                table, reading = of, _Reading(Sheet(of.get(f"{TABLE}name") or ""), self._looks)
-            if reading is None:
+                table, reader = of, _SheetReader(Sheet(of.get(f"{TABLE}name") or ""), self._looks)
+            if reader is None:
                 continue
             if name == "table-column":
-                reading.take_column(element)
+                reader.take_column(element)
             elif name == "table-row":
-                reading.take_row(element)
+                reader.take_row(element)
             elif name == "shapes":
-                reading.take_drawing(element)
+                reader.take_drawing(element)
             else:
                 is_shown = self._looks.get(of.get(f"{TABLE}style-name") or "", Look()).is_shown
-                sheet, reading, table = reading.finished(), None, None
+                sheet, reader, table = reader.finished(), None, None
                 if is_shown:
                     yield sheet
                 else:
@@ -107,7 +107,7 @@ def look_of(style: Any) -> Look:
     return Look(is_bold, struck, is_shown, width, place)
 
 
-class _Reading:
+class _SheetReader:
     """Collects a sheet's columns and rows in the file's order."""
 
     def __init__(self, sheet: Sheet, looks: dict[str, Look]) -> None:
@@ -119,7 +119,7 @@ class _Reading:
 
     def take_column(self, column: Any) -> None:
         first = self._column + 1
-        self._column = min(self._column + _repeated(column, "columns"), MOST_COLUMNS)
+        self._column = min(self._column + _repetitions(column, "columns"), MOST_COLUMNS)
         numbers = range(first, self._column + 1)
         width = self._look(column).width
         if column.get(f"{TABLE}visibility") in HIDDEN:
@@ -128,7 +128,7 @@ class _Reading:
             self._sheet.narrow_columns.update(numbers)
 
     def take_row(self, row: Any) -> None:
-        count = _repeated(row, "rows")
+        count = _repetitions(row, "rows")
         first, self._row = self._row + 1, min(self._row + count, MOST_ROWS)
         sheet = self._sheet
         is_hidden = row.get(f"{TABLE}visibility") in HIDDEN
@@ -149,7 +149,7 @@ class _Reading:
             name = local_name(cell)
             if name not in ("table-cell", "covered-table-cell"):
                 continue
-            count = _repeated(cell, "columns")
+            count = _repetitions(cell, "columns")
             first, column = column + 1, column + count
             if not len(cell) and cell.get(f"{OFFICE}value-type") is None:
                 continue
@@ -198,11 +198,11 @@ class _Reading:
         return " ".join(filter(None, parts))
 
     def _paragraph(self, paragraph: Any) -> str:
-        said = [paragraph.text or ""]
+        pieces = [paragraph.text or ""]
         for part in paragraph:
             name = local_name(part)
             if name == "s" or name in ("tab", "line-break"):
-                said.append(" ")
+                pieces.append(" ")
             elif name == "annotation":
                 self._sheet.unread["comments"] += 1
             elif name == "span" and (look := self._looks.get(part.get(f"{TEXT}style-name") or "", Look())).is_struck:
@@ -210,11 +210,11 @@ class _Reading:
             elif name in ("ruby-text", "note"):
                 pass
             elif name == "span":
-                said.append(placed_in_cell("".join(said), self._paragraph(part), look.place))
+                pieces.append(placed_in_cell("".join(pieces), self._paragraph(part), look.place))
             else:
-                said.append(self._paragraph(part))
-            said.append(part.tail or "")
-        return "".join(said)
+                pieces.append(self._paragraph(part))
+            pieces.append(part.tail or "")
+        return "".join(pieces)
 
     def take_drawing(self, shapes: Any) -> None:
         """Read the drawings placed on the sheet outside cells."""
@@ -258,7 +258,7 @@ class _Reading:
         return sheet
 
 
-def _repeated(element: Any, what: str) -> int:
+def _repetitions(element: Any, what: str) -> int:
     return _count(element, f"number-{what}-repeated")
 
 

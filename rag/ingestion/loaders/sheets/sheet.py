@@ -80,9 +80,9 @@ class Sheet:
 
     def warnings(self) -> Iterator[str]:
         """Yield warnings about unread content, each with the count and the sheet's name."""
-        for kind, (one, several) in UNREAD.items():
+        for kind, (singular, plural) in UNREAD.items():
             if (count := self.unread[kind]) > 0:
-                remark = one if count == 1 else several.format(count=f"{count:,}")
+                remark = singular if count == 1 else plural.format(count=f"{count:,}")
                 yield ON_SHEET.format(name=self.name, remark=remark)
 
     def drop_covered(self) -> None:

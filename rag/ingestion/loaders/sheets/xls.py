@@ -14,7 +14,7 @@ from rag.errors import FileProtected
 from rag.ingestion.loaders.office_package import require_unprotected
 from rag.ingestion.loaders.raised import placed_in_cell
 from rag.ingestion.loaders.sheets.languages import LANGUAGES, Language
-from rag.ingestion.loaders.sheets.numbers import BUILT_IN, shown, shown_text
+from rag.ingestion.loaders.sheets.numbers import BUILT_IN, format_number, format_text
 from rag.ingestion.loaders.sheets.sheet import Sheet, Span
 
 #: A column at most this wide, in 256ths of a character, only separates other columns.
@@ -68,8 +68,8 @@ class OldWorkbook:
         """Read the visible sheets, one after the other."""
         code = next((COUNTRIES[country] for country in self._book.countries if country in COUNTRIES), "")
         for number in self._numbers:
-            found = self._book.sheet_by_index(number)
-            sheet = _Reading(self._book, found, LANGUAGES.get(code)).sheet
+            source = self._book.sheet_by_index(number)
+            sheet = _SheetReader(self._book, source, LANGUAGES.get(code)).sheet
             self._read_objects(sheet, number)
             self._book.unload_sheet(number)
             yield sheet
@@ -108,40 +108,40 @@ class OldWorkbook:
             place += 4 + length
 
 
-class _Reading:
+class _SheetReader:
     """Reads a sheet's cells."""
 
-    def __init__(self, book: Any, found: Any, language: Language | None) -> None:
+    def __init__(self, book: Any, source: Any, language: Language | None) -> None:
         self._book = book
-        self._found = found
+        self._source = source
         self._language = language
-        self.sheet = sheet = Sheet(found.name)
-        sheet.hidden_rows = {row + 1 for row, info in found.rowinfo_map.items() if info.hidden or info.height == 0}
-        for column, info in found.colinfo_map.items():
+        self.sheet = sheet = Sheet(source.name)
+        sheet.hidden_rows = {row + 1 for row, info in source.rowinfo_map.items() if info.hidden or info.height == 0}
+        for column, info in source.colinfo_map.items():
             if info.hidden or info.width == 0:
                 sheet.hidden_columns.add(column + 1)
             elif info.width <= NARROW:
                 sheet.narrow_columns.add(column + 1)
-        sheet.merged = [Span(top + 1, left + 1, bottom, right) for top, bottom, left, right in found.merged_cells]
+        sheet.merged = [Span(top + 1, left + 1, bottom, right) for top, bottom, left, right in source.merged_cells]
         self._merged = {(span.top, span.left) for span in sheet.merged}
-        bold = {row + 1 for row in range(found.nrows) if self._take_row(row)}
+        bold = {row + 1 for row in range(source.nrows) if self._take_row(row)}
         sheet.bold_rows = {row for row in bold if row + 1 in sheet.rows and row + 1 not in bold}
         sheet.unread["hidden rows"] = len(sheet.hidden_rows) if sheet.unread["cells of hidden rows"] else 0
         sheet.unread["hidden columns"] = len(sheet.hidden_columns) if sheet.unread["cells of hidden columns"] else 0
-        sheet.unread["comments"] = len(found.cell_note_map)
+        sheet.unread["comments"] = len(source.cell_note_map)
 
     def _take_row(self, row: int) -> bool:
         """Read a row; return whether all cells are bold."""
-        sheet, found = self.sheet, self._found
+        sheet, source = self.sheet, self._source
         met = filled = bold = 0
-        for column in range(found.row_len(row)):
-            kind = found.cell_type(row, column)
+        for column in range(source.row_len(row)):
+            kind = source.cell_type(row, column)
             if kind in (xlrd.XL_CELL_EMPTY, xlrd.XL_CELL_BLANK):
                 continue
-            look = self._book.xf_list[found.cell_xf_index(row, column)]
+            look = self._book.xf_list[source.cell_xf_index(row, column)]
             font = self._book.font_list[look.font_index]
-            value = found.cell_value(row, column)
-            if kind == xlrd.XL_CELL_TEXT and (runs := found.rich_text_runlist_map.get((row, column))):
+            value = source.cell_value(row, column)
+            if kind == xlrd.XL_CELL_TEXT and (runs := source.rich_text_runlist_map.get((row, column))):
                 value, has_struck = self._shown_runs(value, runs, font)
                 sheet.unread["struck parts"] += has_struck
             text = self._text(kind, value, look.format_key)
@@ -165,22 +165,28 @@ class _Reading:
         """Write a text with several fonts, without struck parts; also return whether there are struck parts."""
         fonts = [first, *(self._book.font_list[index] for _, index in runs)]
         starts = [0, *(start for start, _ in runs), len(value)]
-        kept, has_struck = "", False
+        visible_text, has_struck = "", False
         for font, (start, end) in zip(fonts, pairwise(starts), strict=True):
-            said = value[start:end]
+            run_text = value[start:end]
             if font.struck_out:
-                has_struck = has_struck or bool(said.strip())
+                has_struck = has_struck or bool(run_text.strip())
                 continue
-            kept += placed_in_cell(kept, said, PLACES.get(font.escapement, ""))
-        return (kept, True) if has_struck and kept.strip() else (value, False) if has_struck else (kept, False)
+            visible_text += placed_in_cell(visible_text, run_text, PLACES.get(font.escapement, ""))
+        return (
+            (visible_text, True)
+            if has_struck and visible_text.strip()
+            else (value, False)
+            if has_struck
+            else (visible_text, False)
+        )
 
     def _text(self, kind: int, value: Any, key: int) -> str:
         form = self._book.format_map.get(key)
         code = BUILT_IN[key] if key in BY_LANGUAGE else form.format_str if form is not None else "General"
         if kind == xlrd.XL_CELL_TEXT:
-            return shown_text(value, code)
+            return format_text(value, code)
         if kind == xlrd.XL_CELL_BOOLEAN:
             return "TRUE" if value else "FALSE"
         if kind == xlrd.XL_CELL_ERROR:
             return str(xlrd.error_text_from_code.get(value, "#ERROR!"))
-        return shown(float(value), code, self._language, is_1904=self._book.datemode == 1)
+        return format_number(float(value), code, self._language, is_1904=self._book.datemode == 1)

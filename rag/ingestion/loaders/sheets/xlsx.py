@@ -12,8 +12,8 @@ from typing import Any
 from rag.ingestion.loaders.drawing import Drawn, drawn_in
 from rag.ingestion.loaders.office_package import SCHEMAS, OfficePackage, R
 from rag.ingestion.loaders.raised import placed_in_cell
-from rag.ingestion.loaders.sheets.languages import LANGUAGE_SAID, LANGUAGES, Language, language_called
-from rag.ingestion.loaders.sheets.numbers import BUILT_IN, shown, shown_text
+from rag.ingestion.loaders.sheets.languages import LANGUAGE_BY_WORDS, LANGUAGES, Language, language_called
+from rag.ingestion.loaders.sheets.numbers import BUILT_IN, format_number, format_text
 from rag.ingestion.loaders.sheets.sheet import MOST_COLUMNS, MOST_ROWS, Sheet, Span, column_number, on_one_line, span_of
 
 S = "{" + SCHEMAS + "spreadsheetml/2006/main}"
@@ -28,7 +28,7 @@ LOOKED_AT = tuple(
     )
 )  # fmt: skip
 VALUE, FORMULA, INLINE = (S + name for name in ("v", "f", "is"))
-LETTERS = re.compile(r"[A-Za-z]{1,4}")
+COLUMN_LETTERS = re.compile(r"[A-Za-z]{1,4}")
 #: Cells with content, counted in a sheet's bytes for the second reading.
 CONTENT = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>[^<]|<(?:\w+:)?is[\s>]")
 MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?\bref="([A-Za-z0-9:$]+)"')
@@ -125,18 +125,18 @@ class Workbook(OfficePackage):
         for form in root.iter(S + "numFmt"):
             if (number := form.get("numFmtId") or "").isdecimal():
                 codes[int(number)] = form.get("formatCode") or "General"
-        fonts = [] if (found := root.find(S + "fonts")) is None else [
-            (_is_on(font.find(S + "b")), _is_on(font.find(S + "strike"))) for font in found
+        fonts = [] if (group := root.find(S + "fonts")) is None else [
+            (_is_on(font.find(S + "b")), _is_on(font.find(S + "strike"))) for font in group
         ]  # fmt: skip
         looks = []
-        for form in () if (found := root.find(S + "cellXfs")) is None else found:
+        for form in () if (group := root.find(S + "cellXfs")) is None else group:
             font = _number(form.get("fontId"))
             is_bold, is_struck = fonts[font] if font < len(fonts) else (False, False)
             looks.append(Look(codes.get(_number(form.get("numFmtId")), "General"), is_bold, is_struck))
-        said = [style.get("name") for style in root.iter(S + "cellStyle") if style.get("builtinId") == "0"]
+        style_names = [style.get("name") for style in root.iter(S + "cellStyle") if style.get("builtinId") == "0"]
         contents = self.related("", "extended-properties")
-        said += [] if contents is None else [text.text for text in contents.iter(VT + "lpstr")]
-        written_in = next((LANGUAGE_SAID[words] for words in said if words in LANGUAGE_SAID), None)
+        style_names += [] if contents is None else [text.text for text in contents.iter(VT + "lpstr")]
+        written_in = next((LANGUAGE_BY_WORDS[words] for words in style_names if words in LANGUAGE_BY_WORDS), None)
         return (LANGUAGES[written_in] if written_in else language), looks
 
     # A sheet
@@ -144,12 +144,12 @@ class Workbook(OfficePackage):
     def _read(self, sheet: Sheet, part: str) -> None:
         content = self.bytes_of(part) or b""
         # Merged cells come after the cells, and tell which hidden cells are visible after all.
-        merged = (span_of(found.decode("ascii", "replace")) for found in MERGED.findall(content))
-        reading = _Reading(self, sheet, filter(None, merged))
+        merged = (span_of(reference.decode("ascii", "replace")) for reference in MERGED.findall(content))
+        reader = _SheetReader(self, sheet, filter(None, merged))
         for element in self.elements(part, LOOKED_AT):
-            reading.take(element, part)
-        reading.finish()
-        sheet.unread["cells"] += len(CONTENT.findall(content)) - reading.met
+            reader.take(element, part)
+        reader.finish()
+        sheet.unread["cells"] += len(CONTENT.findall(content)) - reader.met
         comments = [self.root(r.target) for r in self.relations(part).values() if r.kind == "comments"]
         sheet.unread["comments"] = sum(len(list(root.iter(S + "comment"))) for root in comments if root is not None)
 
@@ -167,8 +167,8 @@ class Workbook(OfficePackage):
         style = _number(element.get("s"))
         look = self._looks[style] if style < len(self._looks) else PLAIN
         text = text_of(inline) if inline is not None else self._text(kind, stored, look) if stored.strip() else None
-        found = LETTERS.match(element.get("r") or "")
-        return Cell(column_number(found[0]) if found else column, kind, stored, text, has_formula, look)
+        match = COLUMN_LETTERS.match(element.get("r") or "")
+        return Cell(column_number(match[0]) if match else column, kind, stored, text, has_formula, look)
 
     def _text(self, kind: str, stored: str, look: Look) -> Text | None:
         if kind == "s":
@@ -181,10 +181,10 @@ class Workbook(OfficePackage):
         value = _day_number(stored, is_1904=self._is_1904) if kind == "d" else _float(stored)
         if value is None:
             return Text(on_one_line(stored))
-        return Text(shown(value, look.code, self._language, is_1904=self._is_1904))
+        return Text(format_number(value, look.code, self._language, is_1904=self._is_1904))
 
 
-class _Reading:
+class _SheetReader:
     """Collects a sheet's elements in the file's order."""
 
     def __init__(self, book: Workbook, sheet: Sheet, merged: Iterable[Span]) -> None:
@@ -268,18 +268,18 @@ class _Reading:
     def _keep(self, cell: Cell, text: Text) -> bool:
         """Add a cell to the sheet; return whether it shows anything."""
         sheet = self._sheet
-        written = text.text
+        shown_value = text.text
         if cell.kind in ("s", "str", "inlineStr"):
-            written = shown_text(written, cell.look.code)
+            shown_value = format_text(shown_value, cell.look.code)
         elif not self._shows_zeros and _float(cell.stored) == 0:
-            written = ""
-        if not written:
+            shown_value = ""
+        if not shown_value:
             sheet.unread["hidden cells"] += bool(text.text) or cell.kind == "n"
         elif text.is_struck or cell.look.is_struck:
             sheet.unread["struck"] += 1
         else:
             sheet.unread["struck parts"] += text.has_struck
-            sheet.rows.setdefault(self._row, {})[cell.column] = written
+            sheet.rows.setdefault(self._row, {})[cell.column] = shown_value
             return True
         return False
 
@@ -308,19 +308,19 @@ class _Reading:
 
 def text_of(item: Any) -> Text:
     """Return a string's text from all its parts, except struck parts and reading aids."""
-    kept = struck = ""
+    visible_text = struck = ""
     for element in item:
         if element.tag == S + "t":
-            kept += element.text or ""
+            visible_text += element.text or ""
         elif element.tag == S + "r":
             properties = element.find(S + "rPr")
-            said = element.findtext(S + "t") or ""
+            run_text = element.findtext(S + "t") or ""
             if properties is not None and _is_on(properties.find(S + "strike")):
-                struck += said
+                struck += run_text
                 continue
             place = None if properties is None else properties.find(S + "vertAlign")
-            kept += placed_in_cell(kept, said, "" if place is None else place.get("val") or "")
-    text = on_one_line(kept)
+            visible_text += placed_in_cell(visible_text, run_text, "" if place is None else place.get("val") or "")
+    text = on_one_line(visible_text)
     has_struck = not struck.isspace() and struck != ""
     return Text(text or on_one_line(struck), is_struck=has_struck and not text, has_struck=has_struck)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag.ingestion.loaders.word.package import child, is_on, name_of, number, value
 from rag.ingestion.loaders.word.styles import Styles, run_properties
-from rag.ingestion.loaders.word.symbols import shown
+from rag.ingestion.loaders.word.symbols import with_symbols
 
 BULLET = "-"
 #: Bullets with a meaning.
@@ -89,12 +89,12 @@ class Numbering:
     def label(self, properties: Any, style_id: str, language: str = "") -> str:
         """Count a paragraph and return the number or bullet in front, with the following space; "" if there is none."""
         style = self._styles.style(style_id)
-        own = child(properties, "w:numPr")
-        number_id = value(child(own, "w:numId")) or style.number_id
+        list_properties = child(properties, "w:numPr")
+        number_id = value(child(list_properties, "w:numId")) or style.number_id
         use = self._uses.get(number_id or "")
         if use is None:
             return ""
-        place = number(child(own, "w:ilvl"))
+        place = number(child(list_properties, "w:ilvl"))
         if place is None:
             place = self._level_of_style(use, style.chain) if style.number_id else style.number_level
         place = min(max(place or 0, 0), LEVELS - 1)
@@ -169,11 +169,11 @@ def _label(use: ListUse, place: int, level: Level, language: str) -> str:
     if level.is_hidden:
         return ""
     if level.form == "bullet":
-        sign = shown(level.text, level.font)
+        sign = with_symbols(level.text, level.font)
         return f"{sign if sign in TICKS else BULLET} "
 
-    def numbered(found: re.Match[str]) -> str:
-        at = int(found[1]) - 1
+    def numbered(match: re.Match[str]) -> str:
+        at = int(match[1]) - 1
         other = use.level(at)
         count = use.form.counts.get(at, other.start if other else 1)
         return formatted(count, "decimal" if level.is_legal or other is None else other.form, language)
@@ -189,7 +189,7 @@ ROMAN = (
     (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
 )  # fmt: skip
 #: Letters used as numbers, doubled after the last letter: "z" is followed by "aa".
-LETTERS = {
+ALPHABETS = {
     "lowerLetter": "abcdefghijklmnopqrstuvwxyz",
     "russianLower": "абвгдежзиклмнопрстуфхцчшщэюя",
     "ganada": "가나다라마바사아자차카타파하",
@@ -255,12 +255,12 @@ def formatted(count: int, form: str, language: str = "") -> str:
         return formatted(count, f"lower{form[5:]}" if form[0] == "u" else "russianLower").upper()
     if form == "lowerRoman" and 0 < count < 4000:
         return roman(count)
-    if (letters := LETTERS.get(form)) and count:
-        return letters[(count - 1) % len(letters)] * min((count - 1) // len(letters) + 1, 9)
+    if (alphabet := ALPHABETS.get(form)) and count:
+        return alphabet[(count - 1) % len(alphabet)] * min((count - 1) // len(alphabet) + 1, 9)
     if (signs := SIGNS.get(form)) and 0 < count <= len(signs):
         return signs[count - 1]
     if form in COUNTED and 0 < count < 10_000:
-        return _counted(count, *COUNTED[form])
+        return _spell_number(count, *COUNTED[form])
     if (digits := DIGITS.get(form)) is not None:
         return "".join(digits[int(figure)] for figure in str(count))
     if form in ("cardinalText", "ordinalText") and 0 < count <= len(WORDS) and language in ("", "en"):
@@ -272,21 +272,21 @@ def formatted(count: int, form: str, language: str = "") -> str:
 
 def roman(count: int) -> str:
     """Write a number from 1 to 3,999 in lower-case Roman figures."""
-    written = ""
-    for size, letters in ROMAN:
+    numeral = ""
+    for size, figure in ROMAN:
         times, count = divmod(count, size)
-        written += letters * times
-    return written
+        numeral += figure * times
+    return numeral
 
 
-def _counted(count: int, digits: str, tens: str) -> str:
-    written = ""
+def _spell_number(count: int, digits: str, tens: str) -> str:
+    numeral = ""
     for power in range(3, -1, -1):
         figure = count // 10**power % 10
         if figure:
             # Ten is written without its digit one.
-            written += ("" if power and figure == 1 else digits[figure]) + (tens[power - 1] if power else "")
-    return written
+            numeral += ("" if power and figure == 1 else digits[figure]) + (tens[power - 1] if power else "")
+    return numeral
 
 
 def _ordinal(count: int, language: str) -> str:

@@ -40,13 +40,13 @@ def child(element: Any, name: str) -> Any:
     """Return the first child with this name, or `None`."""
     if element is None:
         return None
-    return next((found for found in element if name_of(found.tag) == name), None)
+    return next((element_child for element_child in element if name_of(element_child.tag) == name), None)
 
 
 def value(element: Any, name: str = "val") -> str | None:
     """Return an attribute in Word's namespace; `None` if the element or the attribute is missing."""
-    found: str | None = None if element is None else element.get(W + name)
-    return found
+    attribute: str | None = None if element is None else element.get(W + name)
+    return attribute
 
 
 def number(element: Any, name: str = "val") -> int | None:

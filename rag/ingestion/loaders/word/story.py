@@ -19,12 +19,12 @@ from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, STARRED, Notes, low
 from rag.ingestion.loaders.word.numbering import Numbering, formatted
 from rag.ingestion.loaders.word.package import W14, W, child, is_on, name_of, number, value
 from rag.ingestion.loaders.word.styles import Look, Styles
-from rag.ingestion.loaders.word.symbols import linear, shown, symbol
+from rag.ingestion.loaders.word.symbols import linear, symbol, with_symbols
 from rag.text.tables import guessed_head_rows, lines_of, rows_in_words
 
 TEXTS = frozenset({"w:t", "m:t"})
 #: Elements with deleted text, or with moved text, which is read at its new place.
-GONE = frozenset({"w:del", "w:moveFrom"})
+DELETED = frozenset({"w:del", "w:moveFrom"})
 #: Elements around text without an effect on it.
 THROUGH = frozenset({
     "w:ins", "w:moveTo", "w:hyperlink", "w:smartTag", "w:customXml", "w:dir", "w:bdo", "w:sdtContent", "w:rubyBase",
@@ -69,7 +69,7 @@ class Tally:
     """Counts during the walk: characters written, characters left out by reason, and content which is not text."""
 
     #: Without blank space, like all counts except `hidden`.
-    kept: int = 0
+    written_count: int = 0
     #: Written letters and figures, to be found again on the page.
     letters: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -83,9 +83,9 @@ class Tally:
     old_formulas: int = 0
     symbols: int = 0
 
-    def keep(self, count: int, written: str) -> None:
-        self.kept += count
-        self.letters.update(letters_in(written))
+    def keep(self, count: int, visible_text: str) -> None:
+        self.written_count += count
+        self.letters.update(letters_in(visible_text))
 
     def leave(self, reason: str, element: Any) -> None:
         self.left_out[reason] += characters_in(element)
@@ -136,7 +136,7 @@ class Words:
         if not text:
             return
         if position != self._small[0]:
-            self._set_small()
+            self._flush_small()
         if position:
             self._small = (position, self._small[1] + text)
         else:
@@ -144,32 +144,32 @@ class Words:
 
     def refer(self, mark: str, text: str) -> None:
         """Add a footnote's or endnote's mark, with the note's text."""
-        self._set_small()
+        self._flush_small()
         self._parts.append(self._notes.refer(mark, text))
 
     def text(self) -> str:
         """Return the paragraph's text, with placeholders for notes."""
-        self._set_small()
+        self._flush_small()
         return normalise_characters(_without_page_numbers("".join(self._parts))).strip()
 
     def _put(self, text: str) -> None:
         self._parts.append(text)
         self._tail = (self._tail + text)[-LOOKED_AT:]
 
-    def _set_small(self) -> None:
+    def _flush_small(self) -> None:
         position, text = self._small
         self._small = ("", "")
         if position == "subscript":
             self._put(lowered(text))
         elif position:
-            written, is_mark = raised(self._tail, text)
+            piece, is_mark = raised(self._tail, text)
             if not is_mark:
-                self._put(written)
+                self._put(piece)
             elif self._tail.strip():
-                self._parts.append(self._notes.refer(written))
+                self._parts.append(self._notes.refer(piece))
             else:
-                self.mark = self.mark or written
-                self._put(f"{written} ")
+                self.mark = self.mark or piece
+                self._put(f"{piece} ")
 
 
 def characters_in(element: Any) -> int:
@@ -178,7 +178,7 @@ def characters_in(element: Any) -> int:
     if name in TEXTS:
         return visible(element.text)
     if name == "mc:AlternateContent":
-        return _measured(element)[1]
+        return _visible_form(element)[1]
     return sum(map(characters_in, element))
 
 
@@ -189,10 +189,10 @@ def visible(text: str | None) -> int:
 
 def alternative(element: Any) -> Any:
     """Return which form of alternative content is visible: the first, unless only the last has text."""
-    return _measured(element)[0]
+    return _visible_form(element)[0]
 
 
-def _measured(element: Any) -> tuple[Any, int]:
+def _visible_form(element: Any) -> tuple[Any, int]:
     """Return the visible form and the number of characters."""
     first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
     count = 0 if first is None else characters_in(first)
@@ -264,7 +264,7 @@ class Story:
                 content = self._content_of(element)
                 if content is not None:
                     self._blocks(content, flow)
-            elif name in GONE:
+            elif name in DELETED:
                 self.tally.leave("deleted", element)
             elif name in THROUGH:
                 self._blocks(element, flow)
@@ -306,7 +306,7 @@ class Story:
             self.sections.append(section)
         mark = child(properties, "w:rPr")
         is_initial = (value(child(properties, "w:framePr"), "dropCap") or "none") != "none"
-        if is_initial or any(name_of(element.tag) in GONE for element in (() if mark is None else mark)):
+        if is_initial or any(name_of(element.tag) in DELETED for element in (() if mark is None else mark)):
             flow.carried = words
             return
         text = words.text()
@@ -340,7 +340,7 @@ class Story:
             name = name_of(element.tag)
             if name == "w:r":
                 self._run(element, words, style_id)
-            elif name in GONE:
+            elif name in DELETED:
                 self.tally.leave("deleted", element)
             elif name in THROUGH:
                 self._inline(element, words, style_id)
@@ -375,21 +375,23 @@ class Story:
     def _equation(self, element: Any, words: Words) -> None:
         count = characters_in(element)
         if self._is_shown():
-            written = FOREIGN.sub("", linear(element))
-            self.tally.keep(count, written)
-            words.add(written)
+            formula = FOREIGN.sub("", linear(element))
+            self.tally.keep(count, formula)
+            words.add(formula)
         else:
             self.tally.left_out["instruction"] += count
 
     def _is_shown(self) -> bool:
-        return all(found.has_result for found in self._fields)
+        return all(each.has_result for each in self._fields)
 
     def _run(self, run: Any, words: Words, style_id: str) -> None:
         look = self._styles.look(child(run, "w:rPr"), style_id)
-        custom = next((found for found in run if is_custom_mark(found)), None)
+        custom = next((child_element for child_element in run if is_custom_mark(child_element)), None)
         if custom is not None and not look.is_hidden and not look.is_struck:
             # The text of the run is the mark.
-            mark = "".join(found.text or "" for found in run if name_of(found.tag) == "w:t").strip()
+            mark = "".join(
+                child_element.text or "" for child_element in run if name_of(child_element.tag) == "w:t"
+            ).strip()
             self.tally.keep(visible(mark), mark)
             self._refer(custom, words, mark)
             return
@@ -441,14 +443,14 @@ class Story:
         elif look.is_struck:
             self.tally.left_out["struck"] += count
             self.tally.strike(text)
-        elif self._is_margin and any(found.kind in PAGE_FIELDS for found in self._fields):
+        elif self._is_margin and any(each.kind in PAGE_FIELDS for each in self._fields):
             self.tally.left_out["page number"] += count
         else:
-            written = shown(FOREIGN.sub("", text), look.font)
-            self.tally.keep(count, written)
-            words.add(written, look.position)
-            for found in self._fields:
-                found.has_text = found.has_text or count > 0
+            visible_text = with_symbols(FOREIGN.sub("", text), look.font)
+            self.tally.keep(count, visible_text)
+            words.add(visible_text, look.position)
+            for each in self._fields:
+                each.has_text = each.has_text or count > 0
 
     def _symbol(self, element: Any, words: Words) -> None:
         try:
@@ -461,8 +463,8 @@ class Story:
         if not sign:
             self.tally.symbols += 1
         words.add(sign)
-        for found in self._fields:
-            found.has_text = True
+        for each in self._fields:
+            each.has_text = True
 
     def _field_mark(self, element: Any, words: Words) -> None:
         kind = value(element, "fldCharType")
@@ -484,7 +486,7 @@ class Story:
         if closed.kind in PAGE_FIELDS and self._is_margin:
             words.add(PAGE_NUMBER)
         elif closed.kind == "FORMCHECKBOX" or not closed.has_text:
-            words.add(closed.form_value or _shown_by(closed))
+            words.add(closed.form_value or _text_of_field(closed))
             if closed.kind == "EQ":
                 self.tally.old_formulas += 1
 
@@ -579,7 +581,7 @@ class Story:
                     following[place] = text if len(text) <= LONGEST_REPEATED else ""
                 cells += [text, *[None] * (width - 1)]
                 if len(cells) > WIDEST:
-                    below.extend(Line(str(kept)) for kept in cells[WIDEST:] if kept)
+                    below.extend(Line(str(cell_text)) for cell_text in cells[WIDEST:] if cell_text)
                     del cells[WIDEST:]
             above = following
             cells += [""] * min(_grid_gap(row, "gridAfter"), WIDEST - len(cells))
@@ -606,7 +608,7 @@ class Story:
                 content = self._content_of(element)
                 if content is not None:
                     yield from self._rows(content)
-            elif name in GONE:
+            elif name in DELETED:
                 self.tally.leave("deleted", element)
             elif name in THROUGH:
                 yield from self._rows(element)
@@ -702,12 +704,12 @@ def _without_page_numbers(text: str) -> str:
     if PAGE_NUMBER not in text:
         return text
     pieces = re.split(r"\t| {2,}|\n", text)
-    kept = [
+    remaining = [
         piece.replace(PAGE_NUMBER, "")
         for piece in pieces
         if PAGE_NUMBER not in piece or len(piece.replace(PAGE_NUMBER, "").strip()) > LONGEST_PAGE_WORDS
     ]
-    return " ".join(" ".join(kept).split())
+    return " ".join(" ".join(remaining).split())
 
 
 def _form_value(data: Any) -> str:
@@ -725,11 +727,11 @@ def _form_value(data: Any) -> str:
     return ""
 
 
-def _shown_by(closed: Field) -> str:
+def _text_of_field(closed: Field) -> str:
     """Return what a field shows if it has no result: a button's text or a symbol."""
-    if found := MACRO_BUTTON.fullmatch(closed.instruction):
-        return found[1].strip()
-    if found := SYMBOL_FIELD.match(closed.instruction):
-        code = int(found[1], 16 if found[1][:2].lower() == "0x" else 10)
-        return symbol(code, (found[2] or "").strip())
+    if match := MACRO_BUTTON.fullmatch(closed.instruction):
+        return match[1].strip()
+    if match := SYMBOL_FIELD.match(closed.instruction):
+        code = int(match[1], 16 if match[1][:2].lower() == "0x" else 10)
+        return symbol(code, (match[2] or "").strip())
     return ""

@@ -82,10 +82,10 @@ class Styles:
             while at in self._elements and at not in chain and len(chain) < DEEPEST:
                 chain.append(at)
                 at = value(child(self._elements[at], "w:basedOn"))
-            self._found[style_id] = self._combined(chain)
+            self._found[style_id] = self._combine(chain)
         return self._found[style_id]
 
-    def _combined(self, chain: list[str]) -> Style:
+    def _combine(self, chain: list[str]) -> Style:
         style = Style(name=value(child(self._elements[chain[0]], "w:name")) or chain[0], chain=tuple(chain))
         for style_id in reversed(chain):
             element = self._elements[style_id]
@@ -101,21 +101,21 @@ class Styles:
 
     def look(self, properties: Any, paragraph_style: str) -> Look:
         """Return how a run with these properties looks in a paragraph with this style."""
-        own = run_properties(properties)
+        run = run_properties(properties)
         character_style = value(child(properties, "w:rStyle")) or ""
-        key = (paragraph_style, character_style, *sorted(own.items()))
+        key = (paragraph_style, character_style, *sorted(run.items()))
         if key not in self._looks:
-            self._looks[key] = self._look(own, self.style(character_style).run, self.style(paragraph_style).run)
+            self._looks[key] = self._look(run, self.style(character_style).run, self.style(paragraph_style).run)
         return self._looks[key]
 
-    def _look(self, own: dict[str, Any], character: dict[str, Any], paragraph: dict[str, Any]) -> Look:
+    def _look(self, run: dict[str, Any], character: dict[str, Any], paragraph: dict[str, Any]) -> Look:
         def toggled(name: str) -> bool:
-            if name in own:
-                return bool(own[name])
+            if name in run:
+                return bool(run[name])
             return bool(self._defaults.get(name)) or bool(paragraph.get(name)) != bool(character.get(name))
 
         def nearest(name: str) -> Any:
-            return next((found[name] for found in (own, character, paragraph, self._defaults) if name in found), "")
+            return next((layer[name] for layer in (run, character, paragraph, self._defaults) if name in layer), "")
 
         return Look(
             is_hidden=toggled("vanish"),
@@ -133,8 +133,8 @@ class Styles:
             return outline + 1 if 0 <= outline < 9 else 0
         for style_id in style.chain:
             for name in (self.style(style_id).name, style_id):
-                if found := HEADING.match(name):
-                    return int(found[1])
+                if match := HEADING.match(name):
+                    return int(match[1])
         return int(style.name.casefold() in TITLES)
 
 
@@ -150,18 +150,18 @@ def _position(half_points: int) -> str:
 
 def run_properties(properties: Any) -> dict[str, Any]:
     """Return those run properties which matter for reading."""
-    found: dict[str, Any] = {}
+    run: dict[str, Any] = {}
     for element in () if properties is None else properties:
         name = name_of(element.tag)
         if name in ("w:vanish", "w:strike", "w:dstrike"):
-            found[name[2:]] = is_on(element)
+            run[name[2:]] = is_on(element)
         elif name == "w:vertAlign":
             position = value(element) or ""
-            found["vertAlign"] = position if position in ("superscript", "subscript") else ""
+            run["vertAlign"] = position if position in ("superscript", "subscript") else ""
         elif name == "w:position":
-            found["position"] = number(element) or 0
+            run["position"] = number(element) or 0
         elif name == "w:rFonts":
             font = value(element, "ascii") or value(element, "hAnsi")
             if font:
-                found["font"] = font.lower()
-    return found
+                run["font"] = font.lower()
+    return run

@@ -43,20 +43,20 @@ PRIVATE = re.compile("[\uf000-\uf0ff]")
 
 def symbol(code: int, font: str) -> str:
     """Return the sign for a character code in a symbol font; "" if unknown."""
-    own = code & 0xFF if 0xF000 <= code <= 0xF0FF else code
+    low_code = code & 0xFF if 0xF000 <= code <= 0xF0FF else code
     signs = FONTS.get(font.lower())
     if signs is not None:
-        return signs.get(own, "")
+        return signs.get(low_code, "")
     if 0xF000 <= code <= 0xF0FF:
-        return SYMBOL.get(own, "") if own == 0xB7 else WINGDINGS.get(own, "")
+        return SYMBOL.get(low_code, "") if low_code == 0xB7 else WINGDINGS.get(low_code, "")
     return chr(code) if 0x20 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else ""
 
 
-def shown(text: str, font: str) -> str:
+def with_symbols(text: str, font: str) -> str:
     """Return a text with the signs which a font draws."""
     if font in FONTS:
-        return "".join(symbol(ord(letter), font) for letter in text)
-    return PRIVATE.sub(lambda found: symbol(ord(found[0]), font) or found[0], text)
+        return "".join(symbol(ord(character), font) for character in text)
+    return PRIVATE.sub(lambda match: symbol(ord(match[0]), font) or match[0], text)
 
 
 #: Mathematical letters, which Word draws for ordinary letters.
@@ -68,8 +68,8 @@ NOT_SHOWN = frozenset({"w:del", "w:moveFrom"})
 
 def linear(equation: Any) -> str:
     """Return an equation on a line. For unknown elements, the parts follow each other."""
-    written = "".join(_part(element) for element in equation)
-    return MATHEMATICAL.sub(lambda found: unicodedata.normalize("NFKC", found[0]), written)
+    joined = "".join(_part(element) for element in equation)
+    return MATHEMATICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), joined)
 
 
 def _part(element: Any) -> str:
@@ -82,67 +82,71 @@ def _part(element: Any) -> str:
         case "m:f":
             return _fraction(element)
         case "m:sSup":
-            return f"{_of(element, 'm:e')}^{_bracketed(element, 'm:sup')}"
+            return f"{_child_text(element, 'm:e')}^{_bracket_child(element, 'm:sup')}"
         case "m:sSub":
-            return f"{_of(element, 'm:e')}_{_bracketed(element, 'm:sub')}"
+            return f"{_child_text(element, 'm:e')}_{_bracket_child(element, 'm:sub')}"
         case "m:sSubSup":
-            return f"{_of(element, 'm:e')}_{_bracketed(element, 'm:sub')}^{_bracketed(element, 'm:sup')}"
+            return (
+                f"{_child_text(element, 'm:e')}_{_bracket_child(element, 'm:sub')}^{_bracket_child(element, 'm:sup')}"
+            )
         case "m:sPre":
-            return f"_{_bracketed(element, 'm:sub')}^{_bracketed(element, 'm:sup')} {_of(element, 'm:e')}"
+            return (
+                f"_{_bracket_child(element, 'm:sub')}^{_bracket_child(element, 'm:sup')} {_child_text(element, 'm:e')}"
+            )
         case "m:rad":
-            degree = _of(element, "m:deg")
-            sign = {"": "√", "3": "∛", "4": "∜"}.get(degree, f"{_closed(degree)}√")
-            return f"{sign}({_of(element, 'm:e')})"
+            degree = _child_text(element, "m:deg")
+            sign = {"": "√", "3": "∛", "4": "∜"}.get(degree, f"{_bracket(degree)}√")
+            return f"{sign}({_child_text(element, 'm:e')})"
         case "m:d":
-            return _delimited(element)
+            return _delimiters(element)
         case "m:nary":
             return _operator(element)
         case "m:func":
-            argument = _of(element, "m:e")
-            return f"{_of(element, 'm:fName')}{argument if argument.startswith(('(', '[')) else f' {argument}'}"
+            argument = _child_text(element, "m:e")
+            return f"{_child_text(element, 'm:fName')}{argument if argument.startswith(('(', '[')) else f' {argument}'}"
         case "m:limLow":
-            return f"{_of(element, 'm:e')}_{_bracketed(element, 'm:lim')}"
+            return f"{_child_text(element, 'm:e')}_{_bracket_child(element, 'm:lim')}"
         case "m:limUpp":
-            return f"{_of(element, 'm:e')}^{_bracketed(element, 'm:lim')}"
+            return f"{_child_text(element, 'm:e')}^{_bracket_child(element, 'm:lim')}"
         case "m:m":
             rows = (", ".join(map(linear, row)) for row in element if name_of(row.tag) == "m:mr")
             return f"[{'; '.join(rows)}]"
         case "m:eqArr":
             return "; ".join(linear(row) for row in element if name_of(row.tag) == "m:e")
         case "m:acc":
-            return f"{_of(element, 'm:e')}{_sign(element, 'm:accPr', 'm:chr', chr(0x302))}"
+            return f"{_child_text(element, 'm:e')}{_sign(element, 'm:accPr', 'm:chr', chr(0x302))}"
         case "m:bar":
-            return f"{_of(element, 'm:e')}\u0305"
+            return f"{_child_text(element, 'm:e')}\u0305"
     return linear(element)
 
 
-def _of(element: Any, name: str) -> str:
-    found = child(element, name)
-    return "" if found is None else linear(found)
+def _child_text(element: Any, name: str) -> str:
+    element_child = child(element, name)
+    return "" if element_child is None else linear(element_child)
 
 
-def _bracketed(element: Any, name: str) -> str:
-    return _closed(_of(element, name))
+def _bracket_child(element: Any, name: str) -> str:
+    return _bracket(_child_text(element, name))
 
 
-def _closed(text: str) -> str:
+def _bracket(text: str) -> str:
     """Put a text in brackets, if its parts would otherwise be read separately."""
     return text if SIMPLE.fullmatch(text) else f"({text})"
 
 
 def _sign(element: Any, properties: str, name: str, usual: str) -> str:
-    found = child(child(element, properties), name)
-    return usual if found is None else found.get(M + "val", "")
+    property_element = child(child(element, properties), name)
+    return usual if property_element is None else property_element.get(M + "val", "")
 
 
 def _fraction(element: Any) -> str:
-    above, below = _of(element, "m:num"), _of(element, "m:den")
+    above, below = _child_text(element, "m:num"), _child_text(element, "m:den")
     if _sign(element, "m:fPr", "m:type", "bar") == "noBar":
         return f"({above}; {below})"
-    return f"{_closed(above)}/{_closed(below)}"
+    return f"{_bracket(above)}/{_bracket(below)}"
 
 
-def _delimited(element: Any) -> str:
+def _delimiters(element: Any) -> str:
     begin = _sign(element, "m:dPr", "m:begChr", "(")
     end = _sign(element, "m:dPr", "m:endChr", ")")
     between = _sign(element, "m:dPr", "m:sepChr", "|")
@@ -152,6 +156,6 @@ def _delimited(element: Any) -> str:
 
 def _operator(element: Any) -> str:
     sign = _sign(element, "m:naryPr", "m:chr", "∫")
-    below, above = _bracketed(element, "m:sub"), _bracketed(element, "m:sup")
+    below, above = _bracket_child(element, "m:sub"), _bracket_child(element, "m:sup")
     limits = (f"_{below}" if below else "") + (f"^{above}" if above else "")
-    return f"{sign}{limits} {_of(element, 'm:e')}"
+    return f"{sign}{limits} {_child_text(element, 'm:e')}"
