@@ -100,11 +100,11 @@ class SentenceEmbedder(EmbedderWrapper):
         batches = [range(first, min(first + size, len(texts))) for first in range(0, len(texts), size)]
         for places in batches:
             batch = Batch(places, texts[places.start : places.stop], self._job.payer)
-            kept = self._find_kept(batch.texts)
-            if kept is None:
+            stored = self._find_stored(batch.texts)
+            if stored is None:
                 missing.append(batch)
             else:
-                vectors[places.start : places.stop] = kept
+                vectors[places.start : places.stop] = stored
         done, started = len(batches) - len(missing), time.perf_counter()
         for group in self._batch_embedder.embed(
             self._inner, missing, pause_ms=embedding.embedding_delay_ms, operation="chunking"
@@ -114,16 +114,16 @@ class SentenceEmbedder(EmbedderWrapper):
             started = time.perf_counter()
             for embedded in group:
                 vectors[list(embedded.items)] = embedded.vectors
-        return Embeddings(vectors=_of_neighbours(vectors))
+        return Embeddings(vectors=_fill_missing(vectors))
 
     def _digest(self, texts: Sequence[str]) -> str:
         return hashlib.sha256("\0".join(("sentences", self.id, *texts)).encode("utf-8", "replace")).hexdigest()
 
-    def _find_kept(self, texts: Sequence[str]) -> FloatMatrix | None:
+    def _find_stored(self, texts: Sequence[str]) -> FloatMatrix | None:
         document = self._job.document
         parameters = {"document_id": document.id, "digest": self._digest(texts)}
-        found = self._database.fetch_value(document.tenant_id, "find_sentence_vectors", **parameters)
-        return None if found is None else np.frombuffer(found, dtype="<f4").reshape(len(texts), self.dimensions)
+        content = self._database.fetch_value(document.tenant_id, "find_sentence_vectors", **parameters)
+        return None if content is None else np.frombuffer(content, dtype="<f4").reshape(len(texts), self.dimensions)
 
     def _keep(self, group: Sequence[EmbeddedBatch[int]], noted: dict[str, object]) -> None:
         job = self._job
@@ -141,7 +141,7 @@ class SentenceEmbedder(EmbedderWrapper):
             raise DocumentGone
 
 
-def _of_neighbours(vectors: FloatMatrix) -> FloatMatrix:
+def _fill_missing(vectors: FloatMatrix) -> FloatMatrix:
     """Replace missing vectors by the previous sentence's vector: then no topic ends there.
 
     Raises `VectorUnusable` if all vectors are missing.
@@ -152,5 +152,5 @@ def _of_neighbours(vectors: FloatMatrix) -> FloatMatrix:
     if not len(usable):
         raise VectorUnusable
     nearest = np.searchsorted(usable, np.arange(len(vectors)), side="right") - 1
-    made: FloatMatrix = vectors[usable[np.maximum(nearest, 0)]]
-    return made
+    filled: FloatMatrix = vectors[usable[np.maximum(nearest, 0)]]
+    return filled

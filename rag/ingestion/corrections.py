@@ -98,7 +98,7 @@ class Corrections:
 
         Raises the errors raised by `save`.
         """
-        return self._planned(self._change(identity, document_id, page, text, None))
+        return self._plan(self._change(identity, document_id, page, text, None))
 
     def save(
         self,
@@ -119,7 +119,7 @@ class Corrections:
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             change = self._change(identity, document_id, page, text, seen)
-            plan = self._planned(change)
+            plan = self._plan(change)
             if costs_money(plan.estimate):
                 self._check_spending(identity)
             new_id = self._store(connection, change, plan)
@@ -141,16 +141,16 @@ class Corrections:
                 connection, document, replace(ended, text_before=ended.text_after or "", text_after=None), ended.id
             )
             if len(waiting) == 1:
-                said = " ".join(document.message.replace(NOT_APPLIED, "").split())
-                parameters = {"document_id": document_id, "metadata": Jsonb({}), "message": said}
+                message = " ".join(document.message.replace(NOT_APPLIED, "").split())
+                parameters = {"document_id": document_id, "metadata": Jsonb({}), "message": message}
                 connection.execute(queries["note_metadata"], parameters)
 
     def _document(self, identity: Identity, document_id: UUID) -> Document:
         require_admin(identity)
-        found = find_document(self._database, identity, document_id)
-        if found is None:
+        document = find_document(self._database, identity, document_id)
+        if document is None:
             raise NotFound("This document does not exist, or no longer.")
-        return found
+        return document
 
     def _change(
         self,
@@ -158,7 +158,7 @@ class Corrections:
         document_id: UUID,
         number: int,
         text: str | None,
-        seen: str | None,
+        expected: str | None,
     ) -> _Change:
         """Validate a new text for a page, and return the change. Raises the errors raised by `save`."""
         document = self._document(identity, document_id)
@@ -171,11 +171,11 @@ class Corrections:
         row = next((row for row in rows if row.number == number), None)
         if row is None:
             raise NotFound(f"This document has no page {number}.")
-        if seen is not None and seen != fingerprint(row.text):
+        if expected is not None and expected != fingerprint(row.text):
             raise TextChanged(text=row.text, fingerprint=fingerprint(row.text))
-        wanted = row.as_read if text is None else text
+        new_text = row.as_read if text is None else text
         latest = find_corrections(self._database, identity, job.document.original_id, only_latest=True)
-        if wanted == row.text:
+        if new_text == row.text:
             raise InvalidInput("Nothing was changed in the text of this page.")
         followed = placed(latest, rows).get(number)
         added = PageCorrection(
@@ -183,7 +183,7 @@ class Corrections:
             page=number,
             read_hash=read_hash(row.as_read),
             text_before=row.text,
-            text_after=None if wanted == row.as_read else wanted,
+            text_after=None if new_text == row.as_read else new_text,
             corrected_by=identity.account_id,
             corrected_by_name="",
             created_at=datetime.now(UTC),
@@ -198,22 +198,24 @@ class Corrections:
         """Return the version to correct. Raises `StepNotPossible` while another version is being made."""
         with self._database.transaction(identity) as connection:
             parameters = {"original_id": document.original_id}
-            found, is_other_made = connection.execute(queries["version_to_correct"], parameters).fetchone() or (
+            version_id, is_other_in_progress = connection.execute(
+                queries["version_to_correct"], parameters
+            ).fetchone() or (
                 None,
                 False,
             )
-        if is_other_made:
+        if is_other_in_progress:
             raise StepNotPossible("Another version of this document is being made. Save again once it is ready.")
-        if found is None:
+        if version_id is None:
             raise StepNotPossible("Only the text of a document that is ready can be corrected.")
-        return self._control.job(identity.tenant_id, found)
+        return self._control.job(identity.tenant_id, version_id)
 
-    def _planned(self, change: _Change) -> CorrectionPlan:
+    def _plan(self, change: _Change) -> CorrectionPlan:
         """Estimate the cost for embedding the changed chunks, and for tagging them if the profile tags chunks."""
         job, pages = change.job, [page_from_row(row) for row in change.after]
         # Chunks by topic are known only after paying for them.
-        wanted = job.document.chunking_method
-        method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
+        chosen = job.document.chunking_method
+        method: ChunkingMethod = "smart" if chosen == "semantic" else chosen
         chunks = chunk_document(
             pages,
             change.sections,
@@ -223,7 +225,7 @@ class Corrections:
             **sizes_for(job.profile, method),
         )
         embedder = self._providers.embedder_for(job.collection.embedding_model)
-        new = chunks if wanted == "semantic" else self._without_vector(job, chunks)
+        new = chunks if chosen == "semantic" else self._without_vector(job, chunks)
         tags = job.profile.reading.chunk_tags if job.document.generate_metadata and new else ()
         tagger = self._providers.translation_model_for(job.profile) if tags else None
         work = PlannedWork(
@@ -231,7 +233,7 @@ class Corrections:
             text=join_pages(pages),
             pages=len(pages),
             chunks=new,
-            method=wanted,
+            method=chosen,
             embedder=embedder,
             tagger=tagger,
             chunk_tags=tags,
@@ -245,8 +247,8 @@ class Corrections:
             "embedding_model": job.collection.embedding_model,
         }
         with self._database.transaction(job.document.tenant_id) as connection:
-            known = set(connection.execute(queries["embedded_texts"], parameters).fetchall())
-        return [c for c in chunks if (_md5(storable(c.content)), storable(c.section)) not in known]
+            embedded = set(connection.execute(queries["embedded_texts"], parameters).fetchall())
+        return [c for c in chunks if (_md5(storable(c.content)), storable(c.section)) not in embedded]
 
     def _store(self, connection: Connection, change: _Change, plan: CorrectionPlan) -> UUID:
         document = change.job.document
@@ -356,19 +358,19 @@ def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> d
     with the same text, if only a single page has this text.
     """
     hashes = {page.number: read_hash(page.as_read) for page in pages}
-    found: dict[int, PageCorrection] = {}
+    by_page: dict[int, PageCorrection] = {}
     moved = []
     for correction in latest:
         if hashes.get(correction.page) != correction.read_hash:
             moved.append(correction)
         else:
-            found.setdefault(correction.page, correction)
+            by_page.setdefault(correction.page, correction)
     for correction in moved:
-        numbers = [number for number, known in hashes.items() if known == correction.read_hash]
+        numbers = [number for number, page_hash in hashes.items() if page_hash == correction.read_hash]
         # All blank pages have the same hash.
         if len(numbers) == 1 and correction.read_hash != read_hash(""):
-            found.setdefault(numbers[0], correction)
-    return found
+            by_page.setdefault(numbers[0], correction)
+    return by_page
 
 
 def of_page(
@@ -376,8 +378,8 @@ def of_page(
 ) -> tuple[list[PageCorrection], PageCorrection | None]:
     """Return all corrections for a page, and the applied correction or `None`."""
     holding = placed([correction for correction in history if correction.is_latest], pages).get(number)
-    known = holding.read_hash if holding else None
-    return [c for c in history if number == c.page or c.read_hash == known], holding
+    applied_hash = holding.read_hash if holding else None
+    return [c for c in history if number == c.page or c.read_hash == applied_hash], holding
 
 
 def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> list[PageCorrection]:
@@ -425,8 +427,8 @@ def with_corrections(
 
 
 def stored_sections(connection: Connection, job: DocumentJob) -> tuple[Section, ...]:
-    found = connection.execute(queries["sections_of_document"], job.key).fetchone()
-    return tuple(sections_from_json(found[0])) if found else ()
+    row = connection.execute(queries["sections_of_document"], job.key).fetchone()
+    return tuple(sections_from_json(row[0])) if row else ()
 
 
 def store_texts(
@@ -473,6 +475,8 @@ def with_corrected_pages(chunks: Sequence[Chunk], corrected: Iterable[int]) -> l
     numbers = sorted(corrected)
     noted = []
     for chunk in chunks:
-        own = [number for number in numbers if chunk.first_page <= number <= chunk.last_page]
-        noted.append(replace(chunk, metadata={**chunk.metadata, "corrected_pages": own}) if own else chunk)
+        chunk_pages = [number for number in numbers if chunk.first_page <= number <= chunk.last_page]
+        noted.append(
+            replace(chunk, metadata={**chunk.metadata, "corrected_pages": chunk_pages}) if chunk_pages else chunk
+        )
     return noted

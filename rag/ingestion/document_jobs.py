@@ -150,16 +150,16 @@ class JobControl:
 
 def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
     """Return a collection. Raises `DocumentGone` if it was deleted meanwhile."""
-    found = find_collections(database, tenant_id, collection_id=collection_id)
-    if not found:
+    collections = find_collections(database, tenant_id, collection_id=collection_id)
+    if not collections:
         raise DocumentGone
-    return found[0]
+    return collections[0]
 
 
 def require_active(connection: Connection) -> None:
     """Raise `TenantSuspended` if the transaction's tenant is suspended."""
-    found = connection.execute(queries["is_suspended"]).fetchone()
-    if found and found[0]:
+    row = connection.execute(queries["is_suspended"]).fetchone()
+    if row and row[0]:
         raise TenantSuspended
 
 

@@ -44,8 +44,8 @@ ROWS_PER_STATEMENT = 500
 
 def find_document(database: Database, who: Who, document_id: UUID) -> Document | None:
     """Return a document by id, or `None`."""
-    found = _find(database, who, {"document_id": document_id})
-    return found[0] if found else None
+    documents = _find(database, who, {"document_id": document_id})
+    return documents[0] if documents else None
 
 
 def find_documents(database: Database, who: Who, collection_id: UUID | None = None) -> list[Document]:
@@ -232,13 +232,13 @@ def keep_embedded(
     """Keep the stored chunks which are in `chunks` and have a vector, and delete the rest. Return the kept indexes."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     stored = connection.execute(queries["embedded_chunks"], parameters).fetchall()
-    wanted = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
-    kept = [index for index, start, end in stored if (index, start, end) in wanted]
-    connection.execute(queries["remove_other_chunks"], {**parameters, "kept": kept})
-    return frozenset(kept)
+    spans = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
+    indexes = [index for index, start, end in stored if (index, start, end) in spans]
+    connection.execute(queries["remove_other_chunks"], {**parameters, "kept": indexes})
+    return frozenset(indexes)
 
 
-def keep_asked(
+def keep_requested(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> tuple[bool, frozenset[int]]:
     """Insert the chunks without vectors, unless they are stored already.
@@ -248,13 +248,13 @@ def keep_asked(
     key = {"document_id": document.id}
     rows = connection.execute(queries["chunks_asked_for"], key).fetchall()
     stored = {(index, start, end): (model == embedding_model, has_one) for index, start, end, model, has_one in rows}
-    wanted = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
-    if stored.keys() != wanted:
+    spans = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
+    if stored.keys() != spans:
         connection.execute(queries["remove_other_chunks"], {**key, "kept": []})
         add_bare_chunks(connection, document, chunks)
         return not chunks, frozenset()
-    is_whole = all(is_asked for is_asked, _ in stored.values())
-    return is_whole, frozenset(index for (index, _, _), (_, has_one) in stored.items() if not has_one)
+    is_complete = all(is_requested for is_requested, _ in stored.values())
+    return is_complete, frozenset(index for (index, _, _), (_, has_one) in stored.items() if not has_one)
 
 
 def take_over(

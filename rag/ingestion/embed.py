@@ -64,9 +64,9 @@ def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str)
         return ""
     pages = sorted({chunk.first_page for chunk in chunks})
     first = " ".join(chunks[0].content.split())
-    shown = first if len(first) <= SHOWN_CHARACTERS else f"{first[:SHOWN_CHARACTERS].rstrip()}…"
+    excerpt = first if len(first) <= SHOWN_CHARACTERS else f"{first[:SHOWN_CHARACTERS].rstrip()}…"
     remark = SET_ASIDE[len(chunks) > 1].format(
-        count=f"{len(chunks):,}", total=f"{total:,}", model=embedding_model, text=shown
+        count=f"{len(chunks):,}", total=f"{total:,}", model=embedding_model, text=excerpt
     )
     return on_pages(ON_PAGES, pages, remark=remark)
 
@@ -104,8 +104,8 @@ class EmbedStep:
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             hold(connection, job)
-            is_whole, bare = document_rows.keep_asked(connection, document, chunks, embedder.id)
-        if not is_whole:
+            is_complete, bare = document_rows.keep_requested(connection, document, chunks, embedder.id)
+        if not is_complete:
             self._control.note_progress(job, Step.EMBED, 0, len(chunks))
             return None
         if bare and len(bare) == len(chunks):
@@ -133,7 +133,7 @@ class EmbedStep:
         document = job.document
         set_aside: list[Chunk] = []
         has_titles = job.profile.embedding.index_titles
-        wanted = [
+        requests = [
             Batch(
                 batch,
                 [contextual_text(document.title, c.section, c.content) if has_titles else c.content for c in batch],
@@ -143,7 +143,7 @@ class EmbedStep:
         ]
         started = time.perf_counter()
         pause_ms = job.profile.embedding.embedding_delay_ms
-        for group in self._batch_embedder.embed(embedder, wanted, pause_ms=pause_ms):
+        for group in self._batch_embedder.embed(embedder, requests, pause_ms=pause_ms):
             done += sum(len(embedded.items) for embedded in group)
             noted = progress(job, Step.EMBED, done, total, started)
             self._store(job, group, embedder, noted, are_stored=are_stored)
@@ -258,7 +258,7 @@ class SharedRequests:
     ) -> None:
         has_titles = profile.embedding.index_titles
         payer = Payer(collection.tenant_id, collection.id, collection_id=collection.id)
-        wanted = [
+        requests = [
             Batch(
                 batch,
                 [contextual_text(p.title, p.section, p.content) if has_titles else p.content for p in batch],
@@ -268,13 +268,13 @@ class SharedRequests:
         ]
         try:
             pause_ms = profile.embedding.embedding_delay_ms
-            for group in self._batch_embedder.embed(embedder, wanted, pause_ms=pause_ms):
+            for group in self._batch_embedder.embed(embedder, requests, pause_ms=pause_ms):
                 self._store(collection, group, embedder)
         except TEMPORARY:
             raise
         except RagError:
             # A refused text must not stop the other documents.
-            self._embed_apart(collection, batches, embedder)
+            self._embed_separately(collection, batches, embedder)
 
     def _store(
         self, collection: Collection, group: Sequence[EmbeddedBatch[WaitingPassage]], embedder: Embedder
@@ -282,19 +282,19 @@ class SharedRequests:
         with self._database.transaction(collection.tenant_id) as connection:
             for embedded in group:
                 embedded.receipt.settle(connection)
-                made = {
+                parameters = {
                     "embedding_model": embedder.id,
                     "embeddings": halfvecs(embedded.vectors),
                     "ids": [passage.id for passage in embedded.items],
                 }
-                connection.execute(queries["set_shared_vectors"], made)
+                connection.execute(queries["set_shared_vectors"], parameters)
                 touched = list({passage.document_id for passage in embedded.items})
                 connection.execute(
                     queries["enqueue_whole_documents"], {"document_ids": touched, "embedding_model": embedder.id}
                 )
             require_active(connection)
 
-    def _embed_apart(
+    def _embed_separately(
         self, collection: Collection, batches: Sequence[Sequence[WaitingPassage]], embedder: Embedder
     ) -> None:
         """Embed each document in separate requests, and mark failing documents."""
@@ -312,5 +312,5 @@ class SharedRequests:
             except RagError as exc:
                 self._mark_failed(tenant_id, document_id, str(exc))
             else:
-                whole = {"document_ids": [document_id], "embedding_model": embedder.id}
-                self._database.execute(tenant_id, "enqueue_whole_documents", **whole)
+                parameters = {"document_ids": [document_id], "embedding_model": embedder.id}
+                self._database.execute(tenant_id, "enqueue_whole_documents", **parameters)

@@ -72,14 +72,14 @@ class BatchEmbedder:
         def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
             receipt = self._calls.receipt(batch.payer, operation, [embedder.id, *batch.texts])
             with setting_aside():
-                made = DurableEmbedder(embedder, receipt).embed(batch.texts, purpose="document")
-            return EmbeddedBatch(batch.items, batch.texts, made.vectors, receipt)
+                embeddings = DurableEmbedder(embedder, receipt).embed(batch.texts, purpose="document")
+            return EmbeddedBatch(batch.items, batch.texts, embeddings.vectors, receipt)
 
-        def embed_apart(batch: Batch[Item]) -> EmbeddedBatch[Item]:
+        def embed_after_pause(batch: Batch[Item]) -> EmbeddedBatch[Item]:
             with self._calls.gate.apart(embedder.id, pause_ms / 1000, wait=self._control.wait):
                 return embed(batch)
 
         threads = self._calls.threads if embedder.is_paid and not pause_ms else 1
         yield from in_parallel(
-            embed_apart if pause_ms else embed, batches, threads=threads, on_tick=self._control.stop_if_asked
+            embed_after_pause if pause_ms else embed, batches, threads=threads, on_tick=self._control.stop_if_asked
         )

@@ -61,11 +61,11 @@ class EstimateCorrection:
 
     def embedding(self, tokens: int) -> int:
         """Convert estimated to billed tokens for embedding."""
-        return _corrected(tokens, self.embedding_ratio)
+        return _correct(tokens, self.embedding_ratio)
 
     def tagging(self, tokens: int) -> int:
         """Convert estimated to billed input tokens for tagging."""
-        return _corrected(tokens, self.tagging_ratio)
+        return _correct(tokens, self.tagging_ratio)
 
 
 def find_correction(
@@ -104,7 +104,7 @@ def _spread(learned: Decimal | None, deviation: Decimal | None) -> Decimal:
     return min(Decimal(1), max(Decimal(str(LEAST_SPREAD)), DEVIATIONS * (deviation or Decimal(0))))
 
 
-def _corrected(tokens: int, ratio: Decimal | None) -> int:
+def _correct(tokens: int, ratio: Decimal | None) -> int:
     return tokens if ratio is None else round(tokens * min(max(float(ratio), LEAST_RATIO), LARGEST_RATIO))
 
 
@@ -112,7 +112,7 @@ NO_CORRECTION = EstimateCorrection()
 #: Tokens which introduce a schema to the model.
 SCHEMA_TOKENS_AROUND = 9
 #: Letters counted as a word in languages without blanks between words, such as Japanese.
-LETTERS_OF_A_WORD = 2.0
+CHARACTERS_OF_A_WORD = 2.0
 #: Longer average words mean that words are written without blanks.
 LONGEST_WORD = 12.0
 #: Tokens per word, for a document without words.
@@ -211,8 +211,8 @@ def tokens_sent(work: PlannedWork, model: str) -> int:
 
 def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
     """Estimate the tokens for a JSON schema. OpenAI does not count `required` (cookbook, issue 2140)."""
-    shown = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
-    return estimate_tokens(json.dumps(shown, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
+    counted = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
+    return estimate_tokens(json.dumps(counted, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
 
 
 def tokens_answered(
@@ -222,10 +222,10 @@ def tokens_answered(
     if correction.answer_tokens is not None:
         return round(float(correction.answer_tokens) * (1 + tagged_chunks))
     a_word = tokens_a_word(text[: tagging.TAGGED_CHARACTERS], model)
-    own = tagging.DOCUMENT_ANSWER_TOKENS_AROUND + tagging.DOCUMENT_ANSWER_WORDS * a_word
+    document_tokens = tagging.DOCUMENT_ANSWER_TOKENS_AROUND + tagging.DOCUMENT_ANSWER_WORDS * a_word
     words = tagging.CHUNK_ANSWER_WORDS + tagging.FIELD_WORDS * len(fields)
     around = tagging.CHUNK_ANSWER_TOKENS_AROUND + tagging.FIELD_TOKENS_AROUND * len(fields)
-    return round(own + tagged_chunks * (around + words * a_word))
+    return round(document_tokens + tagged_chunks * (around + words * a_word))
 
 
 def tokens_a_word(text: str, model: str) -> float:
@@ -233,6 +233,6 @@ def tokens_a_word(text: str, model: str) -> float:
     words = WORD.findall(text)
     if not words:
         return TOKENS_A_WORD
-    letters = sum(map(len, words))
-    count = letters / LETTERS_OF_A_WORD if letters / len(words) > LONGEST_WORD else len(words)
+    characters = sum(map(len, words))
+    count = characters / CHARACTERS_OF_A_WORD if characters / len(words) > LONGEST_WORD else len(words)
     return estimate_tokens(" ".join(words), model=model) / count

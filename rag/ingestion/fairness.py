@@ -22,16 +22,16 @@ class Slots:
         self._changed = threading.Condition()
 
     @contextmanager
-    def taken(self, tenant_id: str) -> Iterator[None]:
+    def hold(self, tenant_id: str) -> Iterator[None]:
         """Wait for a slot, and hold it for this tenant inside the `with` block."""
-        turn = (object(), tenant_id)
+        ticket = (object(), tenant_id)
         with self._changed:
-            self._waiting.append(turn)
+            self._waiting.append(ticket)
             try:
-                self._changed.wait_for(lambda: self._is_next(turn))
+                self._changed.wait_for(lambda: self._is_next(ticket))
                 self._held[tenant_id] += 1
             finally:
-                self._waiting.remove(turn)
+                self._waiting.remove(ticket)
                 self._changed.notify_all()
         try:
             yield
@@ -48,10 +48,10 @@ class Slots:
         with self._changed:
             return len(self._waiting)
 
-    def _is_next(self, turn: tuple[object, str]) -> bool:
-        if min(self._waiting, key=lambda waiting: self._held[waiting[1]]) is not turn:
+    def _is_next(self, ticket: tuple[object, str]) -> bool:
+        if min(self._waiting, key=lambda waiting: self._held[waiting[1]]) is not ticket:
             return False
-        spare = 1 if self._held[turn[1]] == 0 else 0
+        spare = 1 if self._held[ticket[1]] == 0 else 0
         return self._held.total() < self._number + spare
 
 
@@ -60,7 +60,7 @@ class TenantSlots:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.taken: Counter[str] = Counter()
+        self.running: Counter[str] = Counter()
 
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
         """Return the tenants which may not start a job now; `None` if no tenant may.
@@ -69,5 +69,5 @@ class TenantSlots:
         from tenants without a slot, because a tenant's slow documents must not delay the rest.
         """
         if is_spare:
-            return list(+self.taken) if self.taken.total() >= self.number else None
-        return [tenant_id for tenant_id, count in self.taken.items() if count >= self.number]
+            return list(+self.running) if self.running.total() >= self.number else None
+        return [tenant_id for tenant_id, count in self.running.items() if count >= self.number]

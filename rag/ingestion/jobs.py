@@ -75,12 +75,12 @@ class FairJobs(KnownJobs):
         else:
             job = await super()._fetch(queues, worker_id)
         if job is not None:
-            self._places.taken[str(job.task_kwargs["tenant_id"])] += 1
+            self._places.running[str(job.task_kwargs["tenant_id"])] += 1
         return job
 
     def _leave(self, job: Job) -> None:
         super()._leave(job)
-        self._places.taken[str(job.task_kwargs["tenant_id"])] -= 1
+        self._places.running[str(job.task_kwargs["tenant_id"])] -= 1
 
 
 class RetrySchedule(BaseRetryStrategy):

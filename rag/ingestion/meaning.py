@@ -45,8 +45,8 @@ LEAST_PART = 80
 HEADING_CHARACTERS = 70
 _PIECE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _HEADING = re.compile(r"\w[^|]*[^\s.!?。！？,;:|]\s*\n\s*")
-#: The length of a collection's turn, in seconds.
-TURN_SECONDS = 30.0
+#: How long a collection is worked on before the next, in seconds.
+SLICE_SECONDS = 30.0
 #: The engine ends after this many seconds without a passage; until then the next document may arrive.
 IDLE_SECONDS = 60.0
 
@@ -91,12 +91,12 @@ class MeaningJob:
         self._embedder = embedder
         self._lock_file = data_dir / "meaning.lock"
 
-    def run(self, tenant_id: str, collection_id: UUID, *, turn_seconds: float = TURN_SECONDS) -> bool:
-        """Work on a collection for `turn_seconds`. Return whether it is complete.
+    def run(self, tenant_id: str, collection_id: UUID, *, slice_seconds: float = SLICE_SECONDS) -> bool:
+        """Work on a collection for `slice_seconds`. Return whether it is complete.
 
         Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` if the model's process fails.
         """
-        ends_at = time.monotonic() + turn_seconds
+        ends_at = time.monotonic() + slice_seconds
         with self._only_one(), self._control.claimed(tenant_id, f"meaning {collection_id}"):
             while passages := self._next(tenant_id, collection_id):
                 for first in range(0, len(passages), PASSAGES_STORED):
@@ -106,17 +106,17 @@ class MeaningJob:
                         return False
         return True
 
-    def store_known(self, tenant_id: str, collection_id: UUID, known: Mapping[bytes, FloatMatrix]) -> int:
+    def store_known(self, tenant_id: str, collection_id: UUID, vectors_by_digest: Mapping[bytes, FloatMatrix]) -> int:
         """Store known vectors, looked up by their text's digest. Return how many chunks have new vectors."""
-        found = dict[UnreadPassage, list[FloatMatrix]]()
+        vectors_of = dict[UnreadPassage, list[FloatMatrix]]()
         for passage in self._next(tenant_id, collection_id):
-            vectors = [known.get(digest_of(text)) for text in passage.texts]
+            vectors = [vectors_by_digest.get(digest_of(text)) for text in passage.texts]
             there = [vector for vector in vectors if vector is not None]
             if vectors and len(there) == len(vectors):
-                found[passage] = there
-        if found:
-            self._store(tenant_id, list(found), list(found.values()))
-        return len(found)
+                vectors_of[passage] = there
+        if vectors_of:
+            self._store(tenant_id, list(vectors_of), list(vectors_of.values()))
+        return len(vectors_of)
 
     def interrupt(self) -> None:
         """End the model's process, and give up the current chunk."""
@@ -159,14 +159,14 @@ class MeaningJob:
         """Hold this installation's lock. Raises `JobTaken` if a different process holds the lock."""
         self._lock_file.parent.mkdir(parents=True, exist_ok=True)
         with self._lock_file.open("a") as file:
-            if not _locked(file):
+            if not _try_lock(file):
                 raise JobTaken
             yield
 
 
 def parts_of(content: str) -> list[str]:
     """Split a chunk into parts of similar length, at sentence or line ends. Headings stay with the text below."""
-    pieces, ends = list[str](), [found.end() for found in _PIECE.finditer(content)]
+    pieces, ends = list[str](), [match.end() for match in _PIECE.finditer(content)]
     for start, end in zip([0, *ends], [*ends, len(content)], strict=True):
         piece = content[start:end]
         if pieces and len(pieces[-1]) <= HEADING_CHARACTERS and _HEADING.fullmatch(pieces[-1]):
@@ -201,13 +201,13 @@ def meaning_progress(
 def _columns(passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatrix]]) -> dict[str, list[Any]]:
     parts = [
         (passage.id, number, HalfVector(vector))
-        for passage, made in zip(passages, vectors, strict=True)
-        for number, vector in enumerate(made)
+        for passage, part_vectors in zip(passages, vectors, strict=True)
+        for number, vector in enumerate(part_vectors)
     ]
     return {
         "chunk_ids": [passage.id for passage in passages],
         "languages": [passage.language for passage in passages],
-        "embeddings": [HalfVector(_mean(made)) if made else None for made in vectors],
+        "embeddings": [HalfVector(_mean(part_vectors)) if part_vectors else None for part_vectors in vectors],
         "part_of": [chunk_id for chunk_id, _, _ in parts],
         "parts": [number for _, number, _ in parts],
         "part_embeddings": [vector for _, _, vector in parts],
@@ -220,7 +220,7 @@ def _mean(vectors: Sequence[FloatMatrix]) -> FloatMatrix:
     return mean / np.linalg.norm(mean)
 
 
-def _locked(file: IO[str]) -> bool:
+def _try_lock(file: IO[str]) -> bool:
     """Lock a file until this process closes it or ends. Return whether this succeeded."""
     if fcntl is None:
         return True

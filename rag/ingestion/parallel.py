@@ -34,7 +34,7 @@ def in_parallel(
     ended: queue.SimpleQueue[Future[Value] | None] = queue.SimpleQueue()
 
     def work() -> None:
-        for item in _taken_from(waiting):
+        for item in _drain(waiting):
             result: Future[Value] = Future()
             try:
                 result.set_result(function(item))
@@ -52,11 +52,11 @@ def in_parallel(
     errors: list[BaseException] = []
     try:
         while working:
-            found = _available(ended)
-            if not found:
+            ready_results = _available(ended)
+            if not ready_results:
                 on_tick()
-            working -= found.count(None)
-            results = [result for result in found if result is not None]
+            working -= ready_results.count(None)
+            results = [result for result in ready_results if result is not None]
             errors += [error for result in results if (error := result.exception()) is not None]
             if ready := [result.result() for result in results if result.exception() is None]:
                 yield ready
@@ -66,7 +66,7 @@ def in_parallel(
         raise errors[0]
 
 
-def _taken_from(waiting: deque[Item]) -> Iterator[Item]:
+def _drain(waiting: deque[Item]) -> Iterator[Item]:
     while True:
         try:
             item = waiting.popleft()
@@ -77,10 +77,10 @@ def _taken_from(waiting: deque[Item]) -> Iterator[Item]:
 
 def _available(ended: queue.SimpleQueue[Value]) -> list[Value]:
     """Return all results in the queue; wait `TICK_SECONDS` for the first."""
-    found: list[Value] = []
+    results: list[Value] = []
     try:
-        found.append(ended.get(timeout=TICK_SECONDS))
+        results.append(ended.get(timeout=TICK_SECONDS))
         while True:
-            found.append(ended.get_nowait())
+            results.append(ended.get_nowait())
     except queue.Empty:
-        return found
+        return results

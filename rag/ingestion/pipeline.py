@@ -231,7 +231,7 @@ class IngestionPipeline:
         pages, sections = self._stored_text(self.control.job(tenant_id, document_id))
         self._suggest(tenant_id, document_id, pages, sections)
 
-    def _suggest_where_none_were_made(self, tenant_id: str, document_id: UUID) -> None:
+    def _suggest_if_missing(self, tenant_id: str, document_id: UUID) -> None:
         """Choose suggested questions if they are missing, because of an interruption or an earlier release."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is DocumentStatus.COMPLETED and "suggested_questions" not in job.document.metadata:
@@ -283,7 +283,7 @@ class IngestionPipeline:
                 self._read(tenant_id, document_id)
                 self._process(tenant_id, document_id)
                 self._tag_again(tenant_id, document_id)
-                self._suggest_where_none_were_made(tenant_id, document_id)
+                self._suggest_if_missing(tenant_id, document_id)
                 self._note_orderly_end(tenant_id, document_id)
         except DocumentGone:
             log.info("Document %s was deleted while it was processed", document_id)
@@ -334,11 +334,11 @@ class IngestionPipeline:
             document_id, *attached = self.uploads.add(collection, file_name, file, options, added_by=identity)
         except DocumentAlreadyStored as stored:
             # A failed document does not block its file.
-            known: UUID | None = stored.details.get("document_id")
-            if known is None or self.control.job(tenant_id, known).document.status not in CAN_BE_TRIED_AGAIN:
+            stored_id: UUID | None = stored.details.get("document_id")
+            if stored_id is None or self.control.job(tenant_id, stored_id).document.status not in CAN_BE_TRIED_AGAIN:
                 raise
-            self._database.execute(tenant_id, "retry_document", document_id=known)
-            document_id, attached = known, []
+            self._database.execute(tenant_id, "retry_document", document_id=stored_id)
+            document_id, attached = stored_id, []
         result = self.process_stored(tenant_id, document_id)
         for each in attached:
             with suppress(DocumentError, ProviderError):  # the document stays listed as failed

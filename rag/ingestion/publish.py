@@ -110,11 +110,11 @@ def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[U
     """
     if not document_ids:
         return set()
-    wanted = {"document_ids": [*document_ids]}
+    versions = {"document_ids": [*document_ids]}
     for name in ("lock_versions_of_all", "hold_embedding_models"):
-        connection.execute(queries[name], wanted)
+        connection.execute(queries[name], versions)
     restored: dict[UUID, list[UUID]] = {}
-    for document_id, collection_id in connection.execute(queries["restore_versions"], wanted).fetchall():
+    for document_id, collection_id in connection.execute(queries["restore_versions"], versions).fetchall():
         restored.setdefault(collection_id, []).append(document_id)
     for collection_id, ids in sorted(restored.items()):
         index_documents(connection, tenant_id=tenant_id, collection_id=collection_id, document_ids=ids)
@@ -131,8 +131,8 @@ def index_folders(control: JobControl, tenant_id: str, collection_id: UUID) -> N
         while True:
             control.stop_if_asked()
             with control.database.transaction(tenant_id) as connection:
-                wanted = {**where, "after": after, "limit": DOCUMENTS_INDEXED}
-                ids = [row[0] for row in connection.execute(queries["documents_in_folders"], wanted).fetchall()]
+                parameters = {**where, "after": after, "limit": DOCUMENTS_INDEXED}
+                ids = [row[0] for row in connection.execute(queries["documents_in_folders"], parameters).fetchall()]
                 if not ids:
                     return
                 index_documents(connection, **where, document_ids=ids)

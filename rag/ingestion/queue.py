@@ -161,8 +161,8 @@ class Queue:
         if connection is not None:
             connection.execute(queries["enqueue"], parameters)
             return
-        with self._database.transaction(tenant_id) as own:
-            own.execute(queries["enqueue"], parameters)
+        with self._database.transaction(tenant_id) as new_connection:
+            new_connection.execute(queries["enqueue"], parameters)
 
     def start_worker(self) -> None:
         """Start a worker in the background, unless one is running."""
@@ -288,10 +288,10 @@ class Queue:
             scheduled = [asyncio.create_task(self._every_minute(work)) for work in due]
             stopped = asyncio.create_task(self._wake.wait())
             await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            beside = (*workers, *scheduled, rescue, stopped)
-            for task in beside:
+            tasks = (*workers, *scheduled, rescue, stopped)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
         """Build procrastinate's application with all tasks. Its workers fetch from `jobs`."""
@@ -436,9 +436,9 @@ class Queue:
                 connection.execute(queries["enqueue_meaning"], key)
 
     async def _remove_files(self, tenant_id: str) -> None:
-        left: list[int] = []
-        await in_daemon_thread(lambda: left.append(self._pipeline.remove_files(tenant_id)))
-        if left and left[0]:
+        remaining: list[int] = []
+        await in_daemon_thread(lambda: remaining.append(self._pipeline.remove_files(tenant_id)))
+        if remaining and remaining[0]:
             raise FilesLeft
 
     def _wait(self, key: str, error: ProviderError) -> float:

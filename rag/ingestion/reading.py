@@ -121,7 +121,7 @@ class ReadStep:
                     mime_type=document.mime_type,
                     options=LoadOptions(
                         has_paragraphs_by_gaps=job.profile.reading.pdf_paragraphs,
-                        apart=frozenset(document.metadata.get("attached", ())),
+                        separate_files=frozenset(document.metadata.get("attached", ())),
                         on_page=report_progress,
                     ),
                     tenant_id=document.tenant_id,
@@ -192,9 +192,9 @@ class ReadStep:
         if not may_be_pictures(document):
             return [], ""
         pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type
-        wanted = pages_to_recognise(pages, pdf_type)
+        page_numbers = pages_to_recognise(pages, pdf_type)
         if self._recognition.engine is not None or pdf_type != "scanned":
-            return wanted if self._recognition.engine is not None else [], ""
+            return page_numbers if self._recognition.engine is not None else [], ""
         return [], WITHOUT_ENGINE
 
 
@@ -235,8 +235,8 @@ def estimate_document(
     """Estimate the cost to process a document, in JSON for storage."""
     pages = extracted.pages
     # Chunks by topic are known only after paying for them; the method `smart` gives about the same number.
-    wanted = job.document.chunking_method
-    method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
+    chosen = job.document.chunking_method
+    method: ChunkingMethod = "smart" if chosen == "semantic" else chosen
     chunks = chunk_document(
         pages,
         extracted.sections,
@@ -252,7 +252,7 @@ def estimate_document(
         text=join_pages(pages),
         pages=len(pages),
         chunks=chunks,
-        method=wanted,
+        method=chosen,
         embedder=embedder,
         tagger=tagger,
         chunk_tags=job.profile.reading.chunk_tags,

@@ -115,10 +115,10 @@ class Reembeddings:
     def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
         """Return a move. Raises `NotFound`."""
         parameters = {"id": reembedding_id, "collection_id": None}
-        found = self._database.fetch_one(tenant_id, "find_reembeddings", Reembedding, **parameters)
-        if found is None:
+        reembedding = self._database.fetch_one(tenant_id, "find_reembeddings", Reembedding, **parameters)
+        if reembedding is None:
             raise NotFound
-        return found
+        return reembedding
 
     def estimate(self, identity: Identity, collection_id: UUID, to_model: str) -> Reembedding:
         """Estimate and store the cost of a move, without spending anything before `confirm`.
@@ -154,8 +154,8 @@ class Reembeddings:
         return embedder
 
     def _cost(self, connection: Connection, identity: Identity, collection_id: UUID, embedder: Embedder) -> MoveCost:
-        asked = {"collection_id": collection_id, "to_model": embedder.id}
-        chunks, tokens = connection.execute(queries["count_chunks_to_reembed"], asked).fetchone() or (0, 0)
+        parameters = {"collection_id": collection_id, "to_model": embedder.id}
+        chunks, tokens = connection.execute(queries["count_chunks_to_reembed"], parameters).fetchone() or (0, 0)
         cost: Decimal | None = Decimal(0)
         if embedder.is_paid and chunks:
             usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens)
@@ -181,10 +181,10 @@ class Reembeddings:
     def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
         """Cancel an uncompleted move, and delete the new vectors."""
         require_admin(identity)
-        found = self.get(identity.tenant_id, reembedding_id)
+        reembedding = self.get(identity.tenant_id, reembedding_id)
         with self._database.transaction(identity) as connection:
             if connection.execute(queries["cancel_reembedding"], {"id": reembedding_id}).rowcount:
-                _remove_vectors(connection, found.collection_id, found.to_model)
+                _remove_vectors(connection, reembedding.collection_id, reembedding.to_model)
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
         """Delete the vectors of earlier models. The last move can then no longer be undone."""

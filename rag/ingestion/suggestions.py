@@ -44,18 +44,18 @@ from rag.types import Identity, Page, Question, Role, Section
 
 log = logging.getLogger(__name__)
 #: Questions kept per document, and candidates checked; each check is a search of about ten milliseconds.
-KEPT, MOST_CHECKED = 6, 12
+MOST_QUESTIONS, MOST_CHECKED = 6, 12
 #: The same in a reader's language other than the document's: the first reader waits for these searches.
-KEPT_ELSEWHERE, CHECKED_ELSEWHERE = 2, 3
+MOST_ELSEWHERE, CHECKED_ELSEWHERE = 2, 3
 #: Questions kept with the same form: four times "What are the rules" is dull.
-KEPT_OF_FORM = 2
+MOST_OF_FORM = 2
 #: By rank of general questions: how many factual questions are enough to leave them out.
 ENOUGH = {2: 4, 3: 2}
 LONGEST_HEADING, MOST_WORDS = 60, 8
 Item = TypeVar("Item")
 #: Languages without spaces, where a short heading has as much content as a long heading elsewhere.
 DENSE = ("ko", "ja", "zh")
-LETTERS = r"[^\W\d_]+"
+LETTER_RUN = r"[^\W\d_]+"
 #: Question marks other than "?".
 MARKS = {"ja": "？", "zh": "？", "ar": "؟"}
 #: Words between a heading and the heading above.
@@ -113,20 +113,20 @@ class SuggestStep:
         """Return questions which the document answers: first a model's, then questions from headings."""
         document = job.document
         language = document.language or job.collection.language
-        written = [q for q in document.metadata.get("questions") or () if isinstance(q, str) and not nobody_asks(q)]
-        candidates = [CandidateQuestion(question) for question in dict.fromkeys(written)]
+        suggested = [q for q in document.metadata.get("questions") or () if isinstance(q, str) and not nobody_asks(q)]
+        candidates = [CandidateQuestion(question) for question in dict.fromkeys(suggested)]
         candidates += candidates_from(document.title, sections, text, language, limit=MOST_CHECKED)
-        kept: list[str] = []
+        questions: list[str] = []
         forms: Counter[str] = Counter()
         for candidate in candidates[:MOST_CHECKED]:
-            if len(kept) >= ENOUGH.get(candidate.rank[0], KEPT):
+            if len(questions) >= ENOUGH.get(candidate.rank[0], MOST_QUESTIONS):
                 break
-            if candidate.text in kept or (candidate.form and forms[candidate.form] == KEPT_OF_FORM):
+            if candidate.text in questions or (candidate.form and forms[candidate.form] == MOST_OF_FORM):
                 continue
             if self._is_answered(job, candidate, language):
-                kept.append(candidate.text)
+                questions.append(candidate.text)
                 forms[candidate.form] += 1
-        return kept
+        return questions
 
     def elsewhere(self, tenant_id: str, document_id: UUID, language: str) -> list[str]:
         """Choose questions in a language different from the document's, and store them for later readers.
@@ -137,15 +137,17 @@ class SuggestStep:
         """
         job = JobControl(self._database).job(tenant_id, document_id)
         pages, sections = find_text(self._database, tenant_id, document_id)
-        own = (job.document.language or job.collection.language).split("-")[0]
-        kept: list[str] = []
-        for candidate in candidates_elsewhere(sections, join_pages(pages), own, language)[:CHECKED_ELSEWHERE]:
-            if len(kept) < KEPT_ELSEWHERE and self._is_answered(job, candidate, language):
-                kept.append(candidate.text)
-        known = job.document.metadata.get("suggested_elsewhere") or {}
-        metadata = Jsonb({"suggested_elsewhere": {**known, language: kept}})
+        document_language = (job.document.language or job.collection.language).split("-")[0]
+        questions: list[str] = []
+        for candidate in candidates_elsewhere(sections, join_pages(pages), document_language, language)[
+            :CHECKED_ELSEWHERE
+        ]:
+            if len(questions) < MOST_ELSEWHERE and self._is_answered(job, candidate, language):
+                questions.append(candidate.text)
+        stored = job.document.metadata.get("suggested_elsewhere") or {}
+        metadata = Jsonb({"suggested_elsewhere": {**stored, language: questions}})
         self._database.execute(tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
-        return kept
+        return questions
 
     def _is_answered(self, job: DocumentJob, candidate: CandidateQuestion, language: str) -> bool:
         """Whether a keyword search ranks an answer in this document first."""
@@ -153,13 +155,13 @@ class SuggestStep:
         asker = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
         question = Question(text=candidate.text, identity=asker, collection=job.collection, language=language)
         try:
-            found = self._retriever.retrieve(question, profile=DEFAULT)
+            result = self._retriever.retrieve(question, profile=DEFAULT)
         except RagError:
             return False
-        if found.response.evidence != "answered" or not found.cited:
+        if result.response.evidence != "answered" or not result.cited:
             return False
-        best = found.cited[0].result
-        if best.document_id != job.document.id or candidate.heading.casefold() not in _shown(
+        best = result.cited[0].result
+        if best.document_id != job.document.id or candidate.heading.casefold() not in _fold_passage(
             best.section, best.content
         ):
             return False
@@ -176,7 +178,7 @@ def candidates_from(
     if language not in TEMPLATES:
         return []
     names = _names_in(text)
-    found: dict[str, CandidateQuestion] = {}
+    by_question: dict[str, CandidateQuestion] = {}
     above: list[tuple[int, str]] = []
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
@@ -187,26 +189,28 @@ def candidates_from(
         above.append((section.level, bare(section.title)))
         candidate = _candidate(section.title, parent, body, title, language, names)
         if candidate is not None:
-            known = found.get(candidate.text.casefold())
-            if known is None or candidate.rank < known.rank:
-                found[candidate.text.casefold()] = candidate
-    if not found:
+            earlier = by_question.get(candidate.text.casefold())
+            if earlier is None or candidate.rank < earlier.rank:
+                by_question[candidate.text.casefold()] = candidate
+    if not by_question:
         subject = AROUND_TITLE.sub("", AROUND_TITLE.sub("", AROUND_TITLE.sub("", title.strip()))).strip()
         candidate = _candidate(subject, "", text, "", language, names)
         if candidate is not None and (" " in subject or language in ("ja", "zh") or _is_name(subject, names)):
-            found[candidate.text] = candidate
-    chosen = _evenly([*found.values()], limit)
+            by_question[candidate.text] = candidate
+    chosen = _evenly([*by_question.values()], limit)
     # Questions about a subject in general come after all others.
     return sorted(varied(chosen, lambda candidate: candidate.form, limit), key=lambda candidate: candidate.rank[0] > 1)
 
 
-def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, language: str) -> list[CandidateQuestion]:
+def candidates_elsewhere(
+    sections: Sequence[Section], text: str, document_language: str, language: str
+) -> list[CandidateQuestion]:
     """Build questions in a different language from headings with a subject known in both languages."""
-    found: dict[str, CandidateQuestion] = {}
+    by_question: dict[str, CandidateQuestion] = {}
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
         heading = bare(section.title)
-        subject = translate_expression(heading, own, language)
+        subject = translate_expression(heading, document_language, language)
         # A German adjective would need its ending: "für unbezahlten Urlaub".
         if not subject or (language == "de" and subject[0].islower()):
             continue
@@ -214,8 +218,8 @@ def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, langu
         body = text[section.start : end].replace(section.title, "", 1)
         candidate = _candidate(subject, "", body, "", language, frozenset())
         if candidate is not None:
-            found.setdefault(candidate.text, replace(candidate, heading=heading))
-    return varied(sorted(found.values(), key=lambda candidate: candidate.rank), lambda c: c.form, MOST_CHECKED)
+            by_question.setdefault(candidate.text, replace(candidate, heading=heading))
+    return varied(sorted(by_question.values(), key=lambda candidate: candidate.rank), lambda c: c.form, MOST_CHECKED)
 
 
 def _in_order(sections: Sequence[Section], text: str) -> list[Section]:
@@ -234,7 +238,7 @@ def _candidate(
     heading = bare(heading)
     is_dense = language in DENSE
     subject = heading
-    own, folded = title.casefold(), heading.casefold()
+    folded_title, folded = title.casefold(), heading.casefold()
     if NOT_ASKED_ABOUT.fullmatch(heading) or nobody_asks(heading):
         return None
     is_question = heading.endswith(("?", "？", "؟"))
@@ -249,20 +253,22 @@ def _candidate(
         if not parent or EMPTY.fullmatch(parent):
             return None
         subject = f"{parent}{JOINTS.get(language, ' ')}{heading}"
-    if not _can_be_asked_about(subject, is_dense=is_dense) or (own and (folded in own or own in folded)):
+    if not _is_subject(subject, is_dense=is_dense) or (
+        folded_title and (folded in folded_title or folded_title in folded)
+    ):
         return None
     if _is_name(subject, names):
         return CandidateQuestion(DEFINITIONS[language].format(subject), heading, "", "name", (1, 0))
     if language == "en":
         subject = re.sub(r"\s*\([^)]*\)$", "", subject)
     if language not in ("de", *DENSE, "ar"):
-        subject = _lowered(subject, names, language)
+        subject = _lower_heading(subject, names, language)
     for rule in TEMPLATES[language]:
         match = rule.heading.fullmatch(subject)
         if match is None or (rule.need and not NEEDS[rule.need].search(body)):
             continue
         is_role = rule.question.endswith(" do?") and language == "en"
-        text = _filled(rule.question, heading if is_role else subject, match, language)
+        text = _fill_question(rule.question, heading if is_role else subject, match, language)
         if text is None:
             return None
         is_general = rule.heading.pattern == ".*"
@@ -274,7 +280,7 @@ def _candidate(
     return None
 
 
-def _can_be_asked_about(heading: str, *, is_dense: bool) -> bool:
+def _is_subject(heading: str, *, is_dense: bool) -> bool:
     if not (2 if is_dense else 3) <= len(heading) <= LONGEST_HEADING or EMPTY.fullmatch(heading):
         return False
     if len(heading.split()) > MOST_WORDS or heading.endswith((".", "!", "。")):
@@ -285,7 +291,7 @@ def _can_be_asked_about(heading: str, *, is_dense: bool) -> bool:
     return len(re.findall(r"[^\W\d_]", heading)) >= len(heading.replace(" ", "")) * 0.7
 
 
-def _filled(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
+def _fill_question(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
     """Insert the heading into a question with the right article or ending; `None` if these are unknown."""
     parts = match.groupdict(default="")
     rest = parts.get("rest", "").strip()
@@ -310,7 +316,7 @@ def _filled(question: str, heading: str, match: re.Match[str], language: str) ->
     return text
 
 
-def _shown(section: str, content: str) -> str:
+def _fold_passage(section: str, content: str) -> str:
     return f"{' '.join(section.split())} {' '.join(content.split())}".casefold()
 
 
@@ -319,23 +325,23 @@ def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[Candida
     chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
-        wanted = min(limit - len(chosen), len(alike))
-        chosen += [alike[index * len(alike) // wanted] for index in range(wanted)]
+        number = min(limit - len(chosen), len(alike))
+        chosen += [alike[index * len(alike) // number] for index in range(number)]
     return chosen
 
 
 def bare(heading: str) -> str:
     """Remove the number from a heading; "제3조(육아휴직)" gives the title in the brackets."""
-    shown = LABELLED.sub("", NUMBERING.sub("", " ".join(heading.split()))).strip(" .:–—-#*")
-    match = re.fullmatch(r"[(（](.+)[)）]", shown)
-    return match[1] if match else shown
+    bare_text = LABELLED.sub("", NUMBERING.sub("", " ".join(heading.split()))).strip(" .:–—-#*")
+    match = re.fullmatch(r"[(（](.+)[)）]", bare_text)
+    return match[1] if match else bare_text
 
 
 def _names_in(text: str) -> frozenset[str]:
     """Return the words mostly capitalised inside sentences, in lower case."""
-    shown = text[:200_000]
-    capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", shown))
-    small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", shown))
+    sample = text[:200_000]
+    capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", sample))
+    small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", sample))
     return frozenset(word.casefold() for word, count in capitals.items() if count > small[word.casefold()])
 
 
@@ -347,20 +353,20 @@ def _is_name(heading: str, names: frozenset[str]) -> bool:
     return 2 <= len(words) <= 3 and all(word.istitle() and word.casefold() in names for word in words)
 
 
-def _lowered(heading: str, names: frozenset[str], language: str) -> str:
+def _lower_heading(heading: str, names: frozenset[str], language: str) -> str:
     """Write a heading like inside a sentence: in lower case, except names and abbreviations.
 
     In title case, capitals say little about single words: then the first word decides.
     """
-    words = [word for word in re.findall(LETTERS, heading) if len(word) > 3]
+    words = [word for word in re.findall(LETTER_RUN, heading) if len(word) > 3]
     if heading.isupper() and len(words) > 1:
         return small(heading, language)
     is_titled = " " in heading and all(word[:1].isupper() for word in words)
-    first = re.match(LETTERS, heading)
+    first = re.match(LETTER_RUN, heading)
     if first is None or first[0].casefold() in names or not (first[0].istitle() or first[0].islower()):
         return heading
     if is_titled:
-        return re.sub(LETTERS, lambda match: small(match[0], language) if match[0].istitle() else match[0], heading)
+        return re.sub(LETTER_RUN, lambda match: small(match[0], language) if match[0].istitle() else match[0], heading)
     return small(heading[:1], language) + heading[1:]
 
 

@@ -69,18 +69,18 @@ def tag_document(model: CompletionModel, title: str, text: str) -> dict[str, Any
 
 def messages_for_document(title: str, text: str) -> list[ChatMessage]:
     """Build the prompt for tagging a document, with the first part of the text."""
-    shown = as_data("document", text[:TAGGED_CHARACTERS], title=title)
-    return [ChatMessage(role="system", content=DOCUMENT_SYSTEM), ChatMessage(role="user", content=shown)]
+    prompt_text = as_data("document", text[:TAGGED_CHARACTERS], title=title)
+    return [ChatMessage(role="system", content=DOCUMENT_SYSTEM), ChatMessage(role="user", content=prompt_text)]
 
 
 def metadata_from_answer(answer: str) -> dict[str, Any]:
     """Parse the model's JSON answer. Raises `ProviderAnswerInvalid`."""
     try:
-        found = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
+        parsed = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
         return {
-            "summary": storable(found["summary"]).strip()[:1000],
-            "topics": [storable(topic).strip()[:80] for topic in found["topics"] if str(topic).strip()][:6],
-            "questions": [storable(q).strip()[:200] for q in found["questions"] if str(q).strip()][:3],
+            "summary": storable(parsed["summary"]).strip()[:1000],
+            "topics": [storable(topic).strip()[:80] for topic in parsed["topics"] if str(topic).strip()][:6],
+            "questions": [storable(q).strip()[:200] for q in parsed["questions"] if str(q).strip()][:3],
         }
     except (ValueError, RecursionError, KeyError, TypeError) as exc:
         raise ProviderAnswerInvalid from exc
@@ -165,23 +165,23 @@ def chunk_tags_from_answer(answer: str, fields: Sequence[str], vocabulary: Vocab
 
     Allowed words are normalised to the vocabulary's spelling, for filters to find them.
     """
-    spelled = {name: {_folded(word): word for word in words} for name, words in (vocabulary or {}).items()}
+    spelled = {name: {_fold(word): word for word in words} for name, words in (vocabulary or {}).items()}
     try:
-        found = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
-        tags: dict[str, Any] = {field: _short(found.get(field)) for field in fields if field not in ALWAYS}
+        parsed = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
+        tags: dict[str, Any] = {field: _short(parsed.get(field)) for field in fields if field not in ALWAYS}
         tags |= {
-            name: known[_folded(str(tags[name]))]
-            for name, known in spelled.items()
-            if _folded(str(tags.get(name) or "")) in known
+            name: allowed[_fold(str(tags[name]))]
+            for name, allowed in spelled.items()
+            if _fold(str(tags.get(name) or "")) in allowed
         }
-        tags["summary"] = storable(found["summary"]).strip()[:500]
-        tags["keywords"] = [storable(word).strip()[:60] for word in found["keywords"] if str(word).strip()][:8]
+        tags["summary"] = storable(parsed["summary"]).strip()[:500]
+        tags["keywords"] = [storable(word).strip()[:60] for word in parsed["keywords"] if str(word).strip()][:8]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return {}
     return tags
 
 
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     return "".join(word.casefold().split())
 
 
@@ -232,8 +232,8 @@ class TagStep:
             tagged = _attempt(model, receipt, lambda durable: tag_document(durable, document.title, text))
             if not tagged.tags:
                 # If passages are tagged, this call only describes the document.
-                is_apart = bool(job.profile.reading.chunk_tags)
-                message = (NO_SUMMARY if is_apart else NOT_TAGGED).format(reason=tagged.failure or NOT_USABLE)
+                tags_chunks = bool(job.profile.reading.chunk_tags)
+                message = (NO_SUMMARY if tags_chunks else NOT_TAGGED).format(reason=tagged.failure or NOT_USABLE)
         with self._control.database.transaction(document.tenant_id) as connection:
             connection.execute(queries["note_metadata"], {**job.key, "metadata": Jsonb(tagged.tags), "message": None})
             receipt.settle(connection)
@@ -264,8 +264,8 @@ class TagStep:
             started = time.perf_counter()
         metadata = Jsonb({"untagged_chunks": failed})
         self._control.database.execute(document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
-        said = UNTAGGED[failed > 1].format(count=f"{failed:,}", total=f"{total:,}")
-        return f"{said} {reason}".strip() if failed else ""
+        remark = UNTAGGED[failed > 1].format(count=f"{failed:,}", total=f"{total:,}")
+        return f"{remark} {reason}".strip() if failed else ""
 
 
 def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:

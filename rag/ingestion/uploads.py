@@ -68,11 +68,11 @@ class Uploads:
         chunking method or PDF type, a `DocumentError` for an unusable file, and `DocumentAlreadyStored`.
         """
         tenant_id, host = collection.tenant_id, display_name(file_name)
-        found = [self.add_alone(collection, file_name, content, options, added_by=added_by)]
-        apart: list[str] = []
+        document_ids = [self.add_alone(collection, file_name, content, options, added_by=added_by)]
+        attached_names: list[str] = []
         names: set[str] = set()
         if BY_KIND[kind_of(content, host)].attaches:
-            own = replace(options, password=None, replaces=None)
+            attached_options = replace(options, password=None, replaces=None)
             password = options.password
             with suppress(DocumentError):
                 for file in self._sandbox.attached(content, file_name=host, password=password, tenant_id=tenant_id):
@@ -81,20 +81,20 @@ class Uploads:
                     try:
                         path = f"{file_name}/{name}"
                         added = self.add_alone(
-                            collection, path, file.content, own, added_by=added_by, queue=self._queue
+                            collection, path, file.content, attached_options, added_by=added_by, queue=self._queue
                         )
-                        found.append(added)
+                        document_ids.append(added)
                     except DocumentAlreadyStored:
                         pass  # already stored and searchable
                     except DocumentError:
                         continue
-                    apart.append(file.name)
-        if apart:
-            noted = {"document_id": found[0], "metadata": Jsonb({"attached": apart}), "message": None}
+                    attached_names.append(file.name)
+        if attached_names:
+            noted = {"document_id": document_ids[0], "metadata": Jsonb({"attached": attached_names}), "message": None}
             self._database.execute(tenant_id, "note_metadata", **noted)
         if self._queue is not None:
-            self._queue.enqueue(tenant_id, found[0])
-        return found
+            self._queue.enqueue(tenant_id, document_ids[0])
+        return document_ids
 
     def add_alone(
         self,
@@ -116,11 +116,11 @@ class Uploads:
         name, folder = display_name(file_name), upload_folder(file_name)
         methods, kinds = get_args(ChunkingMethod), get_args(PdfType)
         if options.chunking_method is not None and options.chunking_method not in methods:
-            known = ", ".join(methods)
-            raise InvalidInput(f"There is no chunking method “{options.chunking_method}”. It is one of: {known}.")
+            allowed = ", ".join(methods)
+            raise InvalidInput(f"There is no chunking method “{options.chunking_method}”. It is one of: {allowed}.")
         if options.pdf_type is not None and options.pdf_type not in kinds:
-            known = ", ".join(kinds)
-            raise InvalidInput(f"There is no kind of PDF “{options.pdf_type}”. It is one of: {known}.")
+            allowed = ", ".join(kinds)
+            raise InvalidInput(f"There is no kind of PDF “{options.pdf_type}”. It is one of: {allowed}.")
         _require_new(self._database, collection, sha256, name, folder, options.replaces)
         _require_unsynced(self._database, collection, sha256)
         checked = self._sandbox.check(content, file_name=name, password=options.password, tenant_id=tenant_id)
@@ -160,19 +160,19 @@ class Uploads:
         return document_id
 
 
-def _free_name(name: str, taken: Set[str]) -> str:
+def _free_name(name: str, used_names: Set[str]) -> str:
     """Return the name, numbered if it is taken: "Plan.pdf", "Plan (2).pdf"."""
     stem, dot, ending = name.rpartition(".")
     numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
-    return next(free for free in chain([name], numbered) if free not in taken)
+    return next(free for free in chain([name], numbered) if free not in used_names)
 
 
 def upload_folder(file_name: str) -> str:
     """Return the folders in an upload's path, separated by slashes; "" otherwise."""
     folders = [" ".join(part.split()) for part in _parts(file_name)[:-1]]
     # Drives, "." and ".." say nothing about the file.
-    kept = [part for part in folders if part.strip(". ") and not part.endswith(":")]
-    return "/".join(kept)[-LONGEST_NAME:].strip("/")
+    names = [part for part in folders if part.strip(". ") and not part.endswith(":")]
+    return "/".join(names)[-LONGEST_NAME:].strip("/")
 
 
 def title_of_upload(name: str, folder: str) -> str:
@@ -195,8 +195,8 @@ def display_name(file_name: str) -> str:
     if not name.strip(". "):
         return "document.pdf"
     if len(name) > LONGEST_NAME:
-        found = re.search(r"\.[A-Za-z]{2,8}$", name)
-        ending = found[0] if found else ""
+        match = re.search(r"\.[A-Za-z]{2,8}$", name)
+        ending = match[0] if match else ""
         name = name[: LONGEST_NAME - len(ending) - 1] + "…" + ending
     return name
 
@@ -209,19 +209,19 @@ def _require_new(
     An earlier version of the document to replace is allowed: after the administrator has seen the differences, it
     becomes the next version.
     """
-    found = find_copies(database, collection, sha256)
-    present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
+    copies = find_copies(database, collection, sha256)
+    present = next((d for d in copies if d.status is not DocumentStatus.SUPERSEDED), None)
     if replaces is None:
-        is_back = any((d.file_name, d.upload_folder) == (name, folder) for d in found)
+        is_back = any((d.file_name, d.upload_folder) == (name, folder) for d in copies)
     else:
         replaced = find_document(database, collection.tenant_id, replaces)
-        is_back = replaced is not None and any(d.original_id == replaced.original_id for d in found)
-    known = present or (found[0] if found and not is_back else None)
-    if known is not None:
+        is_back = replaced is not None and any(d.original_id == replaced.original_id for d in copies)
+    duplicate = present or (copies[0] if copies and not is_back else None)
+    if duplicate is not None:
         raise DocumentAlreadyStored(
-            f"This file has the same content as “{known.title}”, which is already stored.",
-            document_id=known.id,
-            title=known.title,
+            f"This file has the same content as “{duplicate.title}”, which is already stored.",
+            document_id=duplicate.id,
+            title=duplicate.title,
         )
 
 
@@ -229,12 +229,12 @@ def _require_unsynced(database: Database, collection: Collection, sha256: str) -
     """Raise `DocumentAlreadyStored` if a source has already added this content."""
     where = {"collection_id": collection.id, "kind": None, "digest": sha256, "file_path": f"{sha256[:2]}/{sha256}"}
     with database.transaction(collection.tenant_id) as connection:
-        found = connection.execute(queries["find_same_content"], where).fetchone()
-    if found is not None:
+        row = connection.execute(queries["find_same_content"], where).fetchone()
+    if row is not None:
         raise DocumentAlreadyStored(
-            f"This file has the same content as “{found[1]}”, which is already stored.",
-            document_id=found[0],
-            title=found[1],
+            f"This file has the same content as “{row[1]}”, which is already stored.",
+            document_id=row[0],
+            title=row[1],
         )
 
 
@@ -308,5 +308,5 @@ def page_list(numbers: Sequence[int]) -> str:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:12])
-    return f"{shown}{MORE if len(ranges) > 12 else ''}"
+    listed = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:12])
+    return f"{listed}{MORE if len(ranges) > 12 else ''}"

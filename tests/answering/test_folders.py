@@ -234,7 +234,7 @@ class TestWithMeaning:
     ) -> None:
         france = fill(shelve, place)[1]
         assert app_services.pipeline.meaning is not None
-        assert app_services.pipeline.meaning.run("demo", collection.id, turn_seconds=math.inf)
+        assert app_services.pipeline.meaning.run("demo", collection.id, slice_seconds=math.inf)
         for question in (question for own, question in [*IN_FRANCE, *ACROSS] if own == place):
             text, done = reply(question)
             assert done.outcome in (Outcome.ANSWERED, Outcome.PERHAPS), question
@@ -252,7 +252,7 @@ class TestWithMeaning:
     def learn(self, app_services: Services, collection: Collection) -> Callable[[], None]:
         def run() -> None:
             assert app_services.pipeline.meaning is not None
-            assert app_services.pipeline.meaning.run("demo", collection.id, turn_seconds=math.inf)
+            assert app_services.pipeline.meaning.run("demo", collection.id, slice_seconds=math.inf)
 
         return run
 

@@ -172,7 +172,7 @@ def test_progress_is_shown_by_document_and_a_turn_ends_in_time(
 ) -> None:
     first = add(database, collection, [f"passage {n}" for n in range(12)])
     second = add(database, collection, ["another"], title="Second")
-    assert not work.run("demo", collection.id, turn_seconds=0)
+    assert not work.run("demo", collection.id, slice_seconds=0)
     done = {item.document_id: item for item in meaning_progress(database, "demo", collection_id=collection.id)}
     assert (done[first].passages, done[first].is_complete) == (12, False)
     assert done[first].done + done[second].done == 8

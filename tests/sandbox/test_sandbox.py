@@ -155,7 +155,7 @@ def test_tenants_take_turns_where_all_slots_are_taken() -> None:
     release = {tenant: threading.Event() for tenant in ("slow", "other", "third")}
 
     def hold(tenant: str) -> None:
-        with slots.taken(tenant):
+        with slots.hold(tenant):
             order.append(tenant)
             begun.release()
             release[tenant].wait(patient(30))

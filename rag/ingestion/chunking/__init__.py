@@ -82,7 +82,7 @@ def chunk_document(
     sizes and for `semantic` without an embedder.
     """
     if has_rows(file_name) and len(sheets := sheets_of(pages, sections)) > 1:
-        found = [
+        chunks_of_sheets = [
             replace(chunk, start=chunk.start + offset, end=chunk.end + offset)
             for offset, own_pages, own_sections in sheets
             for chunk in chunk_document(
@@ -97,7 +97,7 @@ def chunk_document(
                 limits=limits,
             )
         ]
-        return [replace(chunk, index=index) for index, chunk in enumerate(found)]
+        return [replace(chunk, index=index) for index, chunk in enumerate(chunks_of_sheets)]
     text = join_pages(pages)
     if method == "auto":
         kind = document_type_of(text, file_name).kind
@@ -108,8 +108,8 @@ def chunk_document(
     shared = min(usual["overlap"], size // 2) if overlap is None else overlap
     if size < 1 or not 0 <= shared < size:
         raise InvalidInput("The overlap of passages has to be smaller than their size.")
-    wanted = usual["minimum_chunk_size"] if minimum_chunk_size is None else minimum_chunk_size
-    minimum = min(wanted, size // 2)
+    requested = usual["minimum_chunk_size"] if minimum_chunk_size is None else minimum_chunk_size
+    minimum = min(requested, size // 2)
     spans: Iterable[Span | Piece]
     match method:
         case "fixed":
@@ -127,8 +127,8 @@ def chunk_document(
         case "paged":
             spans = paged_spans(text, pages, size, shared, minimum, breaks_of(sections))
         case "generic":
-            known = {"source": file_name, "category": "generic"}
-            spans = (Piece(start, end, known) for start, end in generic_spans(text, size))
+            metadata = {"source": file_name, "category": "generic"}
+            spans = (Piece(start, end, metadata) for start, end in generic_spans(text, size))
         case "professional":
             spans = professional_pieces(text, file_name, limits)
         case "narrative":
@@ -148,13 +148,13 @@ def sheets_of(
     starts = page_starts(pages)
     begun = {section.start for section in sections if section.level == 1}
     firsts = [index for index, start in enumerate(starts[: len(pages)]) if index == 0 or start in begun]
-    found: list[tuple[int, Sequence[Page], Sequence[Section]]] = []
+    sheets: list[tuple[int, Sequence[Page], Sequence[Section]]] = []
     for first, last in pairwise([*firsts, len(pages)]):
         offset = starts[first]
         end = starts[last] if last < len(pages) else None
-        own = [s for s in sections if s.start >= offset and (end is None or s.start < end)]
-        found.append((offset, pages[first:last], [replace(s, start=s.start - offset) for s in own]))
-    return found
+        own_sections = [s for s in sections if s.start >= offset and (end is None or s.start < end)]
+        sheets.append((offset, pages[first:last], [replace(s, start=s.start - offset) for s in own_sections]))
+    return sheets
 
 
 def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:

@@ -44,7 +44,7 @@ class Heading:
 
 def headings_of(text: str) -> list[Heading]:
     """Find the headings (`#` to `######`) in a Markdown text, outside code blocks."""
-    found = []
+    headings = []
     fence = ""
     for line in LINES.finditer(text):
         mark = FENCE.match(line[0])
@@ -54,8 +54,8 @@ def headings_of(text: str) -> list[Heading]:
             fence = ""
         elif not fence and (heading := HEADING.match(line[0])):
             title = heading[2].strip().rstrip("#").rstrip() or heading[2].strip()
-            found.append(Heading(title[:LONGEST_TITLE], len(heading[1]), line.start(), line.end()))
-    return found
+            headings.append(Heading(title[:LONGEST_TITLE], len(heading[1]), line.start(), line.end()))
+    return headings
 
 
 def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
@@ -67,31 +67,33 @@ def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
     boundaries = Boundaries(text)
     # The facts count as words, up to half the target, so the text always has room.
     target, maximum = limits.markdown_target_words, limits.markdown_maximum_words
-    said = min(len(WORDS.findall(before)), target // 2)
-    left = WordLimits(target - said, maximum - said, min(limits.markdown_overlap_words, maximum // 4))
-    known = _particulars(before)
+    fact_words = min(len(WORDS.findall(before)), target // 2)
+    body_limits = WordLimits(
+        target - fact_words, maximum - fact_words, min(limits.markdown_overlap_words, maximum // 4)
+    )
+    facts = _repository_facts(before)
     pieces = []
     for start, stop, path in _sections(text, headings, body):
-        for begin, end in _spans(boundaries, start, stop, left):
-            metadata = {"source": file_name, "category": "github", **known, **({"section": path} if path else {})}
+        for begin, end in _spans(boundaries, start, stop, body_limits):
+            metadata = {"source": file_name, "category": "github", **facts, **({"section": path} if path else {})}
             pieces.append(Piece(begin, end, metadata, before if begin >= body and before else ""))
     return pieces
 
 
-def _particulars(front: str) -> dict[str, Any]:
+def _repository_facts(front: str) -> dict[str, Any]:
     """Return the facts about a repository as metadata: name, language, stars, topics, year of the last change."""
-    said = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
-    known: dict[str, Any] = {}
+    fields = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
+    facts: dict[str, Any] = {}
     for name, label in (("repository", "Repository"), ("language", "Language")):
-        if said.get(label):
-            known[name] = said[label]
-    if said.get("Stars", "").isdigit():
-        known["stars"] = int(said["Stars"])
-    if said.get("Topics"):
-        known["topics"] = said["Topics"].split(", ")
-    if YEAR.match(said.get("Updated", "")):
-        known["year"] = said["Updated"][:4]
-    return known
+        if fields.get(label):
+            facts[name] = fields[label]
+    if fields.get("Stars", "").isdigit():
+        facts["stars"] = int(fields["Stars"])
+    if fields.get("Topics"):
+        facts["topics"] = fields["Topics"].split(", ")
+    if YEAR.match(fields.get("Updated", "")):
+        facts["year"] = fields["Updated"][:4]
+    return facts
 
 
 def _sections(text: str, headings: list[Heading], body: int) -> Iterator[tuple[int, int, str]]:
@@ -127,13 +129,13 @@ def _spans(boundaries: Boundaries, start: int, stop: int, limits: WordLimits) ->
         if len(ends) <= maximum:
             yield start, stop
             return
-        filled, wanted, longest = ends[target // 2], ends[target - 1], ends[maximum - 1]
+        filled, target_end, longest = ends[target // 2], ends[target - 1], ends[maximum - 1]
         last = boundaries.last
         end = (
-            last(PARAGRAPH, max(filled, covered), wanted + 1)
-            or boundaries.first(PARAGRAPH, max(wanted, covered + 1), longest)
-            or last(SENTENCE, max(filled, covered), wanted + 1)
-            or max(wanted, covered + 1)
+            last(PARAGRAPH, max(filled, covered), target_end + 1)
+            or boundaries.first(PARAGRAPH, max(target_end, covered + 1), longest)
+            or last(SENTENCE, max(filled, covered), target_end + 1)
+            or max(target_end, covered + 1)
         )
         yield start, end
         covered = end

@@ -176,18 +176,18 @@ def _recursive_spans(
     if number is None:
         yield from ((start + first, start + last) for first, last in _length_spans(stop - start, chunk_size, overlap))
         return
-    found = re.compile(re.escape(separators[number])).finditer(text, start, stop)
-    cuts = [start, *(match.start() for match in found if match.start() > start), stop]
+    matches = re.compile(re.escape(separators[number])).finditer(text, start, stop)
+    cuts = [start, *(match.start() for match in matches if match.start() > start), stop]
     merged = 0  # pieces after this cut still need merging
     for index, (begin, end) in enumerate(pairwise(cuts)):
         if end - begin >= chunk_size:
-            yield from _merged(cuts[merged : index + 1], chunk_size, overlap)
+            yield from _merge(cuts[merged : index + 1], chunk_size, overlap)
             yield from _recursive_spans(text, begin, end, chunk_size, overlap, separators[number + 1 :])
             merged = index + 1
-    yield from _merged(cuts[merged:], chunk_size, overlap)
+    yield from _merge(cuts[merged:], chunk_size, overlap)
 
 
-def _merged(cuts: Sequence[int], chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _merge(cuts: Sequence[int], chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Merge neighbouring pieces into spans up to `chunk_size` characters; spans share whole pieces up to `overlap`."""
     first = 0
     for index, (begin, end) in enumerate(pairwise(cuts)):

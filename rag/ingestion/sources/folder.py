@@ -45,7 +45,7 @@ def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
     elif path.suffix.lower() == ".zip":
         yield from files_in_archive(path, limits)
     else:
-        yield _found(path, path.name, limits)
+        yield _read_file(path, path.name, limits)
 
 
 def count_files(path: Path, limits: ExtractionLimits) -> int:
@@ -62,7 +62,7 @@ def unreadable_files(path: Path) -> list[str]:
     """Return the files `files_at` leaves out for their kind; hidden files are no documents and not listed."""
     if not path.is_dir():
         return []
-    names = (found.relative_to(path) for found in sorted(path.rglob("*")) if found.is_file())
+    names = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file())
     return [str(name) for name in names if not is_hidden(name) and not is_readable(name)]
 
 
@@ -74,13 +74,13 @@ def _paths(folder: Path) -> Iterator[Path]:
 
 
 def _files_in_folder(folder: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
-    found = list(_paths(folder))
-    paths = without_shared_folders([path.relative_to(folder).as_posix() for path in found])
-    for path, short in zip(found, paths, strict=True):
-        yield replace(_found(path, str(path.relative_to(folder)), limits), path=short)
+    files = list(_paths(folder))
+    paths = without_shared_folders([path.relative_to(folder).as_posix() for path in files])
+    for path, short in zip(files, paths, strict=True):
+        yield replace(_read_file(path, str(path.relative_to(folder)), limits), path=short)
 
 
-def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
+def _read_file(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
     try:
         if path.stat().st_size > limits.maximum_bytes:
             return FoundFile(path.name, place, b"", _too_large(limits), path.name)
@@ -127,14 +127,14 @@ class FolderSource:
 
     def items(self) -> Iterator[SourceItem]:
         """Yield every file, identified by its path in the folder."""
-        for found in files_at(self._folder, self._limits):
+        for file in files_at(self._folder, self._limits):
             yield SourceItem(
-                key=found.place,
+                key=file.place,
                 updated_at=None,
                 # An unreadable file never counts as unchanged: it is tried again each time.
-                hash="" if found.refusal else hashlib.sha256(found.content).hexdigest(),
-                title=found.name,
-                load=partial(_file_content, found),
+                hash="" if file.refusal else hashlib.sha256(file.content).hexdigest(),
+                title=file.name,
+                load=partial(_file_content, file),
             )
 
     def expected(self) -> int:
@@ -153,8 +153,8 @@ def allowed_folder(path: str, settings: Settings) -> Path:
     return folder
 
 
-def _file_content(found: FoundFile) -> SourceContent:
-    if found.refusal:
-        raise DocumentError(found.refusal)
-    kind = kind_of(found.content, found.name)
-    return SourceContent(file_name=found.name, content=found.content, mime_type=MIME_TYPES[kind])
+def _file_content(file: FoundFile) -> SourceContent:
+    if file.refusal:
+        raise DocumentError(file.refusal)
+    kind = kind_of(file.content, file.name)
+    return SourceContent(file_name=file.name, content=file.content, mime_type=MIME_TYPES[kind])

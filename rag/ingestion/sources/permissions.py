@@ -30,11 +30,11 @@ class Readers:
     groups: frozenset[str] = frozenset()
     is_everybody: bool = False
 
-    def include(self, others: Readers) -> bool:
+    def include(self, other: Readers) -> bool:
         """Whether everybody in `others` may read the item."""
         if self.is_everybody:
             return True
-        return not others.is_everybody and others.groups <= self.groups
+        return not other.is_everybody and other.groups <= self.groups
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,14 +52,14 @@ def readers_meanwhile(before: Sequence[str], after: Sequence[str]) -> tuple[str,
 EVERYBODY = Readers(is_everybody=True)
 
 
-def require_groups(found: Readers) -> Readers:
+def require_groups(readers: Readers) -> Readers:
     """Raise `InvalidInput` if no group has access, because a collection without groups is open to everybody here."""
-    if not found.is_everybody and not found.names:
+    if not readers.is_everybody and not readers.names:
         raise InvalidInput(
             "At the source, only individual people may read this folder, and no group. Give a group access there. "
             "Or follow the folder without taking over its permissions, and choose the groups here."
         )
-    return found
+    return readers
 
 
 def note_of_left_out(count: int) -> str:

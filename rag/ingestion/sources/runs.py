@@ -150,15 +150,15 @@ class Syncs:
 
     def sources(self, collection: Collection) -> list[SourceSettings]:
         """List the collection's sources, by default the profile's."""
-        found = self._database.fetch_all(
+        sources = self._database.fetch_all(
             collection.tenant_id, "find_sources", SourceSettings, collection_id=collection.id
         )
-        return self._or_usual(collection, found)
+        return self._or_usual(collection, sources)
 
-    def _or_usual(self, collection: Collection, kept: list[SourceSettings]) -> list[SourceSettings]:
+    def _or_usual(self, collection: Collection, sources: list[SourceSettings]) -> list[SourceSettings]:
         kind = self._usual.get(collection.profile)
-        if kept or kind is None:
-            return kept
+        if sources or kind is None:
+            return sources
         return [SourceSettings(collection_id=collection.id, kind=kind, settings={})]
 
     def default_collection(self, who: Who) -> Collection | None:
@@ -175,10 +175,10 @@ class Syncs:
         return next(iter(boards or [c for c in collections if kinds[c.id]]), None)
 
     def _required_sources(self, collection: Collection) -> list[SourceSettings]:
-        kept = self.sources(collection)
-        if not kept:
+        sources = self.sources(collection)
+        if not sources:
             raise InvalidInput(f"“{collection.name}” has no source to sync with: its documents are uploaded.")
-        return kept
+        return sources
 
     def set_source(
         self,
@@ -199,12 +199,12 @@ class Syncs:
         encrypted = self._locker.encrypt(json.dumps(dict(secrets)).encode()).decode() if secrets else ""
         self._database.execute(identity, "set_source", **row, secrets=encrypted)
 
-    def _opened(self, kept: SourceSettings) -> Mapping[str, Any]:
+    def _with_secrets(self, source: SourceSettings) -> Mapping[str, Any]:
         """Return a source's settings together with its secrets. Raises `InvalidInput`."""
-        if not kept.secrets:
-            return kept.settings
+        if not source.secrets:
+            return source.settings
         try:
-            return {**kept.settings, **json.loads(self._locker.decrypt(kept.secrets.encode()))}
+            return {**source.settings, **json.loads(self._locker.decrypt(source.secrets.encode()))}
         except InvalidToken as exc:
             raise InvalidInput(
                 "The keys of this source cannot be read any more. Stop following it, and follow it again with its keys."
@@ -229,11 +229,11 @@ class Syncs:
         Raises `InvalidInput` for a source without readable documents, and the errors of reading it.
         """
         _require_administrator_of(identity, collection)
-        with self._reading(collection, kind, {**settings, **(secrets or {})}) as source:
-            found = [item.title or item.key for item in islice(source.items(), TRIED_ITEMS)]
-        if not found:
+        with self._open_source(collection, kind, {**settings, **(secrets or {})}) as source:
+            titles = [item.title or item.key for item in islice(source.items(), TRIED_ITEMS)]
+        if not titles:
             raise InvalidInput("The source can be reached, but it has no document that can be read.")
-        return found
+        return titles
 
     def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
         """Stop following a source; its documents stay."""
@@ -279,7 +279,7 @@ class Syncs:
         return self._makers[kind](collection, settings)
 
     @contextmanager
-    def _reading(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Iterator[Source]:
+    def _open_source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Iterator[Source]:
         """Make a source, and close connections at the end."""
         source = self.source(collection, kind, settings)
         try:
@@ -293,13 +293,13 @@ class Syncs:
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
         """Queue a comparison with each source without a queued comparison. Raises `InvalidInput`."""
         _require_administrator_of(identity, collection)
-        kept = self._required_sources(collection)
+        sources = self._required_sources(collection)
         ids = []
         with self._database.transaction(identity) as connection:
-            for source in kept:
+            for source in sources:
                 parameters = {"collection_id": collection.id, "kind": source.kind, "asked_by": identity.name}
-                found = connection.execute(queries["ask_for_run"], parameters).fetchone()
-                ids += [found[0]] if found else []
+                row = connection.execute(queries["ask_for_run"], parameters).fetchone()
+                ids += [row[0]] if row else []
             connection.execute(queries["enqueue_sync"], {"collection_id": collection.id})
         return [run for run in self.runs(identity, collection.id) if run.id in ids]
 
@@ -329,14 +329,14 @@ class Syncs:
         Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which it is run again.
         """
         with self._control.claimed(tenant_id, f"sync {collection_id}"):
-            found = find_collections(self._database, tenant_id, collection_id=collection_id)
-            if not found:
+            collections = find_collections(self._database, tenant_id, collection_id=collection_id)
+            if not collections:
                 return
             with self._database.transaction(tenant_id) as connection:
                 waiting = connection.execute(queries["runs_to_do"], {"collection_id": collection_id}).fetchall()
             for run_id, kind in waiting:
-                self._run_one(found[0], run_id, kind)
-            self._follow_events(found[0])
+                self._run_one(collections[0], run_id, kind)
+            self._follow_events(collections[0])
 
     def sync_now(self, identity: Identity, collection: Collection, *, allow_empty: bool = False) -> SyncReport:
         """Compare with every source in the caller's thread; changes are left to the queue. For the command line.
@@ -345,27 +345,27 @@ class Syncs:
         """
         _require_administrator_of(identity, collection)
         self._control.stop_if_suspended(collection.tenant_id)
-        kept_sources = self._required_sources(collection)
-        whole = SyncReport()
+        sources = self._required_sources(collection)
+        report = SyncReport()
         with self._control.claimed(collection.tenant_id, f"sync {collection.id}"):
-            for kept in kept_sources:
-                parameters = {"collection_id": collection.id, "kind": kept.kind, "asked_by": identity.name}
+            for source in sources:
+                parameters = {"collection_id": collection.id, "kind": source.kind, "asked_by": identity.name}
                 run_id = self._database.fetch_value(collection.tenant_id, "ask_for_run", **parameters)
                 try:
-                    whole = _sum(whole, self._compare(collection, run_id, kept, allow_empty=allow_empty))
+                    report = _sum(report, self._compare(collection, run_id, source, allow_empty=allow_empty))
                 except RagError as error:
                     self._end(collection, run_id, SyncReport(), error.message)
                     raise
-        return whole
+        return report
 
     def _run_one(self, collection: Collection, run_id: UUID, kind: str) -> None:
         """Do a run. Errors are written to the run's row."""
-        kept = next((s for s in self.sources(collection) if s.kind == kind), None)
-        if kept is None:
+        source = next((s for s in self.sources(collection) if s.kind == kind), None)
+        if source is None:
             self._end(collection, run_id, SyncReport(), N_("The collection no longer follows this source."))
             return
         try:
-            self._compare(collection, run_id, kept)
+            self._compare(collection, run_id, source)
         except TEMPORARY as error:
             sentence = f"{error} {TRIED_AGAIN}"
             self._database.execute(collection.tenant_id, "note_run_trouble", run_id=run_id, message=sentence)
@@ -375,7 +375,7 @@ class Syncs:
             self._end(collection, run_id, SyncReport(), error.message)
 
     def _compare(
-        self, collection: Collection, run_id: UUID, kept: SourceSettings, *, allow_empty: bool = False
+        self, collection: Collection, run_id: UUID, stored: SourceSettings, *, allow_empty: bool = False
     ) -> SyncReport:
         """Compare with a source and store the outcome; the caller stores an error."""
         tenant_id, reported_at = collection.tenant_id, 0.0
@@ -389,10 +389,10 @@ class Syncs:
                 self._control.stop_if_suspended(tenant_id)
                 self._database.execute(tenant_id, "note_run", run_id=run_id, items_done=done, items_total=total)
 
-        where = {"collection_id": collection.id, "kind": kept.kind}
+        where = {"collection_id": collection.id, "kind": stored.kind}
         before = self._database.fetch_value(tenant_id, "source_state", **where) or {}
-        settings = {**self._opened(kept), **({"state": before} if before else {})}
-        with self._reading(collection, kept.kind, settings) as source:
+        settings = {**self._with_secrets(stored), **({"state": before} if before else {})}
+        with self._open_source(collection, stored.kind, settings) as source:
             groups = self._required_readers(collection, source)
             if groups is not None:
                 # During the comparison, only groups with both earlier and future access may read it.
@@ -417,7 +417,7 @@ class Syncs:
         groups = source.readers() if isinstance(source, SourceWithReaders) else None
         if groups is None:
             return None
-        if sum(kept.settings.get("readers") in (True, "true") for kept in self.sources(collection)) > 1:
+        if sum(stored.settings.get("readers") in (True, "true") for stored in self.sources(collection)) > 1:
             raise InvalidInput("Two sources of this collection say who may read it. Make a collection for each.")
         return groups
 
@@ -466,8 +466,8 @@ class Syncs:
             all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
             chosen = cursor.execute(queries["find_collections"], all_of_them).fetchall()
         with connection.cursor(row_factory=class_row(SourceSettings)) as cursor:
-            kept = cursor.execute(queries["find_sources"], {"collection_id": None}).fetchall()
-        boards = [(c, *self._event_settings(c, [s for s in kept if s.collection_id == c.id])) for c in chosen]
+            sources = cursor.execute(queries["find_sources"], {"collection_id": None}).fetchall()
+        boards = [(c, *self._event_settings(c, [s for s in sources if s.collection_id == c.id])) for c in chosen]
         followed = [
             (c, settings, is_set)
             for c, settings, is_set in boards
@@ -476,16 +476,16 @@ class Syncs:
         if not followed:
             raise NotFound("No collection follows this table.")
         # A board with another source gets events only if no other board does.
-        wanted = [f for f in followed if f[2]] or followed
-        return [(c, settings) for c, settings, _ in wanted]
+        targets = [f for f in followed if f[2]] or followed
+        return [(c, settings) for c, settings, _ in targets]
 
     def _event_settings(
         self, collection: Collection, sources: list[SourceSettings]
     ) -> tuple[Mapping[str, Any] | None, bool]:
         """Return a collection's event settings, if any, and whether a table of posts is its source."""
-        for kept in self._or_usual(collection, sources):
-            if kept.kind == self._events.kind:
-                return kept.settings, True
+        for source in self._or_usual(collection, sources):
+            if source.kind == self._events.kind:
+                return source.settings, True
         return ({}, False) if self._usual.get(collection.profile) == self._events.kind else (None, False)
 
     def _follow_events(self, collection: Collection) -> None:
@@ -497,16 +497,16 @@ class Syncs:
                 raise ProviderUnavailable(report.problems[-1])
 
 
-def _sum(one: SyncReport, other: SyncReport) -> SyncReport:
+def _sum(first: SyncReport, second: SyncReport) -> SyncReport:
     return replace(
-        one,
-        added=one.added + other.added,
-        updated=one.updated + other.updated,
-        unchanged=one.unchanged + other.unchanged,
-        removed=one.removed + other.removed,
-        failed=one.failed + other.failed,
-        documents=(*one.documents, *other.documents),
-        problems=(*one.problems, *other.problems),
+        first,
+        added=first.added + second.added,
+        updated=first.updated + second.updated,
+        unchanged=first.unchanged + second.unchanged,
+        removed=first.removed + second.removed,
+        failed=first.failed + second.failed,
+        documents=(*first.documents, *second.documents),
+        problems=(*first.problems, *second.problems),
     )
 
 

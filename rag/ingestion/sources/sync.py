@@ -146,19 +146,19 @@ def sync_collection(
     document. Raises `InvalidInput` if the source suddenly lists nothing, unless this is allowed, and the errors of
     `source.items`; in both cases no document is removed.
     """
-    known = writer.known()
-    report, seen = SyncReport(), set[str]()
-    there = sum(not before.is_deleted for before in known.values())
+    items_by_key = writer.known()
+    report, keys = SyncReport(), set[str]()
+    there = sum(not before.is_deleted for before in items_by_key.values())
     total = max(there, source.expected() if on_progress is not None else 0)
     for item in source.items():
-        if item.key in seen:
+        if item.key in keys:
             continue  # some sources list an item twice, for example when pages of a list grow meanwhile
-        seen.add(item.key)
-        report = writer.follow(item, known.get(item.key), report)
+        keys.add(item.key)
+        report = writer.follow(item, items_by_key.get(item.key), report)
         if on_progress is not None:
-            on_progress(len(seen), total if total >= len(seen) else 0)
-    missing = [before for key, before in known.items() if key not in seen and not before.is_deleted]
-    if missing and not seen and not allow_empty:
+            on_progress(len(keys), total if total >= len(keys) else 0)
+    missing = [before for key, before in items_by_key.items() if key not in keys and not before.is_deleted]
+    if missing and not keys and not allow_empty:
         raise InvalidInput(
             f"The source lists nothing, but {len(missing)} documents come from it. Nothing was removed: check that it "
             "can be read, and sync with --allow-empty if it is really empty."
@@ -193,8 +193,8 @@ class SyncWriter:
 
     def known(self, key: str | None = None) -> dict[str, KnownItem]:
         """Return the known items by key, or only the named item."""
-        found = self._database.fetch_all(self._collection.tenant_id, "known_items", KnownItem, **self._where, key=key)
-        return {item.key: item for item in found}
+        items = self._database.fetch_all(self._collection.tenant_id, "known_items", KnownItem, **self._where, key=key)
+        return {item.key: item for item in items}
 
     def follow(self, item: SourceItem, before: KnownItem | None, report: SyncReport) -> SyncReport:
         """Make a document equal to its item, and add the outcome to the report."""
@@ -227,8 +227,8 @@ class SyncWriter:
             removed = connection.execute(queries["remove_synced_document"], {"original_id": original_id}).fetchall()
             if removed:
                 request_file_removal(connection, tenant_id, [path for _, path in removed])
-            gone = {"key": key, "original_id": None, "updated_at": updated_at, "hash": "", "title": ""}
-            connection.execute(queries["note_item"], {**self._where, **gone, "is_deleted": True})
+            removed_item = {"key": key, "original_id": None, "updated_at": updated_at, "hash": "", "title": ""}
+            connection.execute(queries["note_item"], {**self._where, **removed_item, "is_deleted": True})
 
     @property
     def _where(self) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class SyncWriter:
             parameters = {"original_id": before.original_id, "metadata": Jsonb(dict(item.metadata))}
             renewed = connection.execute(queries["renew_metadata"], parameters).rowcount if item.metadata else 0
             if renewed or before.updated_at != item.updated_at:
-                connection.execute(queries["note_item"], self._noted(item, before.original_id))
+                connection.execute(queries["note_item"], self._item_parameters(item, before.original_id))
         return bool(renewed)
 
     def _title_of_same(self, content: SourceContent) -> str:
@@ -248,12 +248,12 @@ class SyncWriter:
         digest = hashlib.sha256(content.content).hexdigest()
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {**self._where, "file_path": f"{digest[:2]}/{digest}", "digest": content.source_hash or digest}
-            found = connection.execute(queries["find_same_content"], parameters).fetchone()
-            if found is None and content.source_hash:
-                own = content.source_hash
-                parameters["file_path"] = f"{own[:2]}/{own}"
-                found = connection.execute(queries["find_same_content"], parameters).fetchone()
-        return str(found[1]) if found else ""
+            row = connection.execute(queries["find_same_content"], parameters).fetchone()
+            if row is None and content.source_hash:
+                source_hash = content.source_hash
+                parameters["file_path"] = f"{source_hash[:2]}/{source_hash}"
+                row = connection.execute(queries["find_same_content"], parameters).fetchone()
+        return str(row[1]) if row else ""
 
     def _store(self, item: SourceItem, content: SourceContent, before: KnownItem | None) -> UUID:
         """Store an item's file as its document's next version, queued for reading."""
@@ -293,12 +293,12 @@ class SyncWriter:
             overtaken = connection.execute(queries["remove_earlier_versions"], versions).fetchall()
             if overtaken:
                 request_file_removal(connection, tenant_id, [path for _, path in overtaken])
-            connection.execute(queries["note_item"], self._noted(item, original_id))
+            connection.execute(queries["note_item"], self._item_parameters(item, original_id))
             if self._queue is not None:
                 self._queue.enqueue(tenant_id, document_id, connection=connection)
         return cast(UUID, document_id)
 
-    def _noted(self, item: SourceItem, original_id: UUID | None) -> dict[str, Any]:
+    def _item_parameters(self, item: SourceItem, original_id: UUID | None) -> dict[str, Any]:
         return {
             **self._where,
             "key": item.key,
