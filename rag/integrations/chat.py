@@ -30,16 +30,16 @@ class _InChat:
 
 def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity | None:
     """Return the active account with a chat user's e-mail address, or `None`."""
-    found = database.fetch_one(tenant_id, "account_in_chat", _InChat, email=email)
-    if found is None:
+    row = database.fetch_one(tenant_id, "account_in_chat", _InChat, email=email)
+    if row is None:
         return None
     return Identity(
-        account_id=found.id,
+        account_id=row.id,
         tenant_id=tenant_id,
-        email=found.email,
-        name=found.name,
-        role=Role(found.role),
-        user_group=found.user_group,
+        email=row.email,
+        name=row.name,
+        role=Role(row.role),
+        user_group=row.user_group,
     )
 
 
@@ -48,19 +48,19 @@ def is_repeated(database: Database, tenant_id: str, program: str, *delivery: str
 
     Remembered for a day.
     """
-    known = hashlib.sha256("\n".join(delivery).encode()).digest()
-    return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=known)
+    delivery_hash = hashlib.sha256("\n".join(delivery).encode()).digest()
+    return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=delivery_hash)
 
 
-def asked_collection(parts: Services, person: Identity, wanted: str | None, *, is_direct: bool) -> Collection:
+def choose_chat_collection(parts: Services, person: Identity, id_or_name: str | None, *, is_direct: bool) -> Collection:
     """Choose the collection to search; in a channel, a collection open to the whole company.
 
     Raises `NotFound`, and `NotAllowed` in a channel for a collection restricted to groups.
     """
-    collection = chosen_collection(parts, person, wanted)
+    collection = chosen_collection(parts, person, id_or_name)
     if is_direct or not collection.groups:
         return collection
     as_everybody = replace(person, role=Role.EMPLOYEE, user_group="")
-    if wanted is None and (open_to_all := parts.documents.choose(as_everybody)) is not None:
+    if id_or_name is None and (open_to_all := parts.documents.choose(as_everybody)) is not None:
         return open_to_all
     raise NotAllowed(_(PRIVATE, name=collection.name))

@@ -61,8 +61,14 @@ def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
     from rag.api.routing import Later
 
     return [
-        Route(one.path, Later(*one.serves.split(":")), methods=one.methods, name=one.path, include_in_schema=False)
-        for one in endpoints
+        Route(
+            endpoint.path,
+            Later(*endpoint.serves.split(":")),
+            methods=endpoint.methods,
+            name=endpoint.path,
+            include_in_schema=False,
+        )
+        for endpoint in endpoints
     ]
 
 
@@ -131,12 +137,12 @@ def source_forms() -> dict[str, SourceForm]:
     """Return the forms for sources by kind, in the order on the page."""
     from rag.ui.source_forms import FOLDER  # Streamlit, only for pages
 
-    found = [
+    forms = [
         replace(named(source.form), is_installed=integration.is_installed)
         for integration in integrations()
         for source in integration.sources
     ]
-    return {form.kind: form for form in (*sorted(found, key=lambda form: form.order), FOLDER)}
+    return {form.kind: form for form in (*sorted(forms, key=lambda form: form.order), FOLDER)}
 
 
 def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | None:
@@ -150,16 +156,18 @@ def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | Non
 
 def automatic_backups(settings: Settings) -> AutomaticBackups | None:
     """Return the automatic backups, or `None` without the integration. Raises `SettingsError`."""
-    made = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
-    return next(made, None)
+    backups = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
+    return next(backups, None)
 
 
 def standbys(settings: Settings, database: Database) -> ReadServers:
     """Connect to standbys; without any, all reads go to the primary."""
     from rag.storage.database import PrimaryAlone
 
-    found = (named(one.standbys)(settings, database) for one in integrations() if one.standbys)
-    return next(filter(None, found), PrimaryAlone())
+    servers = (
+        named(integration.standbys)(settings, database) for integration in integrations() if integration.standbys
+    )
+    return next(filter(None, servers), PrimaryAlone())
 
 
 def checks(parts: Services) -> list[Check]:
@@ -183,7 +191,7 @@ def warm_up() -> None:
 
 async def serve_stdio(parts: Services, identity: Identity) -> None:
     """Serve a program on this machine over standard input and output. Raises `PackagesMissing`."""
-    serving = next((one for one in integrations() if one.serve_stdio is not None), None)
+    serving = next((integration for integration in integrations() if integration.serve_stdio is not None), None)
     if serving is None or serving.serve_stdio is None or not serving.is_installed:
         raise PackagesMissing
     await serving.serve_stdio(parts, identity)
@@ -200,7 +208,7 @@ def public_methods() -> Mapping[str, frozenset[str]]:
     """Return the open paths with their methods, for the guard."""
     return {
         # A route for GET also answers HEAD.
-        one.path: frozenset(one.methods) | ({"HEAD"} if "GET" in one.methods else frozenset())
+        route.path: frozenset(route.methods) | ({"HEAD"} if "GET" in route.methods else frozenset())
         for integration in integrations()
-        for one in integration.open_routes
+        for route in integration.open_routes
     }

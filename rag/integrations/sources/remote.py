@@ -134,9 +134,9 @@ def require_https(url: httpx.URL, own_hosts: frozenset[str]) -> None:
         raise InvalidInput(f"The address of {url.host} has to begin with https://.")
 
 
-def fields_of(kept: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD) -> dict[str, str]:
+def fields_of(source_settings: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD) -> dict[str, str]:
     """Return these settings as text. Raises `InvalidInput` for long or several lines."""
-    values = {name: str(kept.get(name) or "").strip() for name in names}
+    values = {name: str(source_settings.get(name) or "").strip() for name in names}
     if any(len(value) > longest or not value.isprintable() for value in values.values()):
         raise InvalidInput(f"Each field takes one line of at most {longest} characters.")
     return values
@@ -304,9 +304,9 @@ class JsonApi:
 
     def _content(self, answer: httpx.Response) -> dict[str, Any]:
         try:
-            found = json.loads(_read(answer))
+            content = json.loads(_read(answer))
         except (ValueError, RecursionError) as exc:
             raise ProviderAnswerInvalid(f"{self._service} sent an answer that cannot be read.") from exc
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise ProviderAnswerInvalid(f"{self._service} sent an answer that cannot be read.")
-        return found
+        return content

@@ -96,7 +96,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         scopes = params.scopes or list(SCOPES)
         if set(scopes) - set(SCOPES):
             raise AuthorizeError("invalid_scope", f"There are {', '.join(SCOPES)}.")
-        asked = {
+        pending_request = {
             "c": client.client_id,
             "u": str(params.redirect_uri),
             "s": scopes,
@@ -105,7 +105,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             "r": (params.resource or "").rstrip("/"),
             "e": int(time.time()) + ASK_SECONDS,
         }
-        return f"{CONSENT}?{urlencode({'request': self._apps.seal('request', asked)})}"
+        return f"{CONSENT}?{urlencode({'request': self._apps.seal('request', pending_request)})}"
 
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
@@ -181,8 +181,8 @@ async def authorize(request: Request) -> Response:
     if not address or address.startswith(f"{CONSENT}?"):
         return answer
     parts = urlsplit(address)
-    said = parse_qs(parts.query).get("error_description") or parse_qs(parts.query).get("error") or [""]
-    return _message(_(REFUSED, reason=said[-1]), status=400)
+    reasons = parse_qs(parts.query).get("error_description") or parse_qs(parts.query).get("error") or [""]
+    return _message(_(REFUSED, reason=reasons[-1]), status=400)
 
 
 async def consent(request: Request) -> Response:
@@ -192,13 +192,13 @@ async def consent(request: Request) -> Response:
     apps = services().connected_apps
     form = await read_form(request) if request.method == "POST" else {}
     sealed = form.get("request") or request.query_params.get("request", "")
-    asked = apps.unseal("request", sealed)
+    pending_request = apps.unseal("request", sealed)
     base = base_of(request.scope, services().settings)
     resources = {"": "", base: "", f"{base}{MCP_PATH}": MCP_PATH}
-    program = apps.program(asked["c"]) if asked else None
-    if asked is None or program is None or asked["e"] < time.time():
+    program = apps.program(pending_request["c"]) if pending_request else None
+    if pending_request is None or program is None or pending_request["e"] < time.time():
         return _message(_(STALE), status=400)
-    if asked.get("r", "") not in resources:
+    if pending_request.get("r", "") not in resources:
         return _message(_(REFUSED, reason="the resource is not of this server"), status=400)
     try:
         apps.require_allowed(identity.role)
@@ -206,32 +206,32 @@ async def consent(request: Request) -> Response:
         return _message(exc.message, status=403)
     pages = FormPages(services)
     if not form or not pages.has_token(request, form):
-        scopes = [scope for scope in SCOPES if scope in asked["s"]]
+        scopes = [scope for scope in SCOPES if scope in pending_request["s"]]
         allowed = Markup("").join(Markup("<li>{}</li>").format(_(SCOPE_WORDS[scope])) for scope in scopes)
         return pages.page(
             request,
             "connect",
             title=_(TITLE),
             program=program.name,
-            host=shown_address(asked["u"]),
+            host=shown_address(pending_request["u"]),
             person=f"{identity.name} ({identity.email})",
             allowed=allowed,
             request=sealed,
         )
-    answer: dict[str, Any] = {"state": asked["t"], "iss": base}
+    answer: dict[str, Any] = {"state": pending_request["t"], "iss": base}
     if form.get("choice") != "allow":
-        return _onward(construct_redirect_uri(asked["u"], error="access_denied", **answer), program.name)
+        return _onward(construct_redirect_uri(pending_request["u"], error="access_denied", **answer), program.name)
     code = await to_thread.run_sync(
         lambda: apps.connect(
             identity,
             program,
-            asked["s"],
-            redirect_uri=asked["u"],
-            code_challenge=asked["h"],
-            resource=resources[asked.get("r", "")],
+            pending_request["s"],
+            redirect_uri=pending_request["u"],
+            code_challenge=pending_request["h"],
+            resource=resources[pending_request.get("r", "")],
         )
     )
-    return _onward(construct_redirect_uri(asked["u"], code=code, **answer), program.name)
+    return _onward(construct_redirect_uri(pending_request["u"], code=code, **answer), program.name)
 
 
 async def _revoke(request: Request) -> Response:

@@ -201,30 +201,31 @@ class _Tool:
         )
 
 
-def _search(caller: Caller, wanted: SearchArguments) -> Found:
+def _search(caller: Caller, arguments: SearchArguments) -> Found:
     parts, who = caller.parts, caller.identity
-    text = clean_question(wanted.query, maximum_characters=parts.settings.maximum_question_characters)
-    collection = chosen_collection(parts, who, wanted.collection)
+    text = clean_question(arguments.query, maximum_characters=parts.settings.maximum_question_characters)
+    collection = chosen_collection(parts, who, arguments.collection)
     parts.limits.count_question(who)
     response = parts.searches.search(
         Question(text=text, identity=who, collection=collection),
         profile=profile_of(collection),
-        options=Options(top_k=wanted.limit, follow_ups=0),
+        options=Options(top_k=arguments.limit, follow_ups=0),
         for_model=False,
     ).response
     passages = [
-        _passage(caller, number, item, item.content) for number, item in enumerate(response.results[: wanted.limit], 1)
+        _passage(caller, number, item, item.content)
+        for number, item in enumerate(response.results[: arguments.limit], 1)
     ]
     return Found(
         collection=collection.name, passages=passages, notices=[translated(notice) for notice in response.notices]
     )
 
 
-def _ask(caller: Caller, wanted: AskArguments) -> AskResult:
+def _ask(caller: Caller, arguments: AskArguments) -> AskResult:
     parts, who = caller.parts, caller.identity
     with parts.limits.question(who):
-        collection = chosen_collection(parts, who, wanted.collection)
-        live = _begin(parts, who, collection, wanted.question)
+        collection = chosen_collection(parts, who, arguments.collection)
+        live = _begin(parts, who, collection, arguments.question)
     _wait_for(live)
     if not live.text:
         raise failure_of(live)
@@ -243,13 +244,13 @@ def _ask(caller: Caller, wanted: AskArguments) -> AskResult:
     )
 
 
-def _list_documents(caller: Caller, wanted: ListArguments) -> DocumentList:
+def _list_documents(caller: Caller, arguments: ListArguments) -> DocumentList:
     parts, who = caller.parts, caller.identity
-    collection = chosen_collection(parts, who, wanted.collection) if wanted.collection else None
+    collection = chosen_collection(parts, who, arguments.collection) if arguments.collection else None
     filters = DocumentFilters(
-        text=wanted.text, statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id if collection else None
+        text=arguments.text, statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id if collection else None
     )
-    found = parts.documents.find(who, filters, limit=PAGE_SIZE, offset=wanted.offset)
+    documents = parts.documents.find(who, filters, limit=PAGE_SIZE, offset=arguments.offset)
     names = {item.id: item.name for item in parts.documents.collections(who)}
     listed = [
         ListedDocument(
@@ -261,23 +262,23 @@ def _list_documents(caller: Caller, wanted: ListArguments) -> DocumentList:
             collection=names.get(document.collection_id, ""),
             link=caller.page_link(document.id, 1),
         )
-        for document in found
+        for document in documents
     ]
     return DocumentList(documents=listed, total=parts.documents.count_found(who, filters)[0])
 
 
-def _open_page(caller: Caller, wanted: PageArguments) -> PageText:
-    document = caller.parts.documents.get(caller.identity, wanted.document_id)
-    pages = caller.parts.documents.pages(caller.identity, document.id, limit=1, offset=wanted.page - 1)
+def _open_page(caller: Caller, arguments: PageArguments) -> PageText:
+    document = caller.parts.documents.get(caller.identity, arguments.document_id)
+    pages = caller.parts.documents.pages(caller.identity, document.id, limit=1, offset=arguments.page - 1)
     if not pages:
-        raise NotFound(f"{document.title} has no page {wanted.page}; it has {document.page_count}.")
+        raise NotFound(f"{document.title} has no page {arguments.page}; it has {document.page_count}.")
     return PageText(
         title=document.title,
         document_id=document.id,
-        page=wanted.page,
+        page=arguments.page,
         pages=document.page_count,
         text=pages[0].text,
-        link=caller.page_link(document.id, wanted.page),
+        link=caller.page_link(document.id, arguments.page),
     )
 
 
@@ -466,8 +467,8 @@ def _as_protocol_errors() -> Iterator[None]:
         raise MCPError(code, exc.message) from None
 
 
-def _picture(caller: Caller, wanted: PageArguments) -> protocol.ImageContent:
-    image = caller.parts.documents.page_image(caller.identity, wanted.document_id, wanted.page)
+def _picture(caller: Caller, arguments: PageArguments) -> protocol.ImageContent:
+    image = caller.parts.documents.page_image(caller.identity, arguments.document_id, arguments.page)
     return protocol.ImageContent(data=base64.b64encode(image).decode(), mime_type="image/png")
 
 

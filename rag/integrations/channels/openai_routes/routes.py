@@ -239,10 +239,10 @@ def list_models(caller: Caller) -> Models:
     """List the collections you may ask, the default first."""
     parts = services()
     default = parts.documents.choose(caller, None)
-    found = sorted(
+    collections = sorted(
         parts.documents.collections(caller), key=lambda item: (default is None or item.id != default.id, item.name)
     )
-    return Models(data=[_model(collection) for collection in found])
+    return Models(data=[_model(collection) for collection in collections])
 
 
 @router.get("/models/{model:path}", summary="One collection, as a model", dependencies=[needs(ANYBODY)])
@@ -267,13 +267,13 @@ async def create_chat_completion(request: Request, caller: Caller, body: Complet
     """
     parts = services()
     live = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
-    written = _Written(live, body, base=base_of(request.scope, parts.settings))
+    formatter = _AnswerFormatter(live, body, base=base_of(request.scope, parts.settings))
     if body.stream:
-        return AnswerStream(live, _chunks(written))
+        return AnswerStream(live, _chunks(formatter))
     await until_done(live, request)
     if not live.text:
         raise failure_of(live)
-    return written.completion()
+    return formatter.completion()
 
 
 @router.post(
@@ -293,21 +293,21 @@ def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
     if body.dimensions not in (None, embedder.dimensions):
         raise InvalidInput(f"{embedder.id} makes vectors of {embedder.dimensions} dimensions, and no others.")
     parts.limits.count_question(caller)
-    made = parts.searches.embed(
+    embeddings = parts.searches.embed(
         Question(text=texts[0], identity=caller, collection=collection), texts, embedder=embedder
     )
-    tokens = sum(usage.input_tokens for usage in made.usages)
+    tokens = sum(usage.input_tokens for usage in embeddings.usages)
     return EmbeddingList(
         data=[
-            EmbeddedText(index=index, embedding=_encoded(row, body.encoding_format))
-            for index, row in enumerate(made.vectors)
+            EmbeddedText(index=index, embedding=_encode(row, body.encoding_format))
+            for index, row in enumerate(embeddings.vectors)
         ],
         model=embedder.id,
         usage=EmbeddingUsage(prompt_tokens=tokens, total_tokens=tokens),
     )
 
 
-class _Written:
+class _AnswerFormatter:
     """Formats an answer like OpenAI."""
 
     def __init__(self, live: LiveAnswer, body: CompletionBody, *, base: str) -> None:
@@ -349,11 +349,11 @@ class _Written:
         by_number = {citation.number: citation for citation in self.live.citations}
         if self.live.kind == "nearest":
             return
-        for found in NUMBER.finditer(text):
-            citation = by_number.get(int(found[1]))
+        for match in NUMBER.finditer(text):
+            citation = by_number.get(int(match[1]))
             if citation is not None:
                 where = UrlCitation(
-                    start_index=found.start(), end_index=found.end(), title=_title(citation), url=self._url(citation)
+                    start_index=match.start(), end_index=match.end(), title=_title(citation), url=self._url(citation)
                 )
                 yield Annotation(url_citation=where)
 
@@ -374,33 +374,35 @@ class _Written:
     @property
     def usage(self) -> CompletionUsage:
         details = self.live.context.rag_details.openai if self.live.context else None
-        used, made = (details.input_tokens, details.output_tokens) if details else (0, 0)
-        return CompletionUsage(prompt_tokens=used, completion_tokens=made, total_tokens=used + made)
+        input_tokens, output_tokens = (details.input_tokens, details.output_tokens) if details else (0, 0)
+        return CompletionUsage(
+            prompt_tokens=input_tokens, completion_tokens=output_tokens, total_tokens=input_tokens + output_tokens
+        )
 
     def _url(self, citation: Citation) -> str:
         return self._base + page_path(citation.document_id, citation.first_page)
 
     def _event(self, **content: Any) -> str:
-        whole = {**self._head, "object": "chat.completion.chunk", **content}
-        return f"data: {json.dumps(whole, ensure_ascii=False)}\n\n"
+        event = {**self._head, "object": "chat.completion.chunk", **content}
+        return f"data: {json.dumps(event, ensure_ascii=False)}\n\n"
 
 
-async def _chunks(written: _Written) -> AsyncIterator[str]:
+async def _chunks(formatter: _AnswerFormatter) -> AsyncIterator[str]:
     """Yield the stream's events: role, pieces of text, sources, finish reason, `[DONE]`."""
-    live = written.live
+    live = formatter.live
     changes = Changes(live)
-    shown, restarts = 0, 0
-    yield written.chunk({"role": "assistant", "content": ""})
+    sent_length, restarts = 0, 0
+    yield formatter.chunk({"role": "assistant", "content": ""})
     with live.heard_by(changes.note):
         while True:
             is_done, text = live.is_done, live.text
             if live.restarts > restarts:
-                if shown:
-                    yield written.chunk({"content": WITHDRAWN})
-                shown, restarts, text = 0, live.restarts, live.text
-            if len(text) > shown:
-                yield written.chunk({"content": text[shown:]})
-                shown = len(text)
+                if sent_length:
+                    yield formatter.chunk({"content": WITHDRAWN})
+                sent_length, restarts, text = 0, live.restarts, live.text
+            if len(text) > sent_length:
+                yield formatter.chunk({"content": text[sent_length:]})
+                sent_length = len(text)
                 await changes.wait(PACE_SECONDS)
                 continue
             if is_done:
@@ -408,28 +410,28 @@ async def _chunks(written: _Written) -> AsyncIterator[str]:
             if not await changes.wait(HEARTBEAT_SECONDS):
                 yield HEARTBEAT
     if not live.text:
-        yield written.failure()
+        yield formatter.failure()
         return
-    if sources := written.source_list():
-        yield written.chunk({"content": sources})
-    if annotations := [item.model_dump() for item in written.annotations(live.text)]:
-        yield written.chunk({"annotations": annotations})
-    yield written.chunk({}, written.finish_reason, **ending(live))
-    yield written.usage_chunk()
+    if sources := formatter.source_list():
+        yield formatter.chunk({"content": sources})
+    if annotations := [item.model_dump() for item in formatter.annotations(live.text)]:
+        yield formatter.chunk({"annotations": annotations})
+    yield formatter.chunk({}, formatter.finish_reason, **ending(live))
+    yield formatter.usage_chunk()
     yield "data: [DONE]\n\n"
 
 
 def _ask(parts: Services, caller: Identity, body: CompletionBody, languages: Sequence[str]) -> LiveAnswer:
-    said = [message for message in body.messages if message.role in ("user", "assistant") and message.text.strip()]
-    if not said or said[-1].role != "user":
+    messages = [message for message in body.messages if message.role in ("user", "assistant") and message.text.strip()]
+    if not messages or messages[-1].role != "user":
         raise QuestionEmpty("The last message has to be a question of the user.")
     history = [
         ChatMessage(role="user" if message.role == "user" else "assistant", content=NUMBER.sub("", message.text))
-        for message in said[:-1]
+        for message in messages[:-1]
     ]
     with parts.limits.question(caller):
         question = Question(
-            text=said[-1].text,
+            text=messages[-1].text,
             identity=caller,
             collection=_collection(parts, caller, body.model),
             history=history,
@@ -459,7 +461,7 @@ def _escaped(title: str) -> str:
     return re.sub(r"([\\\[\]()<>*_`#!|~])", r"\\\1", title)
 
 
-def _encoded(row: Any, encoding: str | None) -> list[float] | str:
+def _encode(row: Any, encoding: str | None) -> list[float] | str:
     if encoding == "base64":
         return base64.b64encode(np.asarray(row, dtype="<f4").tobytes()).decode()
     return [float(value) for value in row]

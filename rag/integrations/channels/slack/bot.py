@@ -28,7 +28,7 @@ from rag.answering.citations import title_with_place
 from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
-from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, asked_collection, is_repeated
+from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, choose_chat_collection, is_repeated
 from rag.language import N_, _
 from rag.profiles.profile import Options
 from rag.services import Services, services
@@ -91,12 +91,12 @@ class SlackBot:
             person = self._person(client, user, body["team"]["id"])
             rating = 1 if action["action_id"] == "rate_1" else 0
             self._parts.feedback.rate(person, UUID(action["value"]), rating)  # type: ignore[arg-type]
-            said = _("Thank you.")
+            reply = _("Thank you.")
         except NotFound:
-            said = _("Only the person who asked can rate this answer.")
+            reply = _("Only the person who asked can rate this answer.")
         except RagError as exc:
-            said = exc.message
-        client.chat_postEphemeral(channel=channel, user=user, text=said, thread_ts=body["message"].get("thread_ts"))
+            reply = exc.message
+        client.chat_postEphemeral(channel=channel, user=user, text=reply, thread_ts=body["message"].get("thread_ts"))
 
     # Answering
 
@@ -111,7 +111,7 @@ class SlackBot:
                 raise NotAllowed(_(OUTSIDE))
             person = self._person(client, str(event.get("user", "")), str(body.get("team_id", "")))
             with self._parts.limits.question(person):
-                live, said_at = self._ask(person, client, event, channel, thread, is_direct=is_direct)
+                live, message_id = self._ask(person, client, event, channel, thread, is_direct=is_direct)
         except RagError as exc:
             client.chat_postMessage(channel=channel, thread_ts=thread, text=exc.message)
             return
@@ -119,7 +119,7 @@ class SlackBot:
         if not live.is_done:
             live.cancel.set()
         blocks = _blocks(live, self._parts.settings.own_address)
-        client.chat_update(channel=channel, ts=said_at, text=blocks[0]["text"]["text"], blocks=blocks)
+        client.chat_update(channel=channel, ts=message_id, text=blocks[0]["text"]["text"], blocks=blocks)
 
     def _ask(
         self,
@@ -135,20 +135,20 @@ class SlackBot:
         parts = self._parts
         parts.limits.count_request(person)
         place = {"program": PROGRAM, "channel": channel, "thread": thread, "account_id": person.account_id}
-        known = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
-        wanted = parts.settings.variable("SLACK_COLLECTION") or None
-        if known is not None:
-            wanted = str(parts.conversations.get(person, known).collection_id)
-        collection = asked_collection(parts, person, wanted, is_direct=is_direct)
+        conversation_id = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
+        id_or_name = parts.settings.variable("SLACK_COLLECTION") or None
+        if conversation_id is not None:
+            id_or_name = str(parts.conversations.get(person, conversation_id).collection_id)
+        collection = choose_chat_collection(parts, person, id_or_name, is_direct=is_direct)
         question = MENTION.sub("", str(event.get("text", ""))).strip()
         live = parts.answers.ask(
             Question(text=question, identity=person, collection=collection),
-            conversation_id=known,
+            conversation_id=conversation_id,
             options=Options(follow_ups=0),
         )
         parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
-        said = client.chat_postMessage(channel=channel, thread_ts=thread, text=_(WAITING))
-        return live, str(said["ts"])
+        placeholder = client.chat_postMessage(channel=channel, thread_ts=thread, text=_(WAITING))
+        return live, str(placeholder["ts"])
 
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
         """Return the account with a Slack user's e-mail address.
@@ -157,15 +157,16 @@ class SlackBot:
         administrator here has confirmed.
         """
         try:
-            found: dict[str, Any] = client.users_info(user=user)["user"]
+            slack_user: dict[str, Any] = client.users_info(user=user)["user"]
         except SlackApiError as exc:
             log.warning("Slack does not say who asks: %s", exc.response.get("error"))
             raise NotAllowed(_("Slack does not tell me who you are. Please tell an administrator.")) from None
-        is_ours = found.get("team_id") == team and not any(
-            found.get(mark) for mark in ("is_bot", "is_restricted", "is_ultra_restricted", "is_stranger", "deleted")
+        is_ours = slack_user.get("team_id") == team and not any(
+            slack_user.get(mark)
+            for mark in ("is_bot", "is_restricted", "is_ultra_restricted", "is_stranger", "deleted")
         )
-        email = str(found.get("profile", {}).get("email", ""))
-        if not is_ours or not email or found.get("is_email_confirmed") is False:
+        email = str(slack_user.get("profile", {}).get("email", ""))
+        if not is_ours or not email or slack_user.get("is_email_confirmed") is False:
             raise NotAllowed(_(STRANGER))
         person = account_in_chat(self._parts.database, self._parts.settings.tenant, email)
         if person is None:
@@ -244,15 +245,15 @@ def _marked(text: str) -> str:
 
 
 #: The bot for the current services.
-_made: list[tuple[Services, SlackBot]] = []
+_current: list[tuple[Services, SlackBot]] = []
 _making = threading.Lock()
 
 
 def _bot(parts: Services) -> SlackBot:
     with _making:
-        if not _made or _made[0][0] is not parts:
-            _made[:] = [(parts, SlackBot(parts))]
-        return _made[0][1]
+        if not _current or _current[0][0] is not parts:
+            _current[:] = [(parts, SlackBot(parts))]
+        return _current[0][1]
 
 
 async def events(request: Request) -> Response:
@@ -267,7 +268,7 @@ async def events(request: Request) -> Response:
             return refusal(request.scope, BodyTooLarge())
     bot = _bot(parts)
     try:
-        asked = to_bolt_request(request, content)
+        bolt_request = to_bolt_request(request, content)
     except UnicodeDecodeError:
         return Response(status_code=400)
-    return to_starlette_response(await to_thread.run_sync(bot.app.dispatch, asked))
+    return to_starlette_response(await to_thread.run_sync(bot.app.dispatch, bolt_request))

@@ -65,19 +65,21 @@ class TeamsBots:
         require_admin(identity)
         require_recent(self._database, identity)
         app_id, secret = app_id.strip().lower(), secret.strip()
-        wanted = list(dict.fromkeys(one.strip().lower() for one in directories if one.strip()))
+        directory_ids = list(dict.fromkeys(directory.strip().lower() for directory in directories if directory.strip()))
         if not GUID.fullmatch(app_id):
             raise InvalidInput(
                 "The application (client) id is 32 letters and digits with hyphens, such as "
                 "12345678-1234-1234-1234-123456789abc. Copy it from the overview of the app registration."
             )
-        if not 1 <= len(wanted) <= MOST_DIRECTORIES or not all(GUID.fullmatch(one) for one in wanted):
+        if not 1 <= len(directory_ids) <= MOST_DIRECTORIES or not all(
+            GUID.fullmatch(directory) for directory in directory_ids
+        ):
             raise InvalidInput(
                 "Each directory (tenant) id is 32 letters and digits with hyphens. Copy it from the overview of the "
                 "app registration."
             )
-        kept = self.get(identity)
-        if not secret and (kept is None or kept.app_id != app_id):
+        stored = self.get(identity)
+        if not secret and (stored is None or stored.app_id != app_id):
             raise InvalidInput(
                 "The client secret is missing. Make one under Certificates & secrets and copy its value."
             )
@@ -91,7 +93,7 @@ class TeamsBots:
                 "set_teams_bot",
                 app_id=app_id,
                 key_hash=token_hash(app_id),
-                directories=wanted,
+                directories=directory_ids,
                 secret=self._locker.encrypt(secret.encode()) if secret else b"",
                 collection_id=collection_id,
             )
@@ -100,10 +102,10 @@ class TeamsBots:
                 "Another company on this server already uses this app registration. Make a new "
                 "app registration for your company."
             ) from None
-        found = self.get(identity)
-        if found is None:
+        bot = self.get(identity)
+        if bot is None:
             raise NotFound
-        return found
+        return bot
 
     def switch(self, identity: Identity, *, is_active: bool) -> None:
         """Turn the bot on or off. Raises `NotAllowed`, `NotFound`."""
@@ -114,15 +116,15 @@ class TeamsBots:
     def remove(self, identity: Identity) -> str:
         """Remove the bot and its secret; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
-        kept = self._database.fetch_value(identity, "remove_teams_bot")
-        if kept is None:
+        removed = self._database.fetch_value(identity, "remove_teams_bot")
+        if removed is None:
             raise NotFound
-        return str(kept)
+        return str(removed)
 
-    def put_back(self, identity: Identity, kept: str) -> None:
+    def put_back(self, identity: Identity, removed: str) -> None:
         """Restore a removed bot. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
-        self._database.put_back(identity, "put_teams_bot_back", kept=kept)
+        self._database.put_back(identity, "put_teams_bot_back", kept=removed)
 
     # For messages from Teams
 
@@ -133,8 +135,8 @@ class TeamsBots:
         hashed = token_hash(app_id)
         with self._database.transaction(None, token_hash=hashed) as connection:
             row = connection.execute(queries["tenant_of_teams_bot"], {"key_hash": hashed}).fetchone()
-        found = self._database.fetch_one(row[0], "get_teams_bot", TeamsBot) if row else None
-        return found if found is not None and found.is_active and found.app_id == app_id else None
+        bot = self._database.fetch_one(row[0], "get_teams_bot", TeamsBot) if row else None
+        return bot if bot is not None and bot.is_active and bot.app_id == app_id else None
 
     def secret_of(self, bot: TeamsBot) -> str:
         """Decrypt the client secret. Raises `InvalidInput` if the data folder's key has changed."""

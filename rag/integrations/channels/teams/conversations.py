@@ -41,7 +41,7 @@ from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
 from rag.errors import BodyUnreadable, KeyRejected, NotAllowed, NotFound, RagError, TooManyRequests
 from rag.integrations.channels.teams.bots import TeamsBot, TeamsBots
-from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, asked_collection, is_repeated
+from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, choose_chat_collection, is_repeated
 from rag.language import N_, _
 from rag.profiles.profile import Options
 from rag.providers.bounds import Bounds, bound
@@ -78,7 +78,7 @@ HELLO = N_(
 
 
 @dataclass(frozen=True)
-class Turn:
+class IncomingMessage:
     """A person's message to a bot, checked."""
 
     bot: TeamsBot
@@ -120,43 +120,44 @@ class TeamsConversations:
             activity = Activity.model_validate_json(content)
         except ValidationError as exc:
             raise BodyUnreadable from exc
-        turn = await self._checked(token, activity)
+        message = await self._verify(token, activity)
         # Before the delivery is remembered, because Teams repeats it.
         if len(self._at_work) >= MOST_AT_ONCE:
             raise TooManyRequests(wait_seconds=5)
-        named = (turn.bot.app_id, str(turn.place), str(activity.id))
-        if await to_thread.run_sync(is_repeated, self._parts.database, turn.bot.tenant_id, PROGRAM, *named):
+        named = (message.bot.app_id, str(message.place), str(activity.id))
+        if await to_thread.run_sync(is_repeated, self._parts.database, message.bot.tenant_id, PROGRAM, *named):
             return
         language.speak(language.choose(language.accepted(str(activity.locale or ""))))
         if activity.type == "message" and isinstance(activity.value, dict) and "rating" in activity.value:
-            self._start(self._rate(turn, activity.value))
+            self._start(self._rate(message, activity.value))
         elif activity.type == "message" and activity.text:
-            self._start(self._answer(turn))
+            self._start(self._answer(message))
         elif activity.type == "conversationUpdate" and any(
-            one.id == f"{BOT}{turn.bot.app_id}" for one in activity.members_added or ()
+            member.id == f"{BOT}{message.bot.app_id}" for member in activity.members_added or ()
         ):
-            self._start(self._say(turn, _(HELLO)))
+            self._start(self._say(message, _(HELLO)))
 
     # The person and the bot
 
-    async def _checked(self, token: str, activity: Activity) -> Turn:
+    async def _verify(self, token: str, activity: Activity) -> IncomingMessage:
         """Verify a message's token and sender, and find the bot. Raises `KeyRejected`, `NotAllowed`."""
         where = activity.conversation
         ids = [
-            str(one.id or "") if one is not None else "" for one in (activity.recipient, activity.from_property, where)
+            str(party.id or "") if party is not None else ""
+            for party in (activity.recipient, activity.from_property, where)
         ]
-        is_whole = all(ID.fullmatch(one) for one in ids) and bool(activity.id)
-        if where is None or not is_whole or str(activity.channel_id) != CHANNEL:
+        has_ids = all(ID.fullmatch(id) for id in ids) and bool(activity.id)
+        if where is None or not has_ids or str(activity.channel_id) != CHANNEL:
             raise KeyRejected
         bot = await to_thread.run_sync(self._bots.find, ids[0].removeprefix(BOT))
         if bot is None:
             raise KeyRejected
-        wanted = AgentAuthConfiguration(client_id=bot.app_id, issuers=[ISSUER], validate_issuer=True)
+        configuration = AgentAuthConfiguration(client_id=bot.app_id, issuers=[ISSUER], validate_issuer=True)
         try:
             # For an unchecked token, the library would fetch keys from any Microsoft issuer.
             if json.loads(jws.extract_compact(token.encode()).payload)["iss"] != ISSUER:
                 raise KeyRejected
-            claims: ClaimsIdentity = await JwtTokenValidator(wanted).validate_token(token)
+            claims: ClaimsIdentity = await JwtTokenValidator(configuration).validate_token(token)
         except Exception as exc:  # any error means the token is not from Microsoft
             log.warning("A message for the bot in Teams has no valid token: %s", type(exc).__name__)
             raise KeyRejected from None
@@ -172,124 +173,124 @@ class TeamsConversations:
         data = activity.channel_data if isinstance(activity.channel_data, dict) else {}
         tenant = data.get("tenant")
         named = [where.tenant_id, tenant.get("id") if isinstance(tenant, dict) else None]
-        directories = {str(one).lower() for one in named if one}
+        directories = {str(name).lower() for name in named if name}
         if not directories or not directories <= set(bot.directories):
             raise NotAllowed
-        return Turn(bot, activity, writer=ids[1], place=ids[2], kind=str(where.conversation_type or ""))
+        return IncomingMessage(bot, activity, writer=ids[1], place=ids[2], kind=str(where.conversation_type or ""))
 
     def _is_of_teams(self, address: str) -> bool:
         base = self._parts.settings.variable("TEAMS_SERVICE_URL").rstrip("/") + "/"
         return (address.rstrip("/") + "/").lower().startswith(base.lower())
 
-    async def _person(self, turn: Turn, client: TeamsConnectorClient) -> Identity:
+    async def _person(self, message: IncomingMessage, client: TeamsConnectorClient) -> Identity:
         """Return the sender's account. Raises `NotAllowed` for guests and people without an account."""
-        found = await client.get_conversation_member(turn.place, turn.writer)
-        if not _is_own(turn.bot, found):
+        member = await client.get_conversation_member(message.place, message.writer)
+        if not _is_own(message.bot, member):
             raise NotAllowed(_(STRANGER))
-        for email in (found.user_principal_name, found.email):
+        for email in (member.user_principal_name, member.email):
             if email:
-                person = await to_thread.run_sync(account_in_chat, self._parts.database, turn.bot.tenant_id, email)
+                person = await to_thread.run_sync(account_in_chat, self._parts.database, message.bot.tenant_id, email)
                 if person is not None:
                     return person
         raise NotAllowed(_(STRANGER))
 
-    async def _require_own_people(self, turn: Turn, client: TeamsConnectorClient) -> None:
+    async def _require_own_people(self, message: IncomingMessage, client: TeamsConnectorClient) -> None:
         """Raise `NotAllowed` if people from other companies could read the answer."""
-        data = turn.activity.channel_data if isinstance(turn.activity.channel_data, dict) else {}
+        data = message.activity.channel_data if isinstance(message.activity.channel_data, dict) else {}
         channel = data.get("channel")
         if isinstance(channel, dict) and channel.get("type") == "shared":
             raise NotAllowed(_(OUTSIDE))
-        if not turn.is_chat:
+        if not message.is_chat:
             return
-        people = await client.get_conversation_paged_member(turn.place, MOST_PEOPLE, "")
-        if people.continuation_token or not all(_is_own(turn.bot, one) for one in people.members or ()):
+        people = await client.get_conversation_paged_member(message.place, MOST_PEOPLE, "")
+        if people.continuation_token or not all(_is_own(message.bot, member) for member in people.members or ()):
             raise NotAllowed(_(OUTSIDE))
 
     # Answering
 
-    async def _answer(self, turn: Turn) -> None:
-        async with self._connected(turn) as client:
+    async def _answer(self, message: IncomingMessage) -> None:
+        async with self._open_connection(message) as client:
             try:
-                person = await self._person(turn, client)
-                if not turn.is_direct:
-                    await self._require_own_people(turn, client)
-                question = MENTION.sub("", turn.activity.text or "").strip()
-                is_new = turn.is_chat and question.strip("/").lower() == "new"
+                person = await self._person(message, client)
+                if not message.is_direct:
+                    await self._require_own_people(message, client)
+                question = MENTION.sub("", message.activity.text or "").strip()
+                is_new = message.is_chat and question.strip("/").lower() == "new"
                 if is_new:
-                    await to_thread.run_sync(self._forget, turn, person)
-                    await self._post(client, turn, _(HELLO))
+                    await to_thread.run_sync(self._forget, message, person)
+                    await self._post(client, message, _(HELLO))
                     return
-                live = await to_thread.run_sync(self._ask_within_limits, turn, person, question)
+                live = await to_thread.run_sync(self._ask_within_limits, message, person, question)
             except RagError as exc:
-                await self._post(client, turn, exc.message)
+                await self._post(client, message, exc.message)
                 return
-            said = await self._post(client, turn, _(WAITING))
+            placeholder_id = await self._post(client, message, _(WAITING))
             await _wait(live)
             answer = _message(live, self._parts.settings.own_address)
-            answer.id = said
-            await client.conversations.update_activity(turn.place, said, answer)
+            answer.id = placeholder_id
+            await client.conversations.update_activity(message.place, placeholder_id, answer)
 
-    def _ask_within_limits(self, turn: Turn, person: Identity, question: str) -> LiveAnswer:
+    def _ask_within_limits(self, message: IncomingMessage, person: Identity, question: str) -> LiveAnswer:
         with self._parts.limits.question(person):
-            return self._ask(turn, person, question)
+            return self._ask(message, person, question)
 
-    def _ask(self, turn: Turn, person: Identity, question: str) -> LiveAnswer:
+    def _ask(self, message: IncomingMessage, person: Identity, question: str) -> LiveAnswer:
         parts = self._parts
         parts.limits.count_request(person)
-        place = _thread(turn, person)
-        known: UUID | None = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
-        wanted = str(turn.bot.collection_id) if turn.bot.collection_id else None
-        if known is not None:
-            conversation = parts.conversations.get(person, known)
-            if turn.is_chat and datetime.now(UTC) - conversation.updated_at > QUIET:
-                known = None
+        place = _thread(message, person)
+        conversation_id: UUID | None = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
+        collection_id = str(message.bot.collection_id) if message.bot.collection_id else None
+        if conversation_id is not None:
+            conversation = parts.conversations.get(person, conversation_id)
+            if message.is_chat and datetime.now(UTC) - conversation.updated_at > QUIET:
+                conversation_id = None
             else:
-                wanted = str(conversation.collection_id)
-        collection = asked_collection(parts, person, wanted, is_direct=turn.is_direct)
+                collection_id = str(conversation.collection_id)
+        collection = choose_chat_collection(parts, person, collection_id, is_direct=message.is_direct)
         live = parts.answers.ask(
             Question(text=question, identity=person, collection=collection),
-            conversation_id=known,
+            conversation_id=conversation_id,
             options=Options(follow_ups=0),
         )
         parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
         return live
 
-    def _forget(self, turn: Turn, person: Identity) -> None:
-        self._parts.database.execute(person.tenant_id, "forget_thread", **_thread(turn, person))
+    def _forget(self, message: IncomingMessage, person: Identity) -> None:
+        self._parts.database.execute(person.tenant_id, "forget_thread", **_thread(message, person))
 
-    async def _rate(self, turn: Turn, value: dict[str, Any]) -> None:
-        async with self._connected(turn) as client:
+    async def _rate(self, message: IncomingMessage, value: dict[str, Any]) -> None:
+        async with self._open_connection(message) as client:
             try:
-                person = await self._person(turn, client)
-                message = UUID(str(value.get("message")))
-                rate = partial(self._parts.feedback.rate, person, message, 1 if value["rating"] == 1 else 0)
+                person = await self._person(message, client)
+                message_id = UUID(str(value.get("message")))
+                rate = partial(self._parts.feedback.rate, person, message_id, 1 if value["rating"] == 1 else 0)
                 await to_thread.run_sync(rate)
-                said = _("Thank you.")
+                reply = _("Thank you.")
             except (NotFound, ValueError):
-                said = _("Only the person who asked can rate this answer.")
+                reply = _("Only the person who asked can rate this answer.")
             except RagError as exc:
-                said = exc.message
-            await self._post(client, turn, said)
+                reply = exc.message
+            await self._post(client, message, reply)
 
-    async def _say(self, turn: Turn, text: str) -> None:
-        async with self._connected(turn) as client:
-            await self._post(client, turn, text)
+    async def _say(self, message: IncomingMessage, text: str) -> None:
+        async with self._open_connection(message) as client:
+            await self._post(client, message, text)
 
     # To Teams
 
-    def _connected(self, turn: Turn) -> _Connected:
-        return _Connected(self, turn)
+    def _open_connection(self, message: IncomingMessage) -> _Connection:
+        return _Connection(self, message)
 
-    async def connect(self, turn: Turn) -> TeamsConnectorClient:
-        token = await to_thread.run_sync(self._token, turn.bot)
-        base = str(turn.activity.service_url).rstrip("/") + "/"
+    async def connect(self, message: IncomingMessage) -> TeamsConnectorClient:
+        token = await to_thread.run_sync(self._token, message.bot)
+        base = str(message.activity.service_url).rstrip("/") + "/"
         session = ClientSession(base_url=base, timeout=ClientTimeout(total=CALL_SECONDS), raise_for_status=True)
         return TeamsConnectorClient(endpoint=base, token=token, session=session)
 
-    async def _post(self, client: TeamsConnectorClient, turn: Turn, text: str) -> str:
+    async def _post(self, client: TeamsConnectorClient, message: IncomingMessage, text: str) -> str:
         """Post a message to the conversation and return its id."""
-        said = await client.conversations.send_to_conversation(turn.place, _text(_plain(text)))
-        return str(said.id)
+        response = await client.conversations.send_to_conversation(message.place, _text(_plain(text)))
+        return str(response.id)
 
     def _token(self, bot: TeamsBot) -> str:
         """Request an access token for the bot. Raises `NotAllowed` if Microsoft rejects the client secret."""
@@ -306,11 +307,11 @@ class TeamsConversations:
                 self._applications[bot.secret] = application
                 while len(self._applications) > MOST_AT_ONCE:
                     self._applications.popitem(last=False)
-        found = application.acquire_token_for_client(scopes=[SCOPE])
-        if not found or "access_token" not in found:
-            reason = str((found or {}).get("error"))[:80]
+        result = application.acquire_token_for_client(scopes=[SCOPE])
+        if not result or "access_token" not in result:
+            reason = str((result or {}).get("error"))[:80]
             raise NotAllowed(f"Microsoft does not accept the client secret of the bot in Teams ({reason}).")
-        return str(found["access_token"])
+        return str(result["access_token"])
 
     async def finish(self, seconds: float) -> None:
         """Wait up to this many seconds until all answers have been sent."""
@@ -330,14 +331,14 @@ class TeamsConversations:
         task.add_done_callback(self._at_work.discard)
 
 
-class _Connected:
+class _Connection:
     """A connection to Teams for a single message, as an async context manager."""
 
-    def __init__(self, conversations: TeamsConversations, turn: Turn) -> None:
-        self._conversations, self._turn = conversations, turn
+    def __init__(self, conversations: TeamsConversations, message: IncomingMessage) -> None:
+        self._conversations, self._message = conversations, message
 
     async def __aenter__(self) -> TeamsConnectorClient:
-        self._client = await self._conversations.connect(self._turn)
+        self._client = await self._conversations.connect(self._message)
         return self._client
 
     async def __aexit__(self, *_: object) -> None:
@@ -361,10 +362,10 @@ async def _wait(live: LiveAnswer) -> None:
         live.cancel.set()
 
 
-def _thread(turn: Turn, person: Identity) -> dict[str, Any]:
+def _thread(message: IncomingMessage, person: Identity) -> dict[str, Any]:
     """Return the key for the thread: in a channel, the place includes the thread's first message."""
-    channel, _separator, _root = turn.place.partition(";")
-    thread = hashlib.sha256(turn.place.encode()).hexdigest()
+    channel, _separator, _root = message.place.partition(";")
+    thread = hashlib.sha256(message.place.encode()).hexdigest()
     return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}
 
 
@@ -414,8 +415,8 @@ def _message(live: LiveAnswer, base: str) -> Activity:
 
 def _source_line(citation: Citation, base: str) -> str:
     title = title_with_place(citation)
-    shown = _plain(title).replace("[", "(").replace("]", ")")
-    return f"[{citation.number}] [{shown}]({base}{page_path(citation.document_id, citation.first_page)})"
+    label = _plain(title).replace("[", "(").replace("]", ")")
+    return f"[{citation.number}] [{label}]({base}{page_path(citation.document_id, citation.first_page)})"
 
 
 def _plain(text: str) -> str:

@@ -21,7 +21,7 @@ log = logging.getLogger("rag.teams")
 MAXIMUM_BYTES = 256 * 1024
 
 #: The conversations for the current services.
-_made: list[tuple[Services, TeamsConversations]] = []
+_current: list[tuple[Services, TeamsConversations]] = []
 _making = threading.Lock()
 
 
@@ -33,14 +33,14 @@ def _conversations(parts: Services) -> TeamsConversations:
         raise PackagesMissing from exc
 
     with _making:
-        if not _made or _made[0][0] is not parts:
-            _made[:] = [(parts, TeamsConversations(parts))]
-        return _made[0][1]
+        if not _current or _current[0][0] is not parts:
+            _current[:] = [(parts, TeamsConversations(parts))]
+        return _current[0][1]
 
 
 async def finish(seconds: float) -> None:
     """Wait up to this many seconds until all answers have been sent."""
-    for _parts, conversations in _made:
+    for _parts, conversations in _current:
         await conversations.finish(seconds)
 
 

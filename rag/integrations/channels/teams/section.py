@@ -76,7 +76,9 @@ def _draw_steps(base: str) -> None:
 
 def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collections: Sequence[Collection]) -> None:
     state = st.session_state
-    labels = name_labels({None: _("Each person's own"), **{one.id: one.name for one in collections}})
+    labels = name_labels(
+        {None: _("Each person's own"), **{collection.id: collection.name for collection in collections}}
+    )
     choices = [None, *(collection.id for collection in collections)]
     chosen = choices.index(bot.collection_id) if bot is not None and bot.collection_id in choices else 0
 
@@ -190,12 +192,12 @@ def teams_package(bot: TeamsBot, base: str) -> bytes:
         "permissions": ["identity"],
         "validDomains": [urlsplit(base).netloc],
     }
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as package:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
         package.writestr("manifest.json", json.dumps(manifest, indent=2))
         package.writestr("color.png", _icon(192, is_outline=False))
         package.writestr("outline.png", _icon(32, is_outline=True))
-    return written.getvalue()
+    return archive.getvalue()
 
 
 def _icon(size: int, *, is_outline: bool) -> bytes:
@@ -215,6 +217,6 @@ def _icon(size: int, *, is_outline: bool) -> bytes:
     draw.rounded_rectangle(box(9.8, 15.3, 16.6, 17.5), 1.05 * unit, fill=inner)
     draw.rounded_rectangle(box(18.3, 14.7, 22.1, 18.1), 1.15 * unit, fill=inner if is_outline else AMBER)
     smooth = image.resize((size, size), Image.Resampling.LANCZOS)
-    written = io.BytesIO()
-    smooth.save(written, "PNG")
-    return written.getvalue()
+    png = io.BytesIO()
+    smooth.save(png, "PNG")
+    return png.getvalue()

@@ -23,13 +23,13 @@ def add_parsers(commands: Commands) -> None:
     adding.add_argument(
         "--event", action="append", default=[], dest="events", metavar="KIND", help="all when not given"
     )
-    told = acts.add_parser("deliveries", help="deliveries of the last thirty days")
-    told.add_argument("webhook", nargs="?", default="", help="its id; all webhooks when not given")
+    deliveries = acts.add_parser("deliveries", help="deliveries of the last thirty days")
+    deliveries.add_argument("webhook", nargs="?", default="", help="its id; all webhooks when not given")
     testing = acts.add_parser("test", help="send an event of the kind test")
     removing = acts.add_parser("remove", help="remove an address with its deliveries")
     for act in (testing, removing):
         act.add_argument("webhook", help="its id, as list prints it")
-    for act in (listing, adding, told, testing, removing):
+    for act in (listing, adding, deliveries, testing, removing):
         act.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     parser.set_defaults(run=webhook)
 
@@ -45,8 +45,8 @@ def webhook(arguments: argparse.Namespace, settings: Settings) -> int:
         caller = program_of(parts.tenants.get(arguments.tenant or settings.tenant).id)
         webhooks = webhooks_of(parts)
         if arguments.act == "add":
-            made, secret = webhooks.add(caller, arguments.name, arguments.address, arguments.events)
-            print(f"{made.id}  {made.address}")
+            new_hook, secret = webhooks.add(caller, arguments.name, arguments.address, arguments.events)
+            print(f"{new_hook.id}  {new_hook.address}")
             print(f"Its secret, which is not shown again: {secret}")
         elif arguments.act == "remove" and named is not None:
             webhooks.remove(caller, named)
@@ -69,10 +69,10 @@ def webhook(arguments: argparse.Namespace, settings: Settings) -> int:
             listed = webhooks.list(caller)
             if not listed:
                 print("There is no webhook yet. Add one: python -m rag webhook add NAME ADDRESS")
-            for found in listed:
-                state = "on " if found.is_active else "off"
-                counts = f"{found.delivered} delivered, {found.waiting} waiting, {found.failed} failed"
-                print(f"{found.id}  {state}  {found.name}  {found.address}  {counts}")
+            for hook in listed:
+                state = "on " if hook.is_active else "off"
+                counts = f"{hook.delivered} delivered, {hook.waiting} waiting, {hook.failed} failed"
+                print(f"{hook.id}  {state}  {hook.name}  {hook.address}  {counts}")
     finally:
         parts.close()
     return 0

@@ -81,9 +81,9 @@ class Deliveries(ApiModel):
 @router.get("/api/webhooks", summary="List webhooks", dependencies=[needs("admin")])
 def list_webhooks(caller: Caller) -> WebhookList:
     """List the addresses which receive events, oldest first."""
-    found = webhooks_of(services()).list(caller)
-    shown = [WebhookShape.model_validate(webhook, from_attributes=True) for webhook in found]
-    return WebhookList(webhooks=shown, total=len(shown))
+    webhooks = webhooks_of(services()).list(caller)
+    shapes = [WebhookShape.model_validate(webhook, from_attributes=True) for webhook in webhooks]
+    return WebhookList(webhooks=shapes, total=len(shapes))
 
 
 @router.post("/api/webhooks", summary="Add a webhook", dependencies=[needs("admin")], status_code=201)
@@ -92,8 +92,8 @@ def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
 
     The response has the secret for its signatures, which is not shown again.
     """
-    made, secret = webhooks_of(services()).add(caller, body.name, body.address, body.events)
-    return MadeWebhook(**WebhookShape.model_validate(made, from_attributes=True).model_dump(), secret=secret)
+    webhook, secret = webhooks_of(services()).add(caller, body.name, body.address, body.events)
+    return MadeWebhook(**WebhookShape.model_validate(webhook, from_attributes=True).model_dump(), secret=secret)
 
 
 @router.patch(
@@ -132,9 +132,9 @@ def list_deliveries(
     webhook_id: UUID, caller: Caller, limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50
 ) -> Deliveries:
     """List deliveries from the last thirty days, latest first."""
-    found = webhooks_of(services()).deliveries(caller, webhook_id, limit=limit)
-    shown = [DeliveryShape.model_validate(delivery, from_attributes=True) for delivery in found]
-    return Deliveries(deliveries=shown, total=len(shown))
+    deliveries = webhooks_of(services()).deliveries(caller, webhook_id, limit=limit)
+    shapes = [DeliveryShape.model_validate(delivery, from_attributes=True) for delivery in deliveries]
+    return Deliveries(deliveries=shapes, total=len(shapes))
 
 
 @router.post(

@@ -37,37 +37,37 @@ def draw_webhooks(webhooks: Webhooks, identity: Identity) -> None:
     """Draw the section with the dialogs."""
     zone = time_zone(st.context.timezone)
     with draw_head(_("Webhooks")):
-        is_asked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")
-        if is_asked and not actions.is_needed(identity):
+        is_clicked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")
+        if is_clicked and not actions.is_needed(identity):
             _ask_for_webhook(webhooks, identity)
     st.caption(_(ABOUT))
-    if made := st.session_state.get("programs_webhook_made"):
-        _show_secret(*made)
-    found = webhooks.list(identity)
-    if not found:
+    if added_webhook := st.session_state.get("programs_webhook_made"):
+        _show_secret(*added_webhook)
+    rows = webhooks.list(identity)
+    if not rows:
         st.caption(_("There is no webhook yet."))
         return
-    chosen = _draw_table(found)
+    chosen = _draw_table(rows)
     if chosen is None:
         st.caption(_("Select a row (Shift + Space on the keyboard) to see what was sent, to test or to remove it."))
         return
     _draw_webhook(webhooks, identity, chosen, zone)
 
 
-def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
+def _draw_table(rows: Sequence[Webhook]) -> Webhook | None:
     return lists.choose_row(
-        found,
+        rows,
         {
-            _("Name"): [webhook.name for webhook in found],
-            _("Address"): [webhook.address for webhook in found],
+            _("Name"): [webhook.name for webhook in rows],
+            _("Address"): [webhook.address for webhook in rows],
             _("Events"): [
                 ", ".join(_(EVENTS[event]) for event in webhook.events if event in EVENTS) or _("Everything")
-                for webhook in found
+                for webhook in rows
             ],
-            _("Status"): [_("On") if webhook.is_active else _("Off") for webhook in found],
-            _("Delivered in 7 days"): [webhook.delivered for webhook in found],
-            _("Failed in 7 days"): [webhook.failed for webhook in found],
-            _("Last delivered"): [ago(w.last_delivered_at) if w.last_delivered_at else "" for w in found],
+            _("Status"): [_("On") if webhook.is_active else _("Off") for webhook in rows],
+            _("Delivered in 7 days"): [webhook.delivered for webhook in rows],
+            _("Failed in 7 days"): [webhook.failed for webhook in rows],
+            _("Last delivered"): [ago(w.last_delivered_at) if w.last_delivered_at else "" for w in rows],
         },
         key="programs_webhooks",
         alt=_("Webhooks with their address, their events, and how many messages were delivered"),
@@ -98,11 +98,11 @@ def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone
             label = red(_("Remove {name}", name=plain(webhook.name)))
             if st.button(label, key=f"programs_webhook_remove_{webhook.id}", icon=":material/delete:"):
                 _ask_to_remove(webhooks, identity, webhook)
-        told = webhooks.deliveries(identity, webhook.id, limit=50)
-        if not told:
+        deliveries = webhooks.deliveries(identity, webhook.id, limit=50)
+        if not deliveries:
             st.caption(_("Nothing was sent yet."))
             return
-        chosen = _draw_deliveries(told, zone)
+        chosen = _draw_deliveries(deliveries, zone)
         if chosen is not None and chosen.status != "waiting":
             st.button(
                 _("Send again"),
@@ -113,17 +113,17 @@ def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone
             )
 
 
-def _draw_deliveries(told: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
+def _draw_deliveries(deliveries: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
     names = {**EVENTS, TEST: N_("A test")}
     return lists.choose_row(
-        told,
+        deliveries,
         {
-            _("When"): [date_time(delivery.created_at, zone) for delivery in told],
-            _("Event"): [_(names.get(delivery.kind, delivery.kind)) for delivery in told],
-            _("Status"): [_(STATES[delivery.status]) for delivery in told],
-            _("Attempts"): [delivery.attempts for delivery in told],
-            _("Answer"): [delivery.answer for delivery in told],
-            _("Next attempt"): [date_time(d.next_at, zone) if d.next_at else "" for d in told],
+            _("When"): [date_time(delivery.created_at, zone) for delivery in deliveries],
+            _("Event"): [_(names.get(delivery.kind, delivery.kind)) for delivery in deliveries],
+            _("Status"): [_(STATES[delivery.status]) for delivery in deliveries],
+            _("Attempts"): [delivery.attempts for delivery in deliveries],
+            _("Answer"): [delivery.answer for delivery in deliveries],
+            _("Next attempt"): [date_time(d.next_at, zone) if d.next_at else "" for d in deliveries],
         },
         key="programs_deliveries",
         of=lambda delivery: (delivery.id, delivery.status),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROUTES = f"{__name__}.routes"
 #: Called from the sites' pages.
-ASKED = ("/widget/ask", "/widget/rate")
+VISITOR_PATHS = ("/widget/ask", "/widget/rate")
 
 
 def router() -> APIRouter:
@@ -40,8 +40,8 @@ def draw_outside(parts: Services, identity: Identity, collection: Collection) ->
     from rag.integrations.channels.widget import section
     from rag.integrations.channels.widget.widgets import widgets_of
 
-    own = [one for one in widgets_of(parts.database).list(identity) if one.collection_id == collection.id]
-    section.draw_outside(own)
+    widgets = [widget for widget in widgets_of(parts.database).list(identity) if widget.collection_id == collection.id]
+    section.draw_outside(widgets)
 
 
 INTEGRATION = Integration(
@@ -53,9 +53,9 @@ INTEGRATION = Integration(
         Endpoint("/widget", f"{ROUTES}:page", ("GET",)),
         Endpoint("/widget/app.js", f"{ROUTES}:asset", ("GET",)),
         Endpoint("/widget/app.css", f"{ROUTES}:asset", ("GET",)),
-        *(Endpoint(path, f"{ROUTES}:{path.rpartition('/')[2]}", ("POST", "OPTIONS")) for path in ASKED),
+        *(Endpoint(path, f"{ROUTES}:{path.rpartition('/')[2]}", ("POST", "OPTIONS")) for path in VISITOR_PATHS),
     ),
-    other_sites=frozenset(ASKED),
+    other_sites=frozenset(VISITOR_PATHS),
     draw=draw,
     draw_outside=draw_outside,
 )

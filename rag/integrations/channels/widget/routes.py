@@ -93,8 +93,8 @@ class WidgetChanges(ApiBody, WidgetChange):
 @router.get("/api/widgets", summary="List widgets", dependencies=[needs("admin")])
 def list_widgets(request: Request, caller: Caller) -> WidgetList:
     """List the widgets, oldest first."""
-    shown = [_shape(request, widget) for widget in widgets_of(services().database).list(caller)]
-    return WidgetList(widgets=shown, total=len(shown))
+    shapes = [_shape(request, widget) for widget in widgets_of(services().database).list(caller)]
+    return WidgetList(widgets=shapes, total=len(shapes))
 
 
 @router.post(
@@ -277,8 +277,8 @@ async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
     """
     widget = await to_thread.run_sync(widgets_of(services().database).find, request.query_params.get("key", ""))
     origin = request.headers.get("origin", "").lower()
-    own = {base_of(request.scope, services().settings).lower(), str(request.base_url).rstrip("/").lower()}
-    if not origin or origin in own:
+    own_origins = {base_of(request.scope, services().settings).lower(), str(request.base_url).rstrip("/").lower()}
+    if not origin or origin in own_origins:
         return widget, {"Vary": "Origin"}
     if origin not in widget.sites:
         raise NotAllowed("This site may not ask here. An administrator can add it on the page Other programs.")
@@ -307,20 +307,20 @@ async def _body(request: Request, shape: type[Shape]) -> Shape:
 
 async def _events(live: LiveAnswer) -> AsyncIterator[str]:
     """Yield the answer in harmless HTML, then sources and outcome."""
-    changes, written = Changes(live), GrowingAnswer()
+    changes, answer = Changes(live), GrowingAnswer()
     restarts = blocks = characters = 0
     yield _event("begun", conversation=str(live.conversation_id), message=str(live.message_id))
     with live.heard_by(changes.note):
         while True:
             is_done, text, again = live.is_done, live.text, live.restarts > restarts
             if again:
-                restarts, text, written, blocks, characters = live.restarts, live.text, GrowingAnswer(), 0, 0
+                restarts, text, answer, blocks, characters = live.restarts, live.text, GrowingAnswer(), 0, 0
             if len(text) > characters or again:
                 characters = len(text)
-                written.grow(text)
-                finished = "".join(written.finished[blocks:])
-                blocks = len(written.finished)
-                yield _event("text", finished=finished, growing=written.growing, again=again)
+                answer.grow(text)
+                finished = "".join(answer.finished[blocks:])
+                blocks = len(answer.finished)
+                yield _event("text", finished=finished, growing=answer.growing, again=again)
                 await changes.wait(PACE_SECONDS)
                 continue
             if is_done:

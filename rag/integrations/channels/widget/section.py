@@ -33,15 +33,15 @@ CHANGE = fields_of(
 def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
     """Draw the section for widgets, with dialogs."""
     with draw_head(_("Widgets")):
-        is_asked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
-        if is_asked and not actions.is_needed(identity):
+        is_clicked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
+        if is_clicked and not actions.is_needed(identity):
             _ask_for_widget(widgets, identity, collections)
     st.caption(_(ABOUT))
-    found = widgets.list(identity)
-    if not found:
+    rows = widgets.list(identity)
+    if not rows:
         st.caption(_("There is no widget yet."))
         return
-    chosen = _draw_table(found)
+    chosen = _draw_table(rows)
     if chosen is None:
         st.caption(
             _("Select a row (Shift + Space on the keyboard) to see the tag for your page and to change a widget.")
@@ -50,17 +50,17 @@ def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Col
     draw_widget(widgets, identity, chosen, base)
 
 
-def _draw_table(found: Sequence[Widget]) -> Widget | None:
+def _draw_table(rows: Sequence[Widget]) -> Widget | None:
     return lists.choose_row(
-        found,
+        rows,
         {
-            _("Name"): [widget.name for widget in found],
-            _("Collection"): [widget.collection_name for widget in found],
-            _("Sites"): [", ".join(widget.sites) for widget in found],
-            _("Status"): [_("On") if widget.is_active else _("Off") for widget in found],
-            _("Public page"): [_("Yes") if widget.has_page else _("No") for widget in found],
-            _("Questions today"): [widget.asked_today for widget in found],
-            _("Spent this month"): [money(widget.spent) for widget in found],
+            _("Name"): [widget.name for widget in rows],
+            _("Collection"): [widget.collection_name for widget in rows],
+            _("Sites"): [", ".join(widget.sites) for widget in rows],
+            _("Status"): [_("On") if widget.is_active else _("Off") for widget in rows],
+            _("Public page"): [_("Yes") if widget.has_page else _("No") for widget in rows],
+            _("Questions today"): [widget.asked_today for widget in rows],
+            _("Spent this month"): [money(widget.spent) for widget in rows],
         },
         key="programs_widgets",
         alt=_("Widgets with their collection, their sites, and what they were asked and cost"),
@@ -144,16 +144,16 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
 def draw_outside(widgets: Sequence[Widget]) -> None:
     """Draw the sites and public pages which can ask, with a link to the settings."""
     on = [widget for widget in widgets if widget.is_active]
-    shown = sorted({site for widget in on for site in widget.sites})
+    sites = sorted({site for widget in on for site in widget.sites})
     pages = sum(widget.has_page for widget in on)
-    told = _(
+    sentence = _(
         "Visitors without an account cannot ask this collection, because none of its widgets and public "
         "pages is turned on."
     )
-    if shown:
-        told = _("Visitors of {sites} can ask this collection without signing in.", sites=plain(", ".join(shown)))
+    if sites:
+        sentence = _("Visitors of {sites} can ask this collection without signing in.", sites=plain(", ".join(sites)))
     if pages:
-        told = f"{told} " if shown else ""
-        told += ngettext("The collection has a public page.", "The collection has {count} public pages.", pages)
-    st.caption(f":material/public: {told}")
+        sentence = f"{sentence} " if sites else ""
+        sentence += ngettext("The collection has a public page.", "The collection has {count} public pages.", pages)
+    st.caption(f":material/public: {sentence}")
     st.page_link("programs.py", label=_("Public page and widget"), icon=":material/chat_add_on:")

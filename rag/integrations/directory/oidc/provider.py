@@ -43,7 +43,7 @@ LEEWAY_SECONDS = 60
 #: A logout message older than this is not accepted.
 LOGOUT_SECONDS = 600
 NOT_VALID = "The sign-in could not be verified. Try again; if it happens again, tell your administrator."
-NOT_ASKED = (
+NO_CONFIRMATION = (
     "The sign-in service did not ask you to confirm who you are, which this step requires. Sign out there, then try "
     "again."
 )
@@ -62,7 +62,7 @@ class OpenIdProvider:
         self._people = people
         self._mappings = Mappings.of(settings)
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[float, Any]] = {}
+        self._cache: dict[str, tuple[float, Any]] = {}
 
     @property
     def redirect_uri(self) -> str:
@@ -176,10 +176,10 @@ class OpenIdProvider:
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
         headers = {"Authorization": f"Bearer {token.get('access_token', '')}"}
-        told = self._get(self._endpoint("userinfo_endpoint"), headers)
-        if told.get("sub") != claims["sub"]:
+        userinfo = self._get(self._endpoint("userinfo_endpoint"), headers)
+        if userinfo.get("sub") != claims["sub"]:
             raise AccessError(NOT_VALID)
-        return {**told, **claims}
+        return {**userinfo, **claims}
 
     def _decode(self, token: str) -> jwt.Token:
         """Verify and decode a token.
@@ -209,23 +209,23 @@ class OpenIdProvider:
             raise ProviderAnswerInvalid(exc.message) from exc
 
     def _discovery(self) -> dict[str, Any]:
-        found = self._fetch(self.issuer.rstrip("/") + "/.well-known/openid-configuration", FRESH_SECONDS)
-        if found.get("issuer") != self.issuer:
+        metadata = self._fetch(self.issuer.rstrip("/") + "/.well-known/openid-configuration", FRESH_SECONDS)
+        if metadata.get("issuer") != self.issuer:
             raise ProviderAnswerInvalid(
                 "The sign-in service gives itself another name than OIDC_ISSUER. An administrator has to set "
                 "OIDC_ISSUER to exactly this name. With Entra ID, OIDC_ISSUER is the address of your own "
                 "organisation, not the address for all organisations."
             )
-        return found
+        return metadata
 
     def _fetch(self, address: str, fresh_seconds: float) -> dict[str, Any]:
         with self._lock:
-            at, kept = self._kept.get(address, (0.0, None))
-        if kept is not None and time.monotonic() - at < fresh_seconds:
-            return dict(kept)
+            at, cached = self._cache.get(address, (0.0, None))
+        if cached is not None and time.monotonic() - at < fresh_seconds:
+            return dict(cached)
         fetched = self._get(address, {})
         with self._lock:
-            self._kept[address] = (time.monotonic(), fetched)
+            self._cache[address] = (time.monotonic(), fetched)
         return fetched
 
     def _get(self, address: str, headers: Mapping[str, str]) -> dict[str, Any]:
@@ -233,16 +233,16 @@ class OpenIdProvider:
             with bound(httpx2.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False), BOUNDS) as client:
                 answer = client.get(address, headers=dict(headers))
             answer.raise_for_status()
-            found = answer.json()
+            content = answer.json()
         except httpx2.HTTPStatusError as exc:
             raise ProviderUnavailable(UNREACHABLE) from exc
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as exc:
             raise ProviderUnavailable(UNREACHABLE) from exc
         except (ValueError, RecursionError) as exc:
             raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.") from exc
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.")
-        return found
+        return content
 
 
 def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | None:
@@ -251,12 +251,12 @@ def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | Non
     Many providers let in people already signed in, without asking again. Without a time from the provider, the sign-in
     counts as recent only if we asked for a new one. Raises `AccessError` if we did and the provider did not ask.
     """
-    told = claims.get("auth_time")
-    if not isinstance(told, int | float) or isinstance(told, bool):
+    auth_time = claims.get("auth_time")
+    if not isinstance(auth_time, int | float) or isinstance(auth_time, bool):
         return None if attempt.asked_again_at else 0.0
-    if told < attempt.asked_again_at - LEEWAY_SECONDS and attempt.asked_again_at:
-        raise AccessError(NOT_ASKED)
-    return None if attempt.asked_again_at else float(told)
+    if auth_time < attempt.asked_again_at - LEEWAY_SECONDS and attempt.asked_again_at:
+        raise AccessError(NO_CONFIRMATION)
+    return None if attempt.asked_again_at else float(auth_time)
 
 
 NO_ADDRESS = "The sign-in service did not give an e-mail address. An administrator has to allow the scope email there."
@@ -339,10 +339,10 @@ class Mappings:
         """Return the groups in the claims, or `None`. A dot in the claim's name leads to a nested claim."""
         if self.groups_claim in claims:
             return claims[self.groups_claim]
-        found: Any = claims
+        value: Any = claims
         for name in self.groups_claim.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return value
 
     def _role(self, claims: Mapping[str, Any]) -> Role | None:
         """Return the highest role mapped to the groups; `None` keeps the account's role, if no mapping exists."""
@@ -350,9 +350,9 @@ class Mappings:
         if self.roles and groups is None and _has_too_many_groups(claims, self.groups_claim):
             raise AccessError(TOO_MANY_GROUPS)
         named = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
-        found = [role for group in named if (role := self.roles.get(str(group).strip("/").lower()))]
-        if found:
-            return max(found, key=list(Role).index)
+        roles = [role for group in named if (role := self.roles.get(str(group).strip("/").lower()))]
+        if roles:
+            return max(roles, key=list(Role).index)
         if self.default_role is None:
             raise AccessError(NO_GROUP)
         return self.default_role if self.roles else None
@@ -367,10 +367,10 @@ def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
 def _pairs(name: str, text: str) -> dict[str, str]:
     pairs = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        left, equals, right = (piece.strip() for piece in part.rpartition("="))
-        if not equals or not left or not right:
+        key, equals, value = (piece.strip() for piece in part.rpartition("="))
+        if not equals or not key or not value:
             raise SettingsError(f"{name} is {text!r}, but it has to look like: one=two, three=four.")
-        pairs[left.strip("/").lower()] = right
+        pairs[key.strip("/").lower()] = value
     return pairs
 
 

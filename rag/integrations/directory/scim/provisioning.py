@@ -38,7 +38,7 @@ SCOPE = "scim"
 LAST_ADMINISTRATOR = (
     "This is the only active administrator. Make somebody else an administrator first, on the page People."
 )
-OTHERS_RIGHTS = (
+PRIVILEGED_ADDRESS = (
     "A directory may not change the address of an administrator or manager, because whoever signs in with the new "
     "address would get their rights. Make the person an employee on the page People, let the directory change the "
     "address, and give the role back."
@@ -99,14 +99,14 @@ class Provisioning:
 
     # People
 
-    def people(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryPerson], int]:
+    def people(self, identity: Identity, query: DirectoryQuery) -> tuple[list[DirectoryPerson], int]:
         """Return a page of people, and the total number."""
-        with self._reading(identity) as connection:
-            return self._people(connection, wanted), _count(connection, "count_provisioned_people", wanted)
+        with self._read_transaction(identity) as connection:
+            return self._people(connection, query), _count(connection, "count_provisioned_people", query)
 
     def person(self, identity: Identity, person_id: str) -> DirectoryPerson:
         """Return a person. Raises `NotFound`."""
-        with self._reading(identity) as connection:
+        with self._read_transaction(identity) as connection:
             return self._person(connection, person_id)
 
     def add_person(self, identity: Identity, person: DirectoryPerson) -> DirectoryPerson:
@@ -115,7 +115,7 @@ class Provisioning:
         Raises `AlreadyThere` if an account has the address, `InvalidInput` for an invalid address.
         """
         address = normal_email(person.email)
-        with self._writing(identity) as connection:
+        with self._write_transaction(identity) as connection:
             require_domain(address, read_value(connection, "tenant_domains") or [])
             row = connection.execute(queries["restore_provisioned_person"], {"email": address}).fetchone()
             if row is None:
@@ -134,7 +134,7 @@ class Provisioning:
         Raises `NotFound`, `AlreadyThere`, `InvalidInput`, and `NotAllowed` for deactivating the last administrator or
         changing an administrator's or manager's address.
         """
-        with self._writing(identity) as connection:
+        with self._write_transaction(identity) as connection:
             before = self._person(connection, person_id)
             after = replace(change(before), id=before.id)
             if before.email != normal_email(after.email):
@@ -144,13 +144,13 @@ class Provisioning:
                 _require_another_administrator(connection, before)
             self._write_person(connection, after)
             touched = self._sessions_of(connection, before.id, is_over=not after.is_active)
-            found = self._person(connection, person_id)
+            person = self._person(connection, person_id)
         self._tell(touched, is_over=not after.is_active)
-        return found
+        return person
 
     def remove_person(self, identity: Identity, person_id: str) -> None:
         """Disable a person deleted by the directory. Raises `NotFound`, `NotAllowed`."""
-        with self._writing(identity) as connection:
+        with self._write_transaction(identity) as connection:
             before = self._person(connection, person_id)
             if before.is_active:
                 _require_another_administrator(connection, before)
@@ -160,19 +160,19 @@ class Provisioning:
 
     # Groups
 
-    def groups(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryGroup], int]:
+    def groups(self, identity: Identity, query: DirectoryQuery) -> tuple[list[DirectoryGroup], int]:
         """Return a page of groups, and the total number."""
-        with self._reading(identity) as connection:
-            return self._groups(connection, wanted), _count(connection, "count_provisioned_groups", wanted)
+        with self._read_transaction(identity) as connection:
+            return self._groups(connection, query), _count(connection, "count_provisioned_groups", query)
 
     def group(self, identity: Identity, group_id: str) -> DirectoryGroup:
         """Return a group. Raises `NotFound`."""
-        with self._reading(identity) as connection:
+        with self._read_transaction(identity) as connection:
             return self._group(connection, group_id)
 
     def add_group(self, identity: Identity, group: DirectoryGroup) -> DirectoryGroup:
         """Add a group with its members. Raises `AlreadyThere`, `InvalidInput`."""
-        with self._writing(identity) as connection:
+        with self._write_transaction(identity) as connection:
             values = {"name": _group_name(group.name), "external_id": group.external_id}
             try:
                 row = connection.execute(queries["add_provisioned_group"], values).fetchone()
@@ -180,15 +180,15 @@ class Provisioning:
                 raise AlreadyThere("There is a group with this name already.") from exc
             assert row is not None  # noqa: S101 - INSERT … RETURNING returns its row
             touched = self._write_members(connection, values["name"] or "", group)
-            found = self._group(connection, str(row[0]))
+            stored_group = self._group(connection, str(row[0]))
         self._sessions.refresh(touched)
-        return found
+        return stored_group
 
     def change_group(
         self, identity: Identity, group_id: str, change: Callable[[DirectoryGroup], DirectoryGroup]
     ) -> DirectoryGroup:
         """Change a group. Raises `NotFound`, `AlreadyThere`, `InvalidInput`."""
-        with self._writing(identity) as connection:
+        with self._write_transaction(identity) as connection:
             before = self._group(connection, group_id)
             after = change(before)
             name = _group_name(after.name)
@@ -200,13 +200,13 @@ class Provisioning:
             everybody = [member for member, _name in before.members] if name != before.name else []
             touched = self._write_members(connection, name, after)
             touched += [s for m in everybody for s in self._sessions_of(connection, UUID(m), is_over=False)]
-            found = self._group(connection, group_id)
+            stored_group = self._group(connection, group_id)
         self._sessions.refresh(touched)
-        return found
+        return stored_group
 
     def remove_group(self, identity: Identity, group_id: str) -> None:
         """Delete a group. Its members stay, without a group. Raises `NotFound`."""
-        with self._writing(identity) as connection:
+        with self._write_transaction(identity) as connection:
             before = self._group(connection, group_id)
             touched = self._write_members(connection, before.name, replace(before, members=()))
             connection.execute(queries["remove_provisioned_group"], {"id": before.id})
@@ -215,27 +215,27 @@ class Provisioning:
     # Inside
 
     @contextmanager
-    def _reading(self, identity: Identity) -> Iterator[Connection]:
+    def _read_transaction(self, identity: Identity) -> Iterator[Connection]:
         # The route has checked the key's scope. The writes need an administrator's role.
         with self._database.transaction(replace(identity, role=Role.ADMIN)) as connection:
             connection.execute(queries["name_groups"])
             yield connection
 
     @contextmanager
-    def _writing(self, identity: Identity) -> Iterator[Connection]:
-        with self._reading(identity) as connection:
+    def _write_transaction(self, identity: Identity) -> Iterator[Connection]:
+        with self._read_transaction(identity) as connection:
             connection.execute(queries["lock_accounts"])
             yield connection
 
-    def _people(self, connection: Connection, wanted: DirectoryQuery) -> list[DirectoryPerson]:
+    def _people(self, connection: Connection, query: DirectoryQuery) -> list[DirectoryPerson]:
         with connection.cursor(row_factory=class_row(DirectoryPerson)) as cursor:
-            return cursor.execute(queries["provisioned_people"], wanted.parameters).fetchall()
+            return cursor.execute(queries["provisioned_people"], query.parameters).fetchall()
 
     def _person(self, connection: Connection, person_id: str) -> DirectoryPerson:
-        found = self._people(connection, DirectoryQuery(id=person_id))
-        if not found:
+        people = self._people(connection, DirectoryQuery(id=person_id))
+        if not people:
             raise NotFound
-        return found[0]
+        return people[0]
 
     def _write_person(self, connection: Connection, person: DirectoryPerson) -> None:
         values = {
@@ -250,15 +250,15 @@ class Provisioning:
         except psycopg.errors.UniqueViolation as exc:
             raise AlreadyThere("There is an account with this address already.") from exc
 
-    def _groups(self, connection: Connection, wanted: DirectoryQuery) -> list[DirectoryGroup]:
+    def _groups(self, connection: Connection, query: DirectoryQuery) -> list[DirectoryGroup]:
         with connection.cursor(row_factory=class_row(DirectoryGroup)) as cursor:
-            return cursor.execute(queries["provisioned_groups"], wanted.parameters).fetchall()
+            return cursor.execute(queries["provisioned_groups"], query.parameters).fetchall()
 
     def _group(self, connection: Connection, group_id: str) -> DirectoryGroup:
-        found = self._groups(connection, DirectoryQuery(id=group_id))
-        if not found:
+        groups = self._groups(connection, DirectoryQuery(id=group_id))
+        if not groups:
             raise NotFound
-        return found[0]
+        return groups[0]
 
     def _write_members(self, connection: Connection, name: str, group: DirectoryGroup) -> list[str]:
         """Set a group's members; return the ids of sessions whose person changed groups."""
@@ -283,8 +283,8 @@ class Provisioning:
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 
-def _count(connection: Connection, statement: str, wanted: DirectoryQuery) -> int:
-    row = connection.execute(queries[statement], wanted.parameters).fetchone()
+def _count(connection: Connection, statement: str, query: DirectoryQuery) -> int:
+    row = connection.execute(queries[statement], query.parameters).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -298,7 +298,7 @@ def _group_name(text: str) -> str:
 def _require_no_rights(person: DirectoryPerson) -> None:
     """Raise `NotAllowed` for managers and administrators: a new address would give their rights to its owner."""
     if person.role != Role.EMPLOYEE:
-        raise NotAllowed(OTHERS_RIGHTS)
+        raise NotAllowed(PRIVILEGED_ADDRESS)
 
 
 def _require_another_administrator(connection: Connection, person: DirectoryPerson) -> None:

@@ -158,7 +158,7 @@ def _require_directory(request: Request) -> Identity:
 def _answer(identity: Identity, request: Request, path: list[str], body: Body) -> Response:
     base = f"{str(request.base_url).rstrip('/')}{SCIM.rstrip('/')}"
     if len(path) in (1, 2) and path[0] in DISCOVERED:
-        return _described(path, base)
+        return _describe(path, base)
     if path == [".search"]:
         raise NotImplementedException(detail="People and groups are searched each at its own address.")
     if len(path) not in (1, 2) or path[0] not in KINDS:
@@ -190,91 +190,94 @@ class People:
 
     def __init__(self, identity: Identity, base: str) -> None:
         self.identity, self.base = identity, base
-        self.kept = Provisioning(services().database, services().sessions)
+        self.directory = Provisioning(services().database, services().sessions)
 
-    def query(self, asked: Any) -> Response:
+    def query(self, parameters: Any) -> Response:
         """Return a page of matching people or groups."""
-        start, count = max(_number(asked, "startIndex", 1), 1), min(_number(asked, "count", 100), MOST_RESULTS)
-        wanted = DirectoryQuery(**filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
-        found, total = self.find(wanted)
-        listed = ListResponse[self.model](  # type: ignore[name-defined]
-            total_results=total, start_index=start, items_per_page=len(found), resources=found
+        start, count = (
+            max(_number(parameters, "startIndex", 1), 1),
+            min(_number(parameters, "count", 100), MOST_RESULTS),
         )
-        chosen = _chosen(asked, self.model)
+        query = DirectoryQuery(**parse_filter(parameters.get("filter")), offset=start - 1, limit=max(count, 0))
+        resources, total = self.find(query)
+        listed = ListResponse[self.model](  # type: ignore[name-defined]
+            total_results=total, start_index=start, items_per_page=len(resources), resources=resources
+        )
+        chosen = _chosen(parameters, self.model)
         return _json(listed.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
 
-    def find(self, wanted: DirectoryQuery) -> tuple[list[Any], int]:
-        people, total = self.kept.people(self.identity, wanted)
-        return [self.shown(person) for person in people], total
+    def find(self, query: DirectoryQuery) -> tuple[list[Any], int]:
+        people, total = self.directory.people(self.identity, query)
+        return [self.to_resource(person) for person in people], total
 
-    def read(self, one: str, asked: Any) -> Response:
+    def read(self, resource_id: str, parameters: Any) -> Response:
         """Return a person or group."""
-        shown = self.shown(self.current(one))
-        chosen = _chosen(asked, self.model)
-        return _json(shown.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
+        resource = self.to_resource(self.current(resource_id))
+        chosen = _chosen(parameters, self.model)
+        return _json(resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
 
     def create(self, body: Body) -> Response:
         """Add a person or group."""
-        given = self.model.model_validate(
-            _booleans(body), scim_ctx=Context.RESOURCE_CREATION_REQUEST, scim_policy=POLICY
+        resource = self.model.model_validate(
+            _convert_booleans(body), scim_ctx=Context.RESOURCE_CREATION_REQUEST, scim_policy=POLICY
         )
-        made = self.shown(self.add(given))
-        shown = made.model_dump(scim_ctx=Context.RESOURCE_CREATION_RESPONSE)
-        return _json(shown, status=201, headers={"Location": str(made.meta.location)})
+        created = self.to_resource(self.add(resource))
+        content = created.model_dump(scim_ctx=Context.RESOURCE_CREATION_RESPONSE)
+        return _json(content, status=201, headers={"Location": str(created.meta.location)})
 
-    def replace(self, one: str, body: Body) -> Response:
+    def replace(self, resource_id: str, body: Body) -> Response:
         """Replace all attributes, removing missing attributes; a person without `active` stays active."""
-        given = self.model.model_validate(
-            _booleans(body), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST, scim_policy=POLICY
+        resource = self.model.model_validate(
+            _convert_booleans(body), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST, scim_policy=POLICY
         )
-        shown = self.shown(self.change(one, lambda _now: given))
-        return _json(shown.model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_RESPONSE))
+        replaced = self.to_resource(self.change(resource_id, lambda _now: resource))
+        return _json(replaced.model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_RESPONSE))
 
-    def patch(self, one: str, body: Body) -> Response:
+    def patch(self, resource_id: str, body: Body) -> Response:
         """Apply all operations, or raise and apply none."""
         model = self.model
         operations = PatchOp[model].model_validate(  # type: ignore[valid-type]
-            _booleans(body), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
+            _convert_booleans(body), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
         )
 
-        def patched(now: Any) -> Any:
+        def apply_patch(now: Any) -> Any:
             operations.patch(now, scim_policy=POLICY)
             return now
 
-        shown = self.shown(self.change(one, patched))
-        return _json(shown.model_dump(scim_ctx=Context.RESOURCE_PATCH_RESPONSE))
+        patched_resource = self.to_resource(self.change(resource_id, apply_patch))
+        return _json(patched_resource.model_dump(scim_ctx=Context.RESOURCE_PATCH_RESPONSE))
 
-    def current(self, one: str) -> Any:
-        return self.kept.person(self.identity, one)
+    def current(self, resource_id: str) -> Any:
+        return self.directory.person(self.identity, resource_id)
 
-    def add(self, given: Any) -> Any:
-        return self.kept.add_person(self.identity, _person_from(given))
+    def add(self, resource: Any) -> Any:
+        return self.directory.add_person(self.identity, _person_from(resource))
 
-    def change(self, one: str, to: Callable[[Any], Any]) -> Any:
-        def changed(now: DirectoryPerson) -> DirectoryPerson:
-            wanted = to(self.shown(now))
-            return _person_from(wanted, is_active=now.is_active if wanted.active is None else wanted.active)
+    def change(self, resource_id: str, to: Callable[[Any], Any]) -> Any:
+        def apply(now: DirectoryPerson) -> DirectoryPerson:
+            resource = to(self.to_resource(now))
+            return _person_from(resource, is_active=now.is_active if resource.active is None else resource.active)
 
-        return self.kept.change_person(self.identity, one, changed)
+        return self.directory.change_person(self.identity, resource_id, apply)
 
-    def remove(self, one: str) -> None:
-        self.kept.remove_person(self.identity, one)
+    def remove(self, resource_id: str) -> None:
+        self.directory.remove_person(self.identity, resource_id)
 
-    def shown(self, person: DirectoryPerson) -> Any:
+    def to_resource(self, person: DirectoryPerson) -> Any:
         fields = {"displayName": person.name} if person.directory_fields is None else person.directory_fields
         groups = None
         if person.group_id:
             ref = f"{self.base}/Groups/{person.group_id}"
             groups = [{"value": str(person.group_id), "$ref": ref, "display": person.group_name, "type": "direct"}]
         values = {**fields, "userName": person.email, "active": person.is_active, "groups": groups}
-        return self._made(person.id, person.created_at, values)
+        return self._build_resource(person.id, person.created_at, values)
 
-    def _made(self, one: UUID, created_at: Any, values: Body) -> Any:
-        made = self.model.model_validate({"schemas": [str(self.model.__schema__)], **values})
-        made.id = str(one)
-        location = f"{self.base}/{self.endpoint}/{one}"
-        made.meta = Meta(resource_type=self.model.__name__, created=created_at, location=location)
-        return made
+    def _build_resource(self, resource_id: UUID, created_at: Any, values: Body) -> Any:
+        resource = self.model.model_validate({"schemas": [str(self.model.__schema__)], **values})
+        resource.id = str(resource_id)
+        location = f"{self.base}/{self.endpoint}/{resource_id}"
+        resource.meta = Meta(resource_type=self.model.__name__, created=created_at, location=location)
+        return resource
 
 
 class Groups(People):
@@ -283,109 +286,116 @@ class Groups(People):
     model: Any = Group
     endpoint = "Groups"
 
-    def find(self, wanted: DirectoryQuery) -> tuple[list[Any], int]:
-        groups, total = self.kept.groups(self.identity, wanted)
-        return [self.shown(group) for group in groups], total
+    def find(self, query: DirectoryQuery) -> tuple[list[Any], int]:
+        groups, total = self.directory.groups(self.identity, query)
+        return [self.to_resource(group) for group in groups], total
 
-    def current(self, one: str) -> Any:
-        return self.kept.group(self.identity, one)
+    def current(self, resource_id: str) -> Any:
+        return self.directory.group(self.identity, resource_id)
 
-    def add(self, given: Any) -> Any:
-        return self.kept.add_group(self.identity, _group_from(given))
+    def add(self, resource: Any) -> Any:
+        return self.directory.add_group(self.identity, _group_from(resource))
 
-    def change(self, one: str, to: Callable[[Any], Any]) -> Any:
-        return self.kept.change_group(self.identity, one, lambda now: _group_from(to(self.shown(now))))
+    def change(self, resource_id: str, to: Callable[[Any], Any]) -> Any:
+        return self.directory.change_group(
+            self.identity, resource_id, lambda now: _group_from(to(self.to_resource(now)))
+        )
 
-    def remove(self, one: str) -> None:
-        self.kept.remove_group(self.identity, one)
+    def remove(self, resource_id: str) -> None:
+        self.directory.remove_group(self.identity, resource_id)
 
-    def shown(self, group: Any) -> Any:
+    def to_resource(self, group: Any) -> Any:
         found: DirectoryGroup = group
         members = [
             {"value": member, "$ref": f"{self.base}/Users/{member}", "type": "User"} for member, _name in found.members
         ]
         values = {"displayName": found.name, "externalId": found.external_id, "members": members or None}
-        return self._made(found.id, found.created_at, values)
+        return self._build_resource(found.id, found.created_at, values)
 
 
 KINDS: dict[str, type[People]] = {"Users": People, "Groups": Groups}
 DISCOVERED = ("ServiceProviderConfig", "ResourceTypes", "Schemas")
 
 
-def _described(path: list[str], base: str) -> Response:
+def _describe(path: list[str], base: str) -> Response:
     """Return the descriptions of supported features, resource types and schemas."""
     if path[0] == "ServiceProviderConfig":
         if len(path) > 1:
             raise NotFound
-        return _json(_located(CONFIG, f"{base}/ServiceProviderConfig"))
+        return _json(_with_location(CONFIG, f"{base}/ServiceProviderConfig"))
     described: tuple[Any, ...] = PROVIDER.resource_types if path[0] == "ResourceTypes" else PROVIDER.schemas
-    shown = [_located(one, f"{base}/{path[0]}/{one.id}") for one in described]
+    descriptions = [_with_location(resource, f"{base}/{path[0]}/{resource.id}") for resource in described]
     if len(path) == 1:
         urn = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
-        many = {"totalResults": len(shown), "startIndex": 1, "itemsPerPage": len(shown), "Resources": shown}
+        many = {
+            "totalResults": len(descriptions),
+            "startIndex": 1,
+            "itemsPerPage": len(descriptions),
+            "Resources": descriptions,
+        }
         return _json({"schemas": [urn], **many})
-    found = [one for one in shown if one["id"] == path[1]]
-    if not found:
+    matching = [resource for resource in descriptions if resource["id"] == path[1]]
+    if not matching:
         raise NotFound
-    return _json(found[0])
+    return _json(matching[0])
 
 
-def _located(one: ServiceProviderConfig | ResourceType | Schema, location: str) -> Body:
-    shown: Body = one.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE)
-    return {**shown, "meta": {"resourceType": type(one).__name__, "location": location}}
+def _with_location(resource: ServiceProviderConfig | ResourceType | Schema, location: str) -> Body:
+    content: Body = resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE)
+    return {**content, "meta": {"resourceType": type(resource).__name__, "location": location}}
 
 
-def _person_from(given: Any, *, is_active: bool | None = None) -> DirectoryPerson:
+def _person_from(resource: Any, *, is_active: bool | None = None) -> DirectoryPerson:
     """Convert a SCIM user. The name is the display name, else first and last name, else the address."""
-    name = given.name.model_dump(scim_ctx=None, by_alias=True, exclude_none=True) if given.name else {}
-    kept = {"externalId": given.external_id, "name": name, "displayName": given.display_name}
-    fields = {field: value for field, value in kept.items() if value}
+    name = resource.name.model_dump(scim_ctx=None, by_alias=True, exclude_none=True) if resource.name else {}
+    values = {"externalId": resource.external_id, "name": name, "displayName": resource.display_name}
+    fields = {field: value for field, value in values.items() if value}
     parts = " ".join(filter(None, [name.get("givenName"), name.get("familyName")]))
-    address = given.user_name or ""
-    shown = fields.get("displayName") or name.get("formatted") or parts or address.partition("@")[0]
-    active = given.active is not False if is_active is None else is_active
-    return DirectoryPerson(email=address, name=shown[:120], is_active=active, directory_fields=fields)
+    address = resource.user_name or ""
+    full_name = fields.get("displayName") or name.get("formatted") or parts or address.partition("@")[0]
+    active = resource.active is not False if is_active is None else is_active
+    return DirectoryPerson(email=address, name=full_name[:120], is_active=active, directory_fields=fields)
 
 
-def _group_from(given: Any) -> DirectoryGroup:
-    members = given.members or []
+def _group_from(resource: Any) -> DirectoryGroup:
+    members = resource.members or []
     if any(member.type == "Group" for member in members):
         raise InvalidInput("Groups within groups are not kept here. Send the people of the inner group.")
     return DirectoryGroup(
-        name=given.display_name or "",
-        external_id=given.external_id,
+        name=resource.display_name or "",
+        external_id=resource.external_id,
         members=[(member.value or "", member.display or "") for member in members],
     )
 
 
-def _booleans(body: Body) -> Body:
+def _convert_booleans(body: Body) -> Body:
     """Convert "true" and "false" in `active` to booleans, because Microsoft Entra sends them as text."""
 
     def read(name: str, value: Any) -> Any:
         if isinstance(value, dict):
-            return {inner: read(inner, one) for inner, one in value.items()}
+            return {inner: read(inner, item) for inner, item in value.items()}
         if name.lower() == "active" and isinstance(value, str) and value.lower() in ("true", "false"):
             return value.lower() == "true"
         return value
 
-    found = {name: read(name, value) for name, value in body.items()}
-    if isinstance(operations := found.get("Operations"), list):
-        found["Operations"] = [
-            {**one, "value": read(str(one.get("path", "")), one["value"])}
-            if isinstance(one, dict) and "value" in one
-            else one
-            for one in operations
+    converted = {name: read(name, value) for name, value in body.items()}
+    if isinstance(operations := converted.get("Operations"), list):
+        converted["Operations"] = [
+            {**operation, "value": read(str(operation.get("path", "")), operation["value"])}
+            if isinstance(operation, dict) and "value" in operation
+            else operation
+            for operation in operations
         ]
-    return found
+    return converted
 
 
-def filtered(text: str | None) -> dict[str, str]:
+def parse_filter(text: str | None) -> dict[str, str]:
     if not text:
         return {}
-    found = FILTER.fullmatch(text)
-    if found is None or found[1].lower() not in FILTERS:
+    match = FILTER.fullmatch(text)
+    if match is None or match[1].lower() not in FILTERS:
         raise InvalidFilter
-    return {FILTERS[found[1].lower()]: re.sub(r"\\(.)", r"\1", found[2])}
+    return {FILTERS[match[1].lower()]: re.sub(r"\\(.)", r"\1", match[2])}
 
 
 class InvalidFilter(SCIMException):
@@ -395,22 +405,22 @@ class InvalidFilter(SCIMException):
     _default_detail = 'A filter is one comparison: userName, displayName, externalId or id, then eq "…".'
 
 
-def _number(asked: Any, name: str, otherwise: int) -> int:
+def _number(parameters: Any, name: str, otherwise: int) -> int:
     try:
-        return min(int(asked.get(name) or otherwise) if str(asked.get(name)) != "0" else 0, 2**31 - 1)
+        return min(int(parameters.get(name) or otherwise) if str(parameters.get(name)) != "0" else 0, 2**31 - 1)
     except (TypeError, ValueError) as exc:
         raise InvalidInput(f"{name} is a whole number.") from exc
 
 
-def _chosen(asked: Any, model: Any) -> ResponseParameters[Any]:
+def _chosen(parameters: Any, model: Any) -> ResponseParameters[Any]:
     """Read which attributes to return from a query or a search body."""
-    named = {name: asked.get(name) for name in ("attributes", "excludedAttributes") if asked.get(name)}
+    named = {name: parameters.get(name) for name in ("attributes", "excludedAttributes") if parameters.get(name)}
     return ResponseParameters[model].model_validate(named)
 
 
-def _json(shown: Body, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    kept = {"Cache-Control": "no-store", **(headers or {})}
-    return JSONResponse(shown, status_code=status, media_type=MEDIA_TYPE, headers=kept)
+def _json(content: Body, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    all_headers = {"Cache-Control": "no-store", **(headers or {})}
+    return JSONResponse(content, status_code=status, media_type=MEDIA_TYPE, headers=all_headers)
 
 
 def _error(error: Error) -> Response:

@@ -25,9 +25,11 @@ def add_parsers(commands: Commands) -> None:
     )
     acts.add_parser("now", help="make one now").set_defaults(run=make_backup)
     acts.add_parser("try", help="restore the newest into a folder that is removed at once").set_defaults(run=try_backup)
-    made = acts.add_parser("new-key", help="write a private key of age to a file and print its public key")
-    made.add_argument("path", type=Path, metavar="FILE", help="the file to write; keep a copy away from this machine")
-    made.set_defaults(run=make_key)
+    key_parser = acts.add_parser("new-key", help="write a private key of age to a file and print its public key")
+    key_parser.add_argument(
+        "path", type=Path, metavar="FILE", help="the file to write; keep a copy away from this machine"
+    )
+    key_parser.set_defaults(run=make_key)
 
 
 def _contents(backup: BackupRun) -> str:
@@ -57,8 +59,8 @@ def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
 def make_backup(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.integrations.operations.backups.scheduled import ScheduledBackups
 
-    made = ScheduledBackups(settings).make()
-    print(f"{made.name}: {_contents(made)}, {made.seconds:.0f} s.")
+    run = ScheduledBackups(settings).make()
+    print(f"{run.name}: {_contents(run)}, {run.seconds:.0f} s.")
     return 0
 
 

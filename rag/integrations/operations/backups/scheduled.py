@@ -35,7 +35,7 @@ NAME = re.compile(r"hr-assistant-(\d{8}T\d{6})Z\.tar(?:\.age)?")
 TIME = "%Y%m%dT%H%M%S"
 REPORT, LOCK = "backups.json", "backing-up.lock"
 #: The fewest backups kept, whatever their age.
-LEAST_KEPT = 3
+LEAST_BACKUPS = 3
 TRIAL_DAYS = 30
 #: Packages whose errors come from the storage.
 CLIENTS = ("minio", "urllib3")
@@ -96,9 +96,9 @@ class FolderPlace:
 
     def store(self, path: Path, name: str) -> None:
         # Without locks, because not every mounted disk has them.
-        for left in self._folder.glob(".hr-assistant-*.part"):
-            if time.time() - left.stat().st_mtime > LEFT_SECONDS:
-                left.unlink(missing_ok=True)
+        for leftover in self._folder.glob(".hr-assistant-*.part"):
+            if time.time() - leftover.stat().st_mtime > LEFT_SECONDS:
+                leftover.unlink(missing_ok=True)
         partial = self._folder / f".{name}.part"
         try:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -147,8 +147,8 @@ class S3Place:
         )
 
     def list(self) -> list[tuple[str, int]]:
-        found = self._client.list_objects(self._bucket, prefix=self._prefix)
-        return [((one.object_name or "").removeprefix(self._prefix), one.size or 0) for one in found]
+        objects = self._client.list_objects(self._bucket, prefix=self._prefix)
+        return [((item.object_name or "").removeprefix(self._prefix), item.size or 0) for item in objects]
 
     def store(self, path: Path, name: str) -> None:
         self._client.fput_object(self._bucket, self._prefix + name, str(path))
@@ -161,7 +161,7 @@ class S3Place:
 
 
 @contextmanager
-def _said(place: str) -> Iterator[None]:
+def _storage_errors(place: str) -> Iterator[None]:
     """Convert the storage's errors to `SettingsError`."""
     try:
         yield
@@ -180,8 +180,8 @@ def _above_zero(settings: Settings, name: str) -> float:
     """Read a setting as a number above 0. Raises `SettingsError`."""
     text = settings.variable(name)
     with suppress(ValueError):
-        if 0 < (found := float(text)) < math.inf:
-            return found
+        if 0 < (number := float(text)) < math.inf:
+            return number
     raise SettingsError(f"{name} is {text!r}, but it has to be a number above 0.")
 
 
@@ -205,23 +205,23 @@ class ScheduledBackups:
 
     def list(self) -> list[StoredBackup]:
         """Return the stored backups, newest first. Raises `SettingsError` if the storage cannot be read."""
-        found = []
-        with _said(self._address):
+        backups = []
+        with _storage_errors(self._address):
             for name, size in self._place().list():
-                if made := NAME.fullmatch(name):
-                    found.append(StoredBackup(datetime.strptime(made[1], TIME).replace(tzinfo=UTC), name, size))
-        return sorted(found, reverse=True)
+                if match := NAME.fullmatch(name):
+                    backups.append(StoredBackup(datetime.strptime(match[1], TIME).replace(tzinfo=UTC), name, size))
+        return sorted(backups, reverse=True)
 
     def last(self) -> tuple[BackupRun | None, BackupRun | None]:
         """Return the results of the last backup and the last trial, each `None` if missing."""
-        kept = self._read()
-        return kept.get("backup"), kept.get("trial")
+        runs = self._read()
+        return runs.get("backup"), runs.get("trial")
 
     def ages(self) -> dict[str, float]:
         """Return the seconds since the last successful backup and trial, by kind; infinity if there was none."""
-        kept, now = self._read(), self._clock()
-        worked = {kind: kept.get(f"{kind}_that_worked") for kind in ("backup", "trial")}
-        return {kind: (now - one.at).total_seconds() if one else math.inf for kind, one in worked.items()}
+        runs, now = self._read(), self._clock()
+        worked = {kind: runs.get(f"{kind}_that_worked") for kind in ("backup", "trial")}
+        return {kind: (now - run.at).total_seconds() if run else math.inf for kind, run in worked.items()}
 
     def run_due(self) -> None:
         """Make a backup if due, and a trial if due. Failures are stored, logged and retried later."""
@@ -253,7 +253,7 @@ class ScheduledBackups:
         if not self.is_on:
             return []
         place = self._place()
-        with _said(self._address), tempfile.TemporaryDirectory() as folder:
+        with _storage_errors(self._address), tempfile.TemporaryDirectory() as folder:
             if SHARED_REGISTER not in {name for name, _size in place.list()}:
                 return []
             path = Path(folder) / SHARED_REGISTER
@@ -264,12 +264,12 @@ class ScheduledBackups:
         """Merge the data folder's erasures into those stored beside the backups."""
         if not self.is_on:
             return
-        known = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]
-        if not known:
+        erasures = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]
+        if not erasures:
             return
-        with _said(self._address), tempfile.TemporaryDirectory() as folder:
+        with _storage_errors(self._address), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / SHARED_REGISTER
-            write_register(path, known)
+            write_register(path, erasures)
             self._place().store(path, SHARED_REGISTER)
 
     def trouble(self) -> str:
@@ -277,22 +277,24 @@ class ScheduledBackups:
         backup, trial = self.last()
         if backup is None:
             return "None was made yet. The first is made a minute after the application starts."
-        said = []
+        sentences = []
         if backup.error:
-            said.append(f"The backup of {backup.at:%Y-%m-%d %H:%M} UTC failed: {backup.error}")
+            sentences.append(f"The backup of {backup.at:%Y-%m-%d %H:%M} UTC failed: {backup.error}")
         elif self._clock() - backup.at > 2 * self._interval:
-            said.append(f"The last is of {backup.at:%Y-%m-%d %H:%M} UTC. They are made while the application runs.")
+            sentences.append(
+                f"The last is of {backup.at:%Y-%m-%d %H:%M} UTC. They are made while the application runs."
+            )
         if trial is not None and trial.error:
-            said.append(f"Restoring one as a trial failed on {trial.at:%Y-%m-%d %H:%M} UTC: {trial.error}")
-        return " ".join(said)
+            sentences.append(f"Restoring one as a trial failed on {trial.at:%Y-%m-%d %H:%M} UTC: {trial.error}")
+        return " ".join(sentences)
 
     @property
     def _interval(self) -> timedelta:
         return timedelta(hours=self._hours)
 
-    def _is_due(self, last: BackupRun | None, now: datetime) -> bool:
-        if last is not None and last.error:
-            return now - last.at >= min(RETRY, self._interval)
+    def _is_due(self, last_run: BackupRun | None, now: datetime) -> bool:
+        if last_run is not None and last_run.error:
+            return now - last_run.at >= min(RETRY, self._interval)
         try:
             stored = self.list()
         except RagError as exc:
@@ -301,12 +303,12 @@ class ScheduledBackups:
             return False
         return not stored or now - stored[0].made_at >= self._interval
 
-    def _is_trial_due(self, last: BackupRun | None, now: datetime) -> bool:
+    def _is_trial_due(self, last_run: BackupRun | None, now: datetime) -> bool:
         if "backup_that_worked" not in self._read():
             return False
-        if last is not None and last.error:
-            return now - last.at >= 24 * RETRY
-        return last is None or now - last.at >= timedelta(days=TRIAL_DAYS)
+        if last_run is not None and last_run.error:
+            return now - last_run.at >= 24 * RETRY
+        return last_run is None or now - last_run.at >= timedelta(days=TRIAL_DAYS)
 
     def _now(self, kind: str, work: Callable[[], BackupRun]) -> BackupRun:
         if self._settings.database_url:
@@ -340,19 +342,23 @@ class ScheduledBackups:
         recipients = self._recipients
         name = f"hr-assistant-{now.strftime(TIME)}Z.tar{'.age' if recipients else ''}"
         with private_folder(self._settings.data_dir, BACKUP) as folder:
-            made = back_up(self._settings, folder / name, recipients=recipients)
+            backed_up = back_up(self._settings, folder / name, recipients=recipients)
             self.share_erasures()
-            with _said(self._address):
+            with _storage_errors(self._address):
                 self._place().store(folder / name, name)
         self._delete_old(now)
         return BackupRun(
-            at=now, name=name, documents=made.documents, files=made.files, seconds=round(time.monotonic() - began, 1)
+            at=now,
+            name=name,
+            documents=backed_up.documents,
+            files=backed_up.files,
+            seconds=round(time.monotonic() - began, 1),
         )
 
     def _delete_old(self, now: datetime) -> None:
         oldest = now - timedelta(days=self._keep_days)
-        with _said(self._address):
-            for backup in self.list()[LEAST_KEPT:]:
+        with _storage_errors(self._address):
+            for backup in self.list()[LEAST_BACKUPS:]:
                 if backup.made_at < oldest:
                     self._place().delete(backup.name)
 
@@ -369,7 +375,7 @@ class ScheduledBackups:
                 "it, or try one on another machine: python -m rag restore FILE --identity KEY."
             )
         with private_folder(self._settings.data_dir, BACKUP) as folder:
-            with _said(self._address):
+            with _storage_errors(self._address):
                 self._place().fetch(name, folder / name)
             brought = try_restore(self._settings, folder / name, identity=identity)
         return BackupRun(
@@ -387,19 +393,19 @@ class ScheduledBackups:
 
     def _read(self) -> dict[str, BackupRun]:
         try:
-            kept = json.loads((self._settings.data_dir / REPORT).read_text("utf-8"))
+            stored = json.loads((self._settings.data_dir / REPORT).read_text("utf-8"))
             return {
                 kind: BackupRun(**{**values, "at": datetime.fromisoformat(values["at"])})
-                for kind, values in kept.items()
+                for kind, values in stored.items()
                 if values
             }
         except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
             return {}
 
     def _keep(self, kind: str, attempt: BackupRun) -> None:
-        kept = {**self._read(), kind: attempt}
+        runs = {**self._read(), kind: attempt}
         if not attempt.error:
-            kept[f"{kind}_that_worked"] = attempt
-        values = {name: {**asdict(one), "at": one.at.isoformat()} for name, one in kept.items()}
+            runs[f"{kind}_that_worked"] = attempt
+        values = {name: {**asdict(run), "at": run.at.isoformat()} for name, run in runs.items()}
         with suppress(OSError):  # a full disk is reported elsewhere
             write_private(self._settings.data_dir / REPORT, json.dumps(values, indent=2))

@@ -82,7 +82,7 @@ class Standbys:
         self.all = tuple(Standby(_name(database.conninfo), database) for database in databases)
         self._primary = primary
         self._positions: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
-        self._turn, self._lock = 0, Lock()
+        self._next, self._lock = 0, Lock()
         self._stop = Event()
         self._thread = Thread(target=self._watch, name="standbys", daemon=True)
 
@@ -105,17 +105,17 @@ class Standbys:
         if not usable:
             return None
         with self._lock:
-            self._turn += 1
-            return usable[self._turn % len(usable)]
+            self._next += 1
+            return usable[self._next % len(usable)]
 
     def look(self) -> None:
         """Measure each standby's lag, and exclude standbys which lag or do not respond."""
         try:
-            written = log_position(self._primary).position
+            primary_position = log_position(self._primary).position
         except DatabaseUnavailable:
             return  # The lag is unknown; searches ask the primary themselves.
         now = time.monotonic()
-        self._positions.append((now, written))
+        self._positions.append((now, primary_position))
         for standby in self.all:
             before = standby.trouble
             standby.lag_seconds, standby.trouble = self._look_at(standby.database, now)
@@ -128,12 +128,12 @@ class Standbys:
         if database.availability.is_down:
             return math.inf, NO_ANSWER
         try:
-            found = log_position(database)
+            current = log_position(database)
         except DatabaseUnavailable as exc:
             return math.inf, exc.message
-        if not found.is_standby:
+        if not current.is_standby:
             return math.inf, NO_STANDBY
-        reached = [at for at, written in self._positions if written <= found.position]
+        reached = [at for at, position in self._positions if position <= current.position]
         lag = now - reached[-1] if reached else math.inf
         return lag, TOO_FAR_BEHIND if lag > MOST_LAG_SECONDS else ""
 
@@ -168,9 +168,9 @@ def read_addresses(text: str) -> list[str]:
 
 def log_position(database: Database) -> LogPosition:
     """Return a server's write-ahead log position. Raises `DatabaseUnavailable`."""
-    found = database.fetch_one(None, "log_position", LogPosition)
-    assert found is not None  # noqa: S101
-    return found
+    position = database.fetch_one(None, "log_position", LogPosition)
+    assert position is not None  # noqa: S101
+    return position
 
 
 def _name(conninfo: str) -> str:

@@ -113,31 +113,31 @@ class GitHub:
 
         Forks are left out, except a single repository. Raises `NotFound` and `ProviderError`.
         """
-        if one := REPOSITORY.fullmatch(owner):
-            found = self._get(f"/repos/{one[1]}/{one[2]}", {})
-            yield _repository(found if isinstance(found, dict) else {})
+        if match := REPOSITORY.fullmatch(owner):
+            content = self._get(f"/repos/{match[1]}/{match[2]}", {})
+            yield _repository(content if isinstance(content, dict) else {})
             return
         if not OWNER.fullmatch(owner):
             raise NotFound(f"GitHub has no account {owner!r}.")
         for page in range(1, MOST_PAGES + 1):
             query = {"per_page": PER_PAGE, "page": page, "sort": "updated", "type": "owner"}
-            found = self._get(f"/users/{owner}/repos", query)
-            if not isinstance(found, list):
+            content = self._get(f"/users/{owner}/repos", query)
+            if not isinstance(content, list):
                 raise ProviderAnswerInvalid("GitHub sent an answer that cannot be read. Try again in a moment.")
-            for item in found:
+            for item in content:
                 if with_forks or not item.get("fork"):
                     yield _repository(item)
-            if len(found) < PER_PAGE:
+            if len(content) < PER_PAGE:
                 return
 
     def readme(self, repository: Repository) -> bytes:
         """Fetch the README; b"" if it is missing."""
         try:
-            found = self._get(f"/repos/{repository.full_name}/readme", {})
+            content = self._get(f"/repos/{repository.full_name}/readme", {})
         except NotFound:
             return b""
         try:
-            return base64.b64decode(found["content"])
+            return base64.b64decode(content["content"])
         except (KeyError, TypeError, ValueError, binascii.Error) as exc:
             raise ProviderAnswerInvalid("GitHub sent a README that cannot be read.") from exc
 
@@ -269,7 +269,9 @@ class GitHubSource:
         )
 
 
-def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> GitHubSource:
+def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> GitHubSource:
     """Build the source for a collection, with the installation's token."""
     github = GitHub(token=settings.variable("GITHUB_TOKEN"), api_url=settings.variable("GITHUB_API_URL"))
-    return GitHubSource(github, str(kept.get("owner", "")), with_forks=kept.get("with_forks") is True)
+    return GitHubSource(
+        github, str(source_settings.get("owner", "")), with_forks=source_settings.get("with_forks") is True
+    )

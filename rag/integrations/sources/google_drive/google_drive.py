@@ -95,16 +95,16 @@ class DriveFolder:
     has_readers: bool = False
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> DriveFolder:
+    def of(cls, source_settings: Mapping[str, Any]) -> DriveFolder:
         """Read the settings. Raises `InvalidInput` for missing and invalid values."""
-        values = fields_of(kept, "folder", "subject")
+        values = fields_of(source_settings, "folder", "subject")
         place = PLACE.fullmatch(values["folder"])
         if place is None:
             raise InvalidInput("Fill in the address of the folder or the shared drive, as the browser shows it.")
         if values["subject"] and "@" not in values["subject"]:
             raise InvalidInput("Fill in the e-mail address of the person to read as, or leave it empty.")
         problem = "Paste the whole key of the service account: the JSON file that Google made."
-        text = str(kept.get("key") or "")
+        text = str(source_settings.get("key") or "")
         try:
             key = json.loads(text) if len(text) <= MOST_KEY_CHARACTERS else None
         except (ValueError, RecursionError) as exc:
@@ -113,7 +113,12 @@ class DriveFolder:
             raise InvalidInput(problem)
         if values["subject"] and key["type"] == PERSON:
             raise InvalidInput("Only a service account reads as another person: leave that field empty.")
-        return cls(id=place[1], key=key, subject=values["subject"], has_readers=kept.get("readers") in (True, "true"))
+        return cls(
+            id=place[1],
+            key=key,
+            subject=values["subject"],
+            has_readers=source_settings.get("readers") in (True, "true"),
+        )
 
 
 class GoogleDriveSource(SharedFolderSource):
@@ -167,25 +172,25 @@ class GoogleDriveSource(SharedFolderSource):
     def _entries(self) -> dict[str, dict[str, Any]]:
         """Return all files and folders in the followed folder by id, using only changes if possible."""
         query = {**ALL_DRIVES, "fields": "id,mimeType,driveId"}
-        found = self._api.get(f"/files/{quote(self._folder.id)}", query)
-        if found.get("mimeType") != FOLDER:
+        folder = self._api.get(f"/files/{quote(self._folder.id)}", query)
+        if folder.get("mimeType") != FOLDER:
             raise InvalidInput("The name given for the folder is that of a file. Name the folder that holds it.")
-        drive = {"driveId": str(found["driveId"])} if found.get("driveId") else {}
+        drive = {"driveId": str(folder["driveId"])} if folder.get("driveId") else {}
         if self._state.get("folder") == self._folder.id and self._state.get("token"):
             try:
-                return self._changed({**self._state["entries"]}, str(self._state["token"]), drive)
+                return self._apply_changes({**self._state["entries"]}, str(self._state["token"]), drive)
             except _ListAgain:
                 pass
         # The position comes first: the next sync sees changes from the time of listing again.
         token = str(self._api.get("/changes/startPageToken", {**drive, "supportsAllDrives": "true"})["startPageToken"])
-        entries = self._listed(drive)
+        entries = self._list_entries(drive)
         self._state = {"folder": self._folder.id, "token": token, "entries": entries}
         return dict(entries)
 
-    def _listed(self, drive: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    def _list_entries(self, drive: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         """List the folder with all subfolders."""
         entries: dict[str, dict[str, Any]] = {}
-        waiting, asked = deque([self._folder.id]), {self._folder.id}
+        waiting, folders = deque([self._folder.id]), {self._folder.id}
         while waiting:
             above = waiting.popleft()
             query = {
@@ -195,17 +200,17 @@ class GoogleDriveSource(SharedFolderSource):
                 "pageSize": "1000",
                 "fields": f"nextPageToken,files({FIELDS})",
             }
-            for given in self._pages("/files", "files", query):
-                entry = _shortened(given, above)
+            for file in self._pages("/files", "files", query):
+                entry = _shorten(file, above)
                 entries[str(entry["id"])] = entry
-                if given.get("mimeType") == FOLDER and entry["id"] not in asked:
-                    asked.add(str(entry["id"]))
+                if file.get("mimeType") == FOLDER and entry["id"] not in folders:
+                    folders.add(str(entry["id"]))
                     waiting.append(str(entry["id"]))
-            if len(asked) > MOST_FOLDERS or len(entries) > MOST_FILES + MOST_FOLDERS:
+            if len(folders) > MOST_FOLDERS or len(entries) > MOST_FILES + MOST_FOLDERS:
                 raise InvalidInput("This folder holds too many folders or files. Choose a folder in it.")
         return entries
 
-    def _changed(
+    def _apply_changes(
         self, entries: dict[str, dict[str, Any]], token: str, drive: Mapping[str, str]
     ) -> dict[str, dict[str, Any]]:
         """Apply the changes since `token`. Raises `_ListAgain` if folders changed, or the token is too old."""
@@ -217,9 +222,9 @@ class GoogleDriveSource(SharedFolderSource):
             "fields": f"nextPageToken,newStartPageToken,changes(fileId,removed,file({FIELDS}))",
         }
         folders = {self._folder.id, *(key for key, entry in entries.items() if "tag" not in entry)}
-        asked = 0
+        pages = 0
         while token:
-            if (asked := asked + 1) > MOST_PAGES:
+            if (pages := pages + 1) > MOST_PAGES:
                 raise _ListAgain
             try:
                 page = self._api.get("/changes", {**query, "pageToken": token})
@@ -228,19 +233,19 @@ class GoogleDriveSource(SharedFolderSource):
             except (ProviderError, NotFound) as exc:
                 raise _ListAgain from exc
             for change in page.get("changes") or ():
-                key, given = str(change.get("fileId")), change.get("file") or {}
-                above = next((one for one in given.get("parents") or () if one in folders), "")
-                is_gone = bool(change.get("removed") or given.get("trashed") or not above)
-                if key in folders or (given.get("mimeType") == FOLDER and not is_gone):
+                key, file = str(change.get("fileId")), change.get("file") or {}
+                above = next((parent for parent in file.get("parents") or () if parent in folders), "")
+                is_removed = bool(change.get("removed") or file.get("trashed") or not above)
+                if key in folders or (file.get("mimeType") == FOLDER and not is_removed):
                     if key != self._folder.id:
                         raise _ListAgain
-                elif is_gone:
+                elif is_removed:
                     entries.pop(key, None)
                 else:
-                    entries[key] = _shortened(given, above)
-            last = str(page.get("newStartPageToken") or "")
+                    entries[key] = _shorten(file, above)
+            start_token = str(page.get("newStartPageToken") or "")
             token = str(page.get("nextPageToken") or "")
-        self._state = {"folder": self._folder.id, "token": last, "entries": entries}
+        self._state = {"folder": self._folder.id, "token": start_token, "entries": entries}
         return dict(entries)
 
     def _pages(self, path: str, name: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -367,13 +372,13 @@ class _HttpxRequest(transport.Request):
         return _Answer(self._client.request(method, url, content=body, headers=dict(headers or {})))
 
 
-def _shortened(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
+def _shorten(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
     """Reduce an entry to the needed fields, because entries are stored until the next sync."""
-    kept = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
+    fields = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
     if entry.get("mimeType") == FOLDER:
-        return kept
+        return fields
     changed = str(entry.get("modifiedTime") or "")
-    return kept | {
+    return fields | {
         "mime": entry.get("mimeType") or "",
         "tag": entry.get("md5Checksum") or changed,
         "size": int(entry.get("size") or 0),
@@ -386,12 +391,12 @@ def _is_readable(entry: Mapping[str, Any]) -> bool:
     return entry["mime"] in EXPORTED or is_followed(PurePosixPath(str(entry["name"])))
 
 
-def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> GoogleDriveSource:
+def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> GoogleDriveSource:
     """Build the source for a collection."""
     return GoogleDriveSource(
-        DriveFolder.of(kept),
+        DriveFolder.of(source_settings),
         ExtractionLimits.of(settings),
         api_url=settings.variable("RAG_GOOGLE_API_URL"),
         own_hosts=settings.own_sync_hosts,
-        state=kept.get("state"),
+        state=source_settings.get("state"),
     )

@@ -15,8 +15,8 @@ from rag.api.form_pages import page_of
 from rag.errors import NotAllowed, NotFound, RagError
 from rag.integrations.sources.google_drive.sign_in import (
     ACCOUNT_COOKIE,
+    ACCOUNT_SECONDS,
     ATTEMPT_SECONDS,
-    KEPT_SECONDS,
     DriveAttempt,
     GoogleSignIn,
 )
@@ -56,7 +56,7 @@ async def come_back(request: Request) -> Response:
         account = google.finish(attempt, dict(request.query_params))
         target = f"/collections?collection={attempt.collection_id}&source=google_drive"
         answer = RedirectResponse(target, 303, NO_STORE)
-        _keep(request, answer, ACCOUNT_COOKIE, google.seal(account, identity), KEPT_SECONDS)
+        _keep(request, answer, ACCOUNT_COOKIE, google.seal(account, identity), ACCOUNT_SECONDS)
         return answer
 
     answer = await _answered(request, finish)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SCOPE = "https://www.googleapis.com/auth/drive.readonly"
 #: How long somebody may take at Google, and may then take to fill in the folder, in seconds.
-ATTEMPT_SECONDS, KEPT_SECONDS = 600, 3600
+ATTEMPT_SECONDS, ACCOUNT_SECONDS = 600, 3600
 #: The cookie for a signed-in account.
 ACCOUNT_COOKIE = "hr_google_drive"
 TIMEOUT_SECONDS = 10.0
@@ -122,22 +122,22 @@ class GoogleSignIn:
 
     # Cookies
 
-    def seal(self, kept: DriveAttempt | DriveAccount, identity: Identity) -> str:
+    def seal(self, value: DriveAttempt | DriveAccount, identity: Identity) -> str:
         """Encrypt a value for a cookie which only this person can use."""
-        content = {"of": str(identity.account_id), type(kept).__name__: asdict(kept)}
+        content = {"of": str(identity.account_id), type(value).__name__: asdict(value)}
         return self._locker.encrypt(json.dumps(content).encode()).decode()
 
     def attempt(self, sealed: str, identity: Identity) -> DriveAttempt:
         """Decrypt an attempt from `seal`. Raises `AccessError` if too old or for a different person."""
-        found = self._opened(sealed, identity, DriveAttempt.__name__, ATTEMPT_SECONDS)
-        if found is None:
+        fields = self._open(sealed, identity, DriveAttempt.__name__, ATTEMPT_SECONDS)
+        if fields is None:
             raise AccessError(STALE)
-        return DriveAttempt(**found)
+        return DriveAttempt(**fields)
 
     def account(self, sealed: str, identity: Identity) -> DriveAccount | None:
         """Decrypt an account from `seal`; `None` if missing, over an hour old or for a different person."""
-        found = self._opened(sealed, identity, DriveAccount.__name__, KEPT_SECONDS)
-        return DriveAccount(**found) if found is not None else None
+        fields = self._open(sealed, identity, DriveAccount.__name__, ACCOUNT_SECONDS)
+        return DriveAccount(**fields) if fields is not None else None
 
     # Inside
 
@@ -188,13 +188,13 @@ class GoogleSignIn:
             user = api.get("/about", {"fields": "user(emailAddress)"}).get("user")
         return str(user.get("emailAddress") or "") if isinstance(user, dict) else ""
 
-    def _opened(self, sealed: str, identity: Identity, name: str, seconds: int) -> dict[str, Any] | None:
+    def _open(self, sealed: str, identity: Identity, name: str, seconds: int) -> dict[str, Any] | None:
         try:
             content = json.loads(self._locker.decrypt(sealed.encode(), ttl=seconds))
         except InvalidToken:
             return None
-        found = content.get(name)
-        return found if isinstance(found, dict) and content.get("of") == str(identity.account_id) else None
+        fields = content.get(name)
+        return fields if isinstance(fields, dict) and content.get("of") == str(identity.account_id) else None
 
     @property
     def _locker(self) -> Fernet:

@@ -65,9 +65,9 @@ class Bucket:
     secret_key: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> Bucket:
+    def of(cls, source_settings: Mapping[str, Any]) -> Bucket:
         """Read the settings. Raises `InvalidInput` for missing and long values."""
-        values = fields_of(kept, "address", "bucket", "folder", "region", "access_key", "secret_key")
+        values = fields_of(source_settings, "address", "bucket", "folder", "region", "access_key", "secret_key")
         if not values["address"] or not values["bucket"]:
             raise InvalidInput("Fill in the address of the storage and the name of the bucket.")
         if bool(values["access_key"]) != bool(values["secret_key"]):
@@ -110,22 +110,22 @@ class BucketSource:
     def items(self) -> Iterator[SourceItem]:
         """Yield all readable files by name. The ETag shows changes."""
         files = 0
-        for number, found in enumerate(self._objects()):
+        for number, entry in enumerate(self._objects()):
             if number >= MOST_NAMES:
                 raise InvalidInput(f"This bucket holds more than {MOST_NAMES:,} files. Choose a folder in it.")
-            name = found.object_name or ""
+            name = entry.object_name or ""
             place = PurePosixPath(name.removeprefix(self._bucket.prefix))
-            if found.is_dir or name.endswith("/") or not is_followed(place):
+            if entry.is_dir or name.endswith("/") or not is_followed(place):
                 continue
             files += 1
             if files > MOST_FILES:
                 raise InvalidInput(f"This bucket holds more than {MOST_FILES:,} documents. Choose a folder in it.")
             yield SourceItem(
                 key=name,
-                updated_at=found.last_modified,
-                hash=found.etag or "",
+                updated_at=entry.last_modified,
+                hash=entry.etag or "",
                 title=place.name,
-                load=partial(self._load, name, found.size or 0),
+                load=partial(self._load, name, entry.size or 0),
             )
 
     def expected(self) -> int:
@@ -219,9 +219,9 @@ class _TimedConnection(HTTPConnection):
 
     _end: threading.Timer | None = None
 
-    def request(self, *given: Any, **options: Any) -> None:
+    def request(self, *arguments: Any, **options: Any) -> None:
         self._calm()
-        super().request(*given, **options)
+        super().request(*arguments, **options)
         # Closing the connection closes the socket, too.
         self._end = threading.Timer(LONGEST_SECONDS, partial(_shut, self.sock))
         self._end.daemon = True
@@ -326,6 +326,6 @@ class _Connections(urllib3.PoolManager):
         )
 
 
-def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> BucketSource:
+def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> BucketSource:
     """Build the source for a collection."""
-    return BucketSource(Bucket.of(kept), ExtractionLimits.of(settings), own_hosts=settings.own_sync_hosts)
+    return BucketSource(Bucket.of(source_settings), ExtractionLimits.of(settings), own_hosts=settings.own_sync_hosts)

@@ -41,7 +41,7 @@ GRAPH = "https://graph.microsoft.com/v1.0"
 LOGIN = "https://login.microsoftonline.com"
 MOST_FILES, MOST_ENTRIES = 20_000, 200_000
 #: Libraries with more entries are listed whole each time.
-MOST_KEPT_ENTRIES = 50_000
+MOST_STORED_ENTRIES = 50_000
 BATCH = 20
 SELECT = "id,name,file,folder,root,package,parentReference,cTag,eTag,size,lastModifiedDateTime,webUrl,deleted"
 TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
@@ -69,9 +69,9 @@ class Library:
     has_readers: bool = False
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> Library:
+    def of(cls, source_settings: Mapping[str, Any]) -> Library:
         """Read the settings. Raises `InvalidInput` for missing and invalid values."""
-        values = fields_of(kept, "tenant", "client_id", "client_secret", "site", "library", "folder")
+        values = fields_of(source_settings, "tenant", "client_id", "client_secret", "site", "library", "folder")
         if not TENANT.fullmatch(values["tenant"]):
             raise InvalidInput("Fill in the directory (tenant) ID of the application in Entra ID.")
         if not CLIENT.fullmatch(values["client_id"]):
@@ -92,7 +92,7 @@ class Library:
             owner=place if is_owner else "",
             library=values["library"],
             folder=values["folder"].strip("/"),
-            has_readers=kept.get("readers") in (True, "true"),
+            has_readers=source_settings.get("readers") in (True, "true"),
         )
 
     @property
@@ -165,10 +165,10 @@ class SharePointSource(SharedFolderSource):
         if not self._library.folder:
             return str(self._api.get(f"/drives/{self._drive}/root", {"$select": "id"})["id"]), self._drive
         path = quote(self._library.folder, safe="/")
-        found = self._api.get(f"/drives/{self._drive}/root:/{path}", {"$select": "id,folder"})
-        if "folder" not in found:
+        folder = self._api.get(f"/drives/{self._drive}/root:/{path}", {"$select": "id,folder"})
+        if "folder" not in folder:
             raise InvalidInput("The name given for the folder is that of a file. Name the folder that holds it.")
-        return str(found["id"]), self._drive
+        return str(folder["id"]), self._drive
 
     def _find_drive(self) -> str:
         library = self._library
@@ -190,12 +190,12 @@ class SharePointSource(SharedFolderSource):
         """Return all entries in the drive by id, using only changes if possible."""
         if self._state.get("drive") == self._drive and self._state.get("link"):
             try:
-                return self._changed({**self._state["entries"]}, self._state["link"])
+                return self._apply_changes({**self._state["entries"]}, self._state["link"])
             except NotFound:
                 pass  # too long ago: Graph asks to list everything again
-        return self._changed({}, f"/drives/{self._drive}/root/delta?$select={SELECT}")
+        return self._apply_changes({}, f"/drives/{self._drive}/root/delta?$select={SELECT}")
 
-    def _changed(self, entries: dict[str, dict[str, Any]], link: str) -> dict[str, dict[str, Any]]:
+    def _apply_changes(self, entries: dict[str, dict[str, Any]], link: str) -> dict[str, dict[str, Any]]:
         """Apply a delta query's pages to the entries, and store the link for the next query."""
         pages = 0
         while link:
@@ -206,13 +206,13 @@ class SharePointSource(SharedFolderSource):
                 if "deleted" in entry:
                     entries.pop(str(entry["id"]), None)
                 else:
-                    entries[str(entry["id"])] = _shortened(entry)
+                    entries[str(entry["id"])] = _shorten(entry)
             if len(entries) > MOST_ENTRIES:
                 raise InvalidInput(f"This library has more than {MOST_ENTRIES:,} entries. Use a smaller one.")
             link = str(page.get("@odata.nextLink") or "")
-            last = str(page.get("@odata.deltaLink") or "")
-        is_kept = last and len(entries) <= MOST_KEPT_ENTRIES
-        self._state = {"drive": self._drive, "link": last, "entries": entries} if is_kept else {}
+            delta_link = str(page.get("@odata.deltaLink") or "")
+        is_stored = delta_link and len(entries) <= MOST_STORED_ENTRIES
+        self._state = {"drive": self._drive, "link": delta_link, "entries": entries} if is_stored else {}
         return dict(entries)
 
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
@@ -228,8 +228,8 @@ class SharePointSource(SharedFolderSource):
     # Permissions
 
     def _readers_of_folder(self) -> Readers:
-        (found,) = self._permissions([self._start()[0]])
-        return found
+        (readers,) = self._permissions([self._start()[0]])
+        return readers
 
     def _readers_in_batches(self, files: Sequence[Mapping[str, Any]]) -> Iterator[Readers]:
         for first in range(0, len(files), BATCH):
@@ -241,19 +241,21 @@ class SharePointSource(SharedFolderSource):
             {"id": str(number), "method": "GET", "url": f"/drives/{self._drive}/items/{quote(item)}/permissions"}
             for number, item in enumerate(ids)
         ]
-        answers = {str(one["id"]): one for one in self._api.post("/$batch", {"requests": requests})["responses"]}
-        found = []
+        answers = {
+            str(response["id"]): response for response in self._api.post("/$batch", {"requests": requests})["responses"]
+        }
+        readers = []
         for number in range(len(ids)):
             answer = answers.get(str(number), {})
             if answer.get("status") != 200:
                 raise ProviderUnavailable("Microsoft Graph does not say at the moment who may read. Try again later.")
             body = answer["body"]
             # Read all pages, or groups would be missing.
-            given = list(body.get("value") or ())
+            permissions = list(body.get("value") or ())
             if more := body.get("@odata.nextLink"):
-                given += self._api.pages(str(more), {})
-            found.append(_readers(given))
-        return found
+                permissions += self._api.pages(str(more), {})
+            readers.append(_readers(permissions))
+        return readers
 
     # The token
 
@@ -268,10 +270,10 @@ class SharePointSource(SharedFolderSource):
                     instance_discovery=False,
                 )
             scope = f"{self._graph.scheme}://{self._graph.netloc.decode()}/.default"
-            found = self._application.acquire_token_for_client(scopes=[scope])
-        if not found or "access_token" not in found:
+            result = self._application.acquire_token_for_client(scopes=[scope])
+        if not result or "access_token" not in result:
             raise ProviderKeyRejected(SENTENCES["rejected"])
-        return str(found["access_token"])
+        return str(result["access_token"])
 
 
 @contextmanager
@@ -283,25 +285,25 @@ def _login_errors() -> Iterator[None]:
         raise InvalidInput("Microsoft knows no such directory. Check the directory (tenant) ID.") from exc
 
 
-def _shortened(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Reduce an entry to the needed fields, because entries are stored until the next sync."""
     is_file = "file" in entry and "package" not in entry
-    kept = {
+    fields = {
         "id": entry["id"],
         "name": entry.get("name", ""),
         "parent": (entry.get("parentReference") or {}).get("id", ""),
     }
     if "root" in entry:
-        kept["is_root"] = True
+        fields["is_root"] = True
     if is_file:
         changed = str(entry.get("lastModifiedDateTime") or "")
-        kept |= {
+        fields |= {
             "tag": entry.get("cTag") or entry.get("eTag") or f"{changed} {entry.get('size')}",
             "size": entry.get("size") or 0,
             "changed": changed,
             "url": entry.get("webUrl") or "",
         }
-    return kept
+    return fields
 
 
 def _files_below(
@@ -311,9 +313,9 @@ def _files_below(
     for entry in entries.values():
         if "tag" not in entry:
             continue
-        parts, above, seen = [str(entry["name"])], str(entry["parent"]), set[str]()
-        while above != start and above in entries and above not in seen:
-            seen.add(above)
+        parts, above, visited = [str(entry["name"])], str(entry["parent"]), set[str]()
+        while above != start and above in entries and above not in visited:
+            visited.add(above)
             parts.append(str(entries[above]["name"]))
             above = str(entries[above]["parent"])
         if above == start:
@@ -327,8 +329,8 @@ def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
         link = permission.get("link") or {}
         if link.get("scope") in ("organization", "anonymous"):
             return EVERYBODY
-        given = [permission.get("grantedToV2") or {}, *(permission.get("grantedToIdentitiesV2") or ())]
-        for identity in given:
+        identities = [permission.get("grantedToV2") or {}, *(permission.get("grantedToIdentitiesV2") or ())]
+        for identity in identities:
             for kind in ("group", "siteGroup"):
                 if name := str((identity.get(kind) or {}).get("displayName") or "").strip():
                     names.add(name)
@@ -340,15 +342,15 @@ def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
     return Readers(groups=frozenset(names))
 
 
-def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> SharePointSource:
+def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> SharePointSource:
     """Build the source for a collection."""
     return SharePointSource(
-        Library.of(kept),
+        Library.of(source_settings),
         ExtractionLimits.of(settings),
         cloud=MicrosoftCloud(
             graph_url=settings.variable("RAG_GRAPH_URL"),
             login_url=settings.microsoft_login_url,
             own_hosts=settings.own_sync_hosts,
         ),
-        state=kept.get("state"),
+        state=source_settings.get("state"),
     )

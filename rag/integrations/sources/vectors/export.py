@@ -64,10 +64,10 @@ class _Unusable(Exception):
 def read_export(path: Path) -> Export:
     """Read an export file. Raises `InvalidInput` for an unreadable file or an unknown format."""
     try:
-        found = _numbered(path)
+        numbered = _number_records(path)
         records: dict[str, tuple[int, Record]] = {}
         problems: list[SkippedRecord] = []
-        for line, unit, value in found:
+        for line, unit, value in numbered:
             try:
                 record = _record(value)
                 before = records.setdefault(f"{record.namespace}\0{record.id}", (line, record))
@@ -82,24 +82,26 @@ def read_export(path: Path) -> Export:
     return Export(tuple(record for _, record in records.values()), tuple(problems))
 
 
-def _numbered(path: Path) -> Iterator[tuple[int, str, Any]]:
+def _number_records(path: Path) -> Iterator[tuple[int, str, Any]]:
     """Yield each record with the number and unit; an `_Unusable` in place of invalid JSON."""
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     value = _parsed(first)
-    is_whole = isinstance(value, list) or (isinstance(value, dict) and _listed(value) is not None)
-    if is_whole or isinstance(value, _Unusable):
-        whole = _parsed(path.read_bytes())
-        listed = whole if isinstance(whole, list) else _listed(whole) if isinstance(whole, dict) else None
+    is_document = isinstance(value, list) or (isinstance(value, dict) and _list_records(value) is not None)
+    if is_document or isinstance(value, _Unusable):
+        content = _parsed(path.read_bytes())
+        listed = content if isinstance(content, list) else _list_records(content) if isinstance(content, dict) else None
         if listed is not None:
             for number, item in enumerate(listed, 1):
                 yield number, "record", item
             return
-        if isinstance(whole, dict):  # a record over several lines
-            yield 1, "record", whole
+        if isinstance(content, dict):  # a record over several lines
+            yield 1, "record", content
             return
         if first.lstrip(b"\xef\xbb\xbf \t").startswith(b"["):
-            raise InvalidInput(f"{path} {whole} Export it again, or as JSON lines, of which the good ones can be read.")
+            raise InvalidInput(
+                f"{path} {content} Export it again, or as JSON lines, of which the good ones can be read."
+            )
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
@@ -123,18 +125,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _listed(value: Mapping[str, Any]) -> list[Any] | None:
+def _list_records(value: Mapping[str, Any]) -> list[Any] | None:
     """Return the records in a response from Pinecone:
 
     `vectors` from fetch, `matches` from query; `None` without either.
     """
     for key in ("vectors", "matches", "records"):
-        found = value.get(key)
-        if isinstance(found, dict):
-            found = [{"id": id, **item} if isinstance(item, dict) else item for id, item in found.items()]
-        if isinstance(found, list):
+        records = value.get(key)
+        if isinstance(records, dict):
+            records = [{"id": id, **item} if isinstance(item, dict) else item for id, item in records.items()]
+        if isinstance(records, list):
             namespace = value.get("namespace") or ""
-            return [{"namespace": namespace, **item} if isinstance(item, dict) else item for item in found]
+            return [{"namespace": namespace, **item} if isinstance(item, dict) else item for item in records]
     return None
 
 

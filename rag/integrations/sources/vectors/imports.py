@@ -67,23 +67,23 @@ class VectorImport:
 
     def plan(self, paths: Sequence[Path]) -> ImportPlan:
         """Read the files and compare them with the collection, without storing or spending. Raises `InvalidInput`."""
-        wanted: dict[str, ExportedDocument] = {}
+        exported: dict[str, ExportedDocument] = {}
         problems: list[SkippedRecord] = []
         for path in paths:
             export = read_export(path)
             problems += export.problems
             for document in documents_from(export.records, name=path.stem):
-                before = wanted.get(document.key)
-                wanted[document.key] = joined(before, document) if before else document
-        known = self._keeper.known()
-        stored = self._latest(known)
+                before = exported.get(document.key)
+                exported[document.key] = joined(before, document) if before else document
+        known_items = self._keeper.known()
+        stored = self._latest(known_items)
         new, unfinished, unchanged = [], [], 0
-        for key, passages in wanted.items():
+        for key, passages in exported.items():
             latest = stored.get(key)
-            whole = passages if latest is None else joined(self._read(latest, key), passages)
-            before_it = known.get(key)
-            if before_it is None or not before_it.is_same_as(_item(whole)):
-                new.append(whole)
+            merged = passages if latest is None else joined(self._read(latest, key), passages)
+            before_it = known_items.get(key)
+            if before_it is None or not before_it.is_same_as(_item(merged)):
+                new.append(merged)
             elif latest is not None and latest.status is not DocumentStatus.COMPLETED:
                 unfinished.append(latest.id)
             else:
@@ -101,15 +101,15 @@ class VectorImport:
 
     def store(self, passages: ExportedDocument) -> SyncReport:
         """Store a new document or version for processing, and report the outcome."""
-        known = self._keeper.known(passages.key).get(passages.key)
-        return self._keeper.follow(_item(passages), known, SyncReport())
+        known_item = self._keeper.known(passages.key).get(passages.key)
+        return self._keeper.follow(_item(passages), known_item, SyncReport())
 
-    def _latest(self, known: Mapping[str, KnownItem]) -> dict[str, Document]:
+    def _latest(self, known_items: Mapping[str, KnownItem]) -> dict[str, Document]:
         """Return each imported document's latest version, by key."""
-        keys = {item.original_id: key for key, item in known.items() if item.has_document and not item.is_deleted}
+        keys = {item.original_id: key for key, item in known_items.items() if item.has_document and not item.is_deleted}
         latest: dict[str, Document] = {}
-        found = find_documents(self._database, self._collection.tenant_id, self._collection.id)
-        for document in sorted(found, key=lambda document: document.version):
+        documents = find_documents(self._database, self._collection.tenant_id, self._collection.id)
+        for document in sorted(documents, key=lambda document: document.version):
             if document.mime_type == EXPORT_TYPE and document.original_id in keys:
                 latest[keys[document.original_id]] = document
         return latest

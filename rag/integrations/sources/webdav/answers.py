@@ -17,23 +17,23 @@ def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
     """Return the entries in a folder list: paths below `base`, kinds, ETags, sizes and modification times."""
     listed = MultiStatusResponse(content.decode("utf-8", "replace"))
     responses = dict(listed.responses)
-    own = responses.pop(join_url(URL(base), folder).path, None)
-    if own is None or own.properties.resource_type == "file":
+    own_response = responses.pop(join_url(URL(base), folder).path, None)
+    if own_response is None or own_response.properties.resource_type == "file":
         raise ValueError("This is no folder.")
-    found = []
+    entries = []
     for response in list(responses.values())[:MOST_LISTED]:
-        told = response.properties
-        found.append(
+        properties = response.properties
+        entries.append(
             {
                 "name": response.path_relative_to(URL(base)).strip("/")[:LONGEST_ADDRESS],
-                "is_folder": told.resource_type == "directory",
-                "size": told.content_length or 0,
-                "changed": told.modified.isoformat() if told.modified else None,
+                "is_folder": properties.resource_type == "directory",
+                "size": properties.content_length or 0,
+                "changed": properties.modified.isoformat() if properties.modified else None,
                 # A server without ETags provides time and size.
-                "etag": (told.etag or f"{told.modified} {told.content_length}")[:LONGEST_ADDRESS],
+                "etag": (properties.etag or f"{properties.modified} {properties.content_length}")[:LONGEST_ADDRESS],
             }
         )
-    return {"entries": found}, b""
+    return {"entries": entries}, b""
 
 
 def load_libraries() -> None:

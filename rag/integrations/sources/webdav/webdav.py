@@ -58,31 +58,31 @@ class WebdavFolder:
     password: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> WebdavFolder:
+    def of(cls, source_settings: Mapping[str, Any]) -> WebdavFolder:
         """Read the settings. Raises `InvalidInput` for missing and invalid values.
 
         For Nextcloud, the address may be copied from the browser, at the start page or in an opened folder.
         """
-        values = fields_of(kept, "address", "user", "password", "folder")
+        values = fields_of(source_settings, "address", "user", "password", "folder")
         if not values["address"]:
             raise InvalidInput("Fill in the address of the server, such as https://cloud.example.com.")
         if bool(values["user"]) != bool(values["password"]):
             raise InvalidInput("Fill in name and password, or neither for a folder that everybody may read.")
-        given = web_address_of(values["address"], "The address of the server")
-        path, folder = unquote(given.path).rstrip("/"), values["folder"].strip("/")
+        address = web_address_of(values["address"], "The address of the server")
+        path, folder = unquote(address.path).rstrip("/"), values["folder"].strip("/")
         opened, is_opened, _ = path.partition("/apps/files")
         if is_opened:
             path = opened.removesuffix("/index.php")
-            folder = folder or parse_qs(given.query.decode()).get("dir", [""])[0].strip("/")
+            folder = folder or parse_qs(address.query.decode()).get("dir", [""])[0].strip("/")
         if not path or is_opened:
             if not values["user"]:
                 raise InvalidInput("Fill in the name of the account, or the whole address of the folder.")
             path = f"{path}/remote.php/dav/files/{values['user']}"
         if ".." in PurePosixPath(f"{path}/{folder}").parts:
             raise InvalidInput("The folder cannot lead upwards with two dots.")
-        whole = quote(f"{path}/{folder}".rstrip("/"), safe="/@:+,;=~!$&'()*")
+        quoted_path = quote(f"{path}/{folder}".rstrip("/"), safe="/@:+,;=~!$&'()*")
         return cls(
-            address=given.copy_with(raw_path=f"{whole}/".encode(), fragment=None),
+            address=address.copy_with(raw_path=f"{quoted_path}/".encode(), fragment=None),
             user=values["user"],
             password=values["password"],
         )
@@ -131,15 +131,15 @@ class WebdavSource:
 
     def items(self) -> Iterator[SourceItem]:
         """Yield all readable files by path. The ETag shows changes."""
-        waiting, seen, files, folders = deque([""]), {""}, 0, 0
+        waiting, visited, files, folders = deque([""]), {""}, 0, 0
         while waiting:
-            for found in sorted(self._listed(waiting.popleft()), key=lambda entry: entry.name):
-                name = found.name
+            for entry in sorted(self._list_entries(waiting.popleft()), key=lambda entry: entry.name):
+                name = entry.name
                 place = PurePosixPath(name)
-                if name in seen or not name or is_hidden(place):
+                if name in visited or not name or is_hidden(place):
                     continue
-                seen.add(name)
-                if found.is_folder:
+                visited.add(name)
+                if entry.is_folder:
                     folders += 1
                     if len(place.parts) > DEEPEST or folders > MOST_FOLDERS:
                         raise InvalidInput("This folder holds too many folders. Choose one of them.")
@@ -148,11 +148,11 @@ class WebdavSource:
                     files += 1
                     if files > MOST_FILES:
                         raise InvalidInput(f"This folder holds more than {MOST_FILES:,} documents. Choose one in it.")
-                    yield self._item(found)
-                elif len(seen) > MOST_NAMES:
+                    yield self._item(entry)
+                elif len(visited) > MOST_NAMES:
                     raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose one in it.")
 
-    def _listed(self, folder: str) -> list[Entry]:
+    def _list_entries(self, folder: str) -> list[Entry]:
         """Request and return a folder's entries."""
         address = join_url(self._folder.address, folder)
         request = self._client.build_request("PROPFIND", address, headers={"Depth": "1"})
@@ -170,19 +170,19 @@ class WebdavSource:
             finally:
                 answer.close()
         try:
-            told = self._reader.answer("WebDAV list", content, base=str(self._folder.address), folder=folder).values
+            values = self._reader.answer("WebDAV list", content, base=str(self._folder.address), folder=folder).values
             with well_formed():
-                return [_entry_of(entry) for entry in told["entries"]]
+                return [_entry_of(entry) for entry in values["entries"]]
         except DocumentError as exc:
             raise ProviderAnswerInvalid(NO_WEBDAV) from exc
 
-    def _item(self, found: Entry) -> SourceItem:
+    def _item(self, entry: Entry) -> SourceItem:
         return SourceItem(
-            key=found.name,
-            updated_at=found.changed,
-            hash=found.etag,
-            title=PurePosixPath(found.name).name,
-            load=partial(self._load, found.name, found.size),
+            key=entry.name,
+            updated_at=entry.changed,
+            hash=entry.etag,
+            title=PurePosixPath(entry.name).name,
+            load=partial(self._load, entry.name, entry.size),
         )
 
     def expected(self) -> int:
@@ -209,19 +209,19 @@ class WebdavSource:
         return SourceContent(file_name=file_name, content=content, mime_type=MIME_TYPES[kind_of(content, file_name)])
 
 
-def _entry_of(told: Mapping[str, Any]) -> Entry:
-    changed = told["changed"]
+def _entry_of(values: Mapping[str, Any]) -> Entry:
+    changed = values["changed"]
     return Entry(
-        name=storable(told["name"]),
-        is_folder=told["is_folder"] is True,
-        size=int(told["size"]),
-        etag=storable(told["etag"]),
+        name=storable(values["name"]),
+        is_folder=values["is_folder"] is True,
+        size=int(values["size"]),
+        etag=storable(values["etag"]),
         changed=datetime.fromisoformat(changed) if changed else None,
     )
 
 
-def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> WebdavSource:
+def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> WebdavSource:
     """Build the source for a collection."""
     limits = ExtractionLimits.of(settings)
     reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
-    return WebdavSource(WebdavFolder.of(kept), limits, reader, own_hosts=settings.own_sync_hosts)
+    return WebdavSource(WebdavFolder.of(source_settings), limits, reader, own_hosts=settings.own_sync_hosts)

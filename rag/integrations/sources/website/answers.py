@@ -52,7 +52,7 @@ def read_web_page(content: bytes, *, address: str, charset: str) -> ServerAnswer
         source, url=address, output_format="html", favor_recall=True, include_tables=True, include_links=True,
         include_formatting=True, include_comments=False, with_metadata=False,
     )  # fmt: skip
-    canonical = [str(found) for found in tree.xpath("//link[@rel='canonical']/@href")[:1]]
+    canonical = [str(href) for href in tree.xpath("//link[@rel='canonical']/@href")[:1]]
     robots = " ".join(tree.xpath("//meta[translate(@name,'ROBTS','robts')='robots']/@content")[:100])[:LONGEST_ADDRESS]
     values = {
         "is_empty": False,
@@ -68,19 +68,19 @@ def read_web_page(content: bytes, *, address: str, charset: str) -> ServerAnswer
 def _links(tree: Any, url: httpx.URL) -> Iterator[str]:
     bases = tree.xpath("//base/@href")
     base = httpx.URL(joined_address(url, str(bases[0])) or str(url)) if bases else url
-    seen: set[str] = set()
+    addresses: set[str] = set()
     for anchor in tree.xpath("//a[@href]")[: 5 * MOST_LINKS]:
         if "nofollow" in (anchor.get("rel") or "").lower().split():
             continue
         address = normal_address(joined_address(base, anchor.get("href").strip()))
-        if address and address not in seen and not OTHER_ENDINGS.search(urlsplit(address).path):
-            seen.add(address)
+        if address and address not in addresses and not OTHER_ENDINGS.search(urlsplit(address).path):
+            addresses.add(address)
             yield address
 
 
 def _body_of(main: str) -> str:
-    found = re.search(r"<body>.*</body>", main, re.DOTALL)
-    return found[0] if found else f"<body>{main}</body>"
+    match = re.search(r"<body>.*</body>", main, re.DOTALL)
+    return match[0] if match else f"<body>{main}</body>"
 
 
 def read_sitemap(content: bytes) -> ServerAnswer:
@@ -94,16 +94,16 @@ def read_sitemap(content: bytes) -> ServerAnswer:
     kind = etree.QName(root).localname
     if kind not in ("urlset", "sitemapindex"):
         raise ValueError("This is no sitemap.")
-    found = []
+    entries = []
     for entry in root.iterchildren(tag=etree.Element):
         values = {
             etree.QName(part).localname: (part.text or "").strip() for part in entry.iterchildren(tag=etree.Element)
         }
         if address := normal_address(values.get("loc", "")):
-            found.append((address, values.get("lastmod", "")[:40]))
-        if len(found) == MOST_ENTRIES:
+            entries.append((address, values.get("lastmod", "")[:40]))
+        if len(entries) == MOST_ENTRIES:
             break
-    return {"entries": found, "is_index": kind == "sitemapindex"}, b""
+    return {"entries": entries, "is_index": kind == "sitemapindex"}, b""
 
 
 def load_libraries() -> None:

@@ -78,16 +78,18 @@ class Website:
     pages: int = USUAL_PAGES
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> Website:
+    def of(cls, source_settings: Mapping[str, Any]) -> Website:
         """Read the settings. Raises `InvalidInput` for missing and invalid values."""
-        values = fields_of(kept, "address", "hosts", "pages")
+        values = fields_of(source_settings, "address", "hosts", "pages")
         if not values["address"]:
             raise InvalidInput("Fill in the address where the website or its sitemap begins.")
         address = web_address_of(values["address"], "The address of the website")
-        others = [web_address_of(host, "Each further host") for host in re.split(r"[\s,;]+", values["hosts"]) if host]
+        other_addresses = [
+            web_address_of(host, "Each further host") for host in re.split(r"[\s,;]+", values["hosts"]) if host
+        ]
         if not (values["pages"] or "1").isdecimal() or not 1 <= int(values["pages"] or USUAL_PAGES) <= MOST_PAGES:
             raise InvalidInput(f"The number of pages has to be between 1 and {MOST_PAGES:,}.")
-        names = {_host_name(url) for url in (address, *others)}
+        names = {_host_name(url) for url in (address, *other_addresses)}
         return cls(address=address, hosts=frozenset(names), pages=int(values["pages"] or USUAL_PAGES))
 
     @property
@@ -132,7 +134,7 @@ class PageState:
     may_be_read: bool = True
 
 
-class _Gone(Exception):
+class _PageMissing(Exception):
     """A page is missing, or redirects outside the followed website."""
 
 
@@ -166,10 +168,10 @@ class WebsiteSource:
             most_bytes=max(MOST_SITEMAP_BYTES, limits.maximum_bytes),
             headers={"Accept": "text/html, */*;q=0.5"},
         )
-        self._known = _pages_from(state or {})
+        self._states = _pages_from(state or {})
         self._pages: dict[str, PageState] = {}
         self._robots: dict[str, Protego | None] = {}
-        self._asked_at: dict[str, float] = {}
+        self._requested_at: dict[str, float] = {}
         self._reading_seconds = 0.0
         #: Remarks for administrators.
         self.notes: list[str] = []
@@ -186,9 +188,9 @@ class WebsiteSource:
         """
         first = str(self._website.address)
         self._require_allowed(self._website.address)
-        listed = self._listed()
+        listed = self._list_pages()
         waiting = deque(listed) if listed else deque([first])
-        asked, keys, hashes, closed = set(waiting), set[str](), set[str](), 0
+        queued, keys, hashes, closed = set(waiting), set[str](), set[str](), 0
         visited = failures = 0
         while waiting:
             address = waiting.popleft()
@@ -201,7 +203,7 @@ class WebsiteSource:
             visited += 1
             try:
                 page, content = self._visit(address, listed.get(address, ""))
-            except _Gone:
+            except _PageMissing:
                 if address == first and not listed:
                     raise NotFound(
                         f"There is no page at {first}, or it leads to a website that is not on the list."
@@ -218,8 +220,8 @@ class WebsiteSource:
             self._pages[address] = page
             if not listed:
                 for link in page.links:
-                    if link not in asked:
-                        asked.add(link)
+                    if link not in queued:
+                        queued.add(link)
                         waiting.append(link)
             if not page.may_be_read or page.key in keys or (page.hash and page.hash in hashes):
                 continue
@@ -231,14 +233,14 @@ class WebsiteSource:
 
     def expected(self) -> int:
         """Return how many pages the last sync found."""
-        return len(self._known)
+        return len(self._states)
 
     def close(self) -> None:
         self._client.close()
 
     # Which pages there are
 
-    def _listed(self) -> dict[str, str]:
+    def _list_pages(self) -> dict[str, str]:
         """Return the pages in the sitemaps with their dates; empty without a sitemap."""
         website = self._website
         if website.is_sitemap:
@@ -247,9 +249,9 @@ class WebsiteSource:
             robots = self._robots_of(website.address)
             sitemaps = list(robots.sitemaps) if robots else []
             sitemaps = sitemaps or [str(website.address.join("/sitemap.xml"))]
-        found: dict[str, str] = {}
-        waiting, asked = deque(sitemaps), set(sitemaps)
-        while waiting and len(found) < MOST_PAGES:
+        dates: dict[str, str] = {}
+        waiting, queued = deque(sitemaps), set(sitemaps)
+        while waiting and len(dates) < MOST_PAGES:
             sitemap = waiting.popleft()
             entries, is_index = self._sitemap(sitemap)
             if entries is None:
@@ -257,15 +259,15 @@ class WebsiteSource:
                     raise NotFound(f"There is no sitemap that can be read at {sitemap}.")
                 continue
             for address, day in entries:
-                if len(found) == MOST_PAGES:
+                if len(dates) == MOST_PAGES:
                     break
                 if is_index:
-                    if address not in asked and len(asked) < MOST_SITEMAPS:
-                        asked.add(address)
+                    if address not in queued and len(queued) < MOST_SITEMAPS:
+                        queued.add(address)
                         waiting.append(address)
                 elif self._may_be_page(address):
-                    found.setdefault(address, day)
-        return found
+                    dates.setdefault(address, day)
+        return dates
 
     def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
         """Fetch a sitemap's entries, and whether they are sitemaps; `None` if missing, unreadable or not allowed."""
@@ -278,11 +280,11 @@ class WebsiteSource:
                 raise ProviderUnavailable(f"The sitemap at {address} cannot be read at the moment. Try again later.")
             if answer.status_code != 200:
                 return None, False
-            told = self._answer("sitemap", content).values
+            values = self._answer("sitemap", content).values
             with well_formed():
-                entries = [(str(found)[:LONGEST_ADDRESS], str(day)) for found, day in told["entries"]]
-                return entries, told["is_index"] is True
-        except (_Gone, DocumentError, httpx.InvalidURL):
+                entries = [(str(location)[:LONGEST_ADDRESS], str(day)) for location, day in values["entries"]]
+                return entries, values["is_index"] is True
+        except (_PageMissing, DocumentError, httpx.InvalidURL):
             return None, False
 
     def _may_be_page(self, address: str) -> bool:
@@ -303,7 +305,7 @@ class WebsiteSource:
             try:
                 with own_errors(f"{url.host}"):
                     answer, content = self._get(address, {}, MOST_HTML_BYTES)
-            except _Gone:
+            except _PageMissing:
                 answer, content = None, b""
             if answer is not None and answer.status_code >= 500:
                 raise ProviderUnavailable(f"{url.host} does not say at the moment what may be read. Try again later.")
@@ -328,25 +330,25 @@ class WebsiteSource:
     def _visit(self, address: str, listed: str) -> tuple[PageState, Callable[[], SourceContent]]:
         """Fetch a page, unless unchanged. Return the page's state, and a function which loads the content.
 
-        Raises `_Gone` and `RagError`.
+        Raises `_PageMissing` and `RagError`.
         """
-        known = self._known.get(address)
-        if known is not None and listed and listed == known.listed:
-            return known, partial(self._load, address)
-        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
-        if known is not None and known.modified:
-            headers["If-Modified-Since"] = known.modified
+        state = self._states.get(address)
+        if state is not None and listed and listed == state.listed:
+            return state, partial(self._load, address)
+        headers = {"If-None-Match": state.etag} if state is not None and state.etag else {}
+        if state is not None and state.modified:
+            headers["If-Modified-Since"] = state.modified
         with own_errors(str(httpx.URL(address).host)):
             answer, content = self._get(address, headers)
-        if answer.status_code == 304 and known is not None:
-            return replace(known, listed=listed), partial(self._load, address)
-        page, made = self._read(answer, content)
+        if answer.status_code == 304 and state is not None:
+            return replace(state, listed=listed), partial(self._load, address)
+        page, source = self._read(answer, content)
         validators = {
             "etag": answer.headers.get("etag", ""),
             "modified": answer.headers.get("last-modified", ""),
             "listed": listed,
         }
-        return replace(page, **validators), lambda: made
+        return replace(page, **validators), lambda: source
 
     def _unreadable(self, address: str, error: RagError) -> tuple[PageState, Callable[[], SourceContent]]:
         """Return the last state for a page which cannot be fetched now: document and links stay."""
@@ -354,21 +356,21 @@ class WebsiteSource:
         def load() -> SourceContent:
             raise error
 
-        known = self._known.get(address) or PageState(key=address, hash="")
-        return replace(known, hash="", etag="", modified="", listed=""), load
+        state = self._states.get(address) or PageState(key=address, hash="")
+        return replace(state, hash="", etag="", modified="", listed=""), load
 
     def _load(self, address: str) -> SourceContent:
         """Fetch an unchanged page's content, for a document which was lost."""
         try:
             with own_errors(str(httpx.URL(address).host)):
                 return self._read(*self._get(address, {}))[1]
-        except _Gone as exc:
+        except _PageMissing as exc:
             raise NotFound("This page is no longer there.") from exc
 
     def _read(self, answer: httpx.Response, content: bytes) -> tuple[PageState, SourceContent]:
         host = str(answer.url.host)
         if answer.status_code in (404, 410):
-            raise _Gone
+            raise _PageMissing
         require_success(
             answer,
             host,
@@ -399,22 +401,22 @@ class WebsiteSource:
             raise DocumentError(f"This page is larger than {MOST_HTML_BYTES // 2**20} MB.")
         read = self._answer("web page", content, address=str(url), charset=encoding or "")
         with well_formed():
-            told = read.values
-            if told["is_empty"]:
+            values = read.values
+            if values["is_empty"]:
                 return PageState(key=final, hash="", may_be_read=False), SourceContent(
                     file_name="page.html", content=b""
                 )
-            robots = f"{told['robots']} {robots_tag}"
-            canonical, found = str(told["canonical"]), map(str, told["links"])
-            title, language = storable(told["title"])[:300], str(told["language"])[:12]
+            robots = f"{values['robots']} {robots_tag}"
+            canonical, hrefs = str(values["canonical"]), map(str, values["links"])
+            title, language = storable(values["title"])[:300], str(values["language"])[:12]
             main = read.blob.decode()
-            links = () if "nofollow" in robots else tuple(islice(filter(self._may_be_page, found), MOST_LINKS))
+            links = () if "nofollow" in robots else tuple(islice(filter(self._may_be_page, hrefs), MOST_LINKS))
         key = canonical if canonical and self._may_be_page(canonical) else final
         title = title or unquote(urlsplit(key).path.strip("/")) or str(url.host)
-        made = _page_of(main, title, language)
+        page_html = _page_of(main, title, language)
         state = PageState(
             key=key,
-            hash=hashlib.sha256(made).hexdigest() if main else "",
+            hash=hashlib.sha256(page_html).hexdigest() if main else "",
             title=title,
             links=links,
             may_be_read=bool(main) and "noindex" not in robots,
@@ -422,7 +424,7 @@ class WebsiteSource:
         name = re.sub(r"[^\w.-]+", "-", unquote(urlsplit(key).path)).strip("-") or "index"
         return state, SourceContent(
             file_name=f"{name.removesuffix('.html')[:100]}.html",
-            content=made,
+            content=page_html,
             mime_type=MIME_TYPES["html"],
             title=title,
             metadata={"pageUrl": key},
@@ -441,7 +443,7 @@ class WebsiteSource:
     # Requests
 
     def _get(self, address: str, headers: Mapping[str, str], most_bytes: int = 0) -> tuple[httpx.Response, bytes]:
-        """Fetch an address after a polite pause, following allowed redirects. Raises `_Gone`, `httpx.HTTPError`."""
+        """Fetch an address after a polite pause, following allowed redirects. Raises `_PageMissing`, `httpx.HTTPError`."""
         limits = replace(self._limits, maximum_bytes=most_bytes) if most_bytes else self._limits
         for _ in range(MOST_REDIRECTS + 1):
             url = httpx.URL(address)
@@ -456,22 +458,22 @@ class WebsiteSource:
                 answer.close()
             is_robots = url.path == "/robots.txt"
             if not self._is_on_list(onward) or not (is_robots or self._website.holds(onward) or most_bytes):
-                raise _Gone
+                raise _PageMissing
             if not is_robots and not self._allowed(onward):
-                raise _Gone
+                raise _PageMissing
             address = str(onward)
-        raise _Gone
+        raise _PageMissing
 
     def _pause(self, url: httpx.URL) -> None:
         """Wait until the next request to this host is polite."""
         host = url.netloc.decode("ascii")
         robots = self._robots.get(host)
-        asked = float((robots.crawl_delay(AGENT) if robots else None) or 0.0)
-        pause = max(0.0 if is_own(url, self._own_hosts) else PAUSE_SECONDS, min(asked, LONGEST_CRAWL_DELAY))
-        left = self._asked_at.get(host, -LONGEST_CRAWL_DELAY) + pause - time.monotonic()
-        if left > 0:
-            self._wait(left)
-        self._asked_at[host] = time.monotonic()
+        crawl_delay = float((robots.crawl_delay(AGENT) if robots else None) or 0.0)
+        pause = max(0.0 if is_own(url, self._own_hosts) else PAUSE_SECONDS, min(crawl_delay, LONGEST_CRAWL_DELAY))
+        remaining = self._requested_at.get(host, -LONGEST_CRAWL_DELAY) + pause - time.monotonic()
+        if remaining > 0:
+            self._wait(remaining)
+        self._requested_at[host] = time.monotonic()
 
 
 def _page_of(body: str, title: str, language: str) -> bytes:
@@ -491,16 +493,18 @@ def _pages_from(state: Mapping[str, Any]) -> dict[str, PageState]:
 def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
     """Convert page states to JSON. Each linked address is stored a single time, because menus repeat links."""
     numbers: dict[str, int] = {}
-    written = {
+    states = {
         address: {**asdict(page), "links": [numbers.setdefault(link, len(numbers)) for link in page.links]}
         for address, page in pages.items()
     }
-    return {"addresses": list(numbers), "pages": written}
+    return {"addresses": list(numbers), "pages": states}
 
 
-def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> WebsiteSource:
+def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> WebsiteSource:
     """Build the source for a collection."""
     limits = ExtractionLimits.of(settings)
     reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
     own_hosts = settings.own_sync_hosts
-    return WebsiteSource(Website.of(kept), limits, reader, own_hosts=own_hosts, state=kept.get("state"))
+    return WebsiteSource(
+        Website.of(source_settings), limits, reader, own_hosts=own_hosts, state=source_settings.get("state")
+    )

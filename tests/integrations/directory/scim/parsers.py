@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rag.integrations.directory.scim.server import InvalidFilter, filtered
+from rag.integrations.directory.scim.server import InvalidFilter, parse_filter
 from tests.security.target import OF_A_HEAD, Target
 
 TARGETS = {
     "filters of directories": Target(
-        filtered, (InvalidFilter,), ('userName eq "', "externalId", " eq ", " and ", "(", ")", "[", '"'), OF_A_HEAD
+        parse_filter, (InvalidFilter,), ('userName eq "', "externalId", " eq ", " and ", "(", ")", "[", '"'), OF_A_HEAD
     ),
 }
