@@ -21,7 +21,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.access.mail import can_send, make_letter, send_letters
+from rag.access.mail import can_send, make_email, send_emails
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, RagError
 from rag.evaluation.metrics import FIGURES, LEAST_PAIRS, TITLES, Comparison
@@ -347,9 +347,9 @@ class ScheduledWork:
         for person in people:
             one = written[choose(person.language)]
             letters.append(
-                make_letter(self._settings, person.email, one.subject, one.text, sender_name=SENDER, html=one.html)
+                make_email(self._settings, person.email, one.subject, one.text, sender_name=SENDER, html=one.html)
             )
-        failed = send_letters(self._settings, letters)
+        failed = send_emails(self._settings, letters)
         for reason in failed.values():
             log.warning("A letter was not sent: %s", reason)
         return not letters or len(failed) < len(letters)

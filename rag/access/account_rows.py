@@ -122,5 +122,5 @@ def account_from(*, role: str, **values: Any) -> Account:
 
 def read_value(connection: Connection, name: str) -> Any:
     """Run a named statement and return the first column in its first row; `None` without a row."""
-    found = connection.execute(queries[name]).fetchone()
-    return found[0] if found else None
+    row = connection.execute(queries[name]).fetchone()
+    return row[0] if row else None

@@ -60,7 +60,7 @@ KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20
 # The class has a method called list.
 Groups = list[str]
 #: Accounts with their tenants.
-OfAddress = list[tuple[UUID, str]]
+Candidates = list[tuple[UUID, str]]
 
 
 class Accounts:
@@ -106,23 +106,23 @@ class Accounts:
         """
         address, browser = email.strip().lower(), browser or Browser()
         refused: list[AccessError] = []
-        found = self._of_address(address, browser)
+        candidates = self._find_candidates(address, browser)
         try:
-            for account_id, tenant_id in found:
+            for account_id, tenant_id in candidates:
                 try:
                     return self._sign_in_to(tenant_id, account_id, address, password, browser)
                 except AccessError as exc:
                     refused.append(exc)
-            self._note_refused(found, refused)
+            self._note_refused(candidates, refused)
         finally:
             # Equal timing hides from a company whether a second company has an account with an address it invited.
-            if len(found) == 1 and browser.mark:
+            if len(candidates) == 1 and browser.mark:
                 self._passwords.matches(password, None)
         raise most_telling(refused)
 
     def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
         """Check the password for an account in a tenant, and record the sign-in. Raises errors like `sign_in`."""
-        stored, known = self._count_attempt(tenant_id, account_id, browser)
+        stored, browser_hash = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._unknown_sign_ins.count(address[:254], browser)
         if not self._passwords.matches(password, stored) or stored is None:
@@ -133,7 +133,7 @@ class Accounts:
             # Another process may have changed the password meanwhile.
             if fresh and connection.execute(queries["checked_password"], who).fetchone() == (stored,):
                 connection.execute(queries["renew_hash"], {**who, "password_hash": fresh})
-            account = read_account(connection, "record_sign_in", account_id=account_id, browser=known)
+            account = read_account(connection, "record_sign_in", account_id=account_id, browser=browser_hash)
         if account is None:
             raise WrongPassword
         if not account.is_active:
@@ -157,11 +157,11 @@ class Accounts:
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
         """Check a signed-in person's password again. Raises `WrongPassword`, `TooManyAttempts`."""
         browser = browser or Browser(mark=identity.session_id)
-        stored, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
+        stored, browser_hash = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         if not self._passwords.matches(password, stored):
             raise WrongPassword("Your current password is not right.")
         # The attempt counted as wrong until here. People who often confirm their password must not have to wait.
-        self._database.fetch_value(identity, "record_sign_in", account_id=identity.account_id, browser=known)
+        self._database.fetch_value(identity, "record_sign_in", account_id=identity.account_id, browser=browser_hash)
 
     # Browsers that are known
 
@@ -169,8 +169,8 @@ class Accounts:
         """Whether any account with this address has signed in from this browser before."""
         if not TOKEN.fullmatch(browser.known_token):
             return False
-        found = self._find_by_email(email.strip().lower())
-        return any(self._knows(tenant_id, account_id, browser) for account_id, tenant_id in found)
+        candidates = self._find_by_email(email.strip().lower())
+        return any(self._knows(tenant_id, account_id, browser) for account_id, tenant_id in candidates)
 
     def know_browser(self, tenant_id: str, account_id: UUID, known_token: str = "") -> str:
         """Record that the account has signed in from a browser, and return the token for the browser's cookie.
@@ -181,13 +181,13 @@ class Accounts:
         with self._database.transaction(tenant_id) as connection:
             is_ours = False
             if TOKEN.fullmatch(known_token):
-                found = connection.execute(queries["keeps_known_browser"], {"browser": token_hash(known_token)})
-                is_ours = bool((found.fetchone() or (False,))[0])
+                cursor = connection.execute(queries["keeps_known_browser"], {"browser": token_hash(known_token)})
+                is_ours = bool((cursor.fetchone() or (False,))[0])
             token = known_token if is_ours else secrets.token_urlsafe(32)
             where = {"browser": token_hash(token), "account_id": account_id}
             connection.execute(queries["know_browser"], where)
-            kept = {"days": KNOWN_BROWSER_DAYS, "most": MOST_KNOWN_BROWSERS}
-            connection.execute(queries["drop_old_browsers"], {"account_id": account_id, **kept})
+            limits = {"days": KNOWN_BROWSER_DAYS, "most": MOST_KNOWN_BROWSERS}
+            connection.execute(queries["drop_old_browsers"], {"account_id": account_id, **limits})
         return token
 
     # Links that work once
@@ -319,10 +319,10 @@ class Accounts:
             raise NotAllowed
         with self._database.transaction(program) as connection:
             connection.execute(queries["lock_accounts"])
-            found = connection.execute(queries["account_by_email"], {"email": email.strip().lower()}).fetchone()
-            if found is None:
+            row = connection.execute(queries["account_by_email"], {"email": email.strip().lower()}).fetchone()
+            if row is None:
                 raise NotFound(f"Nobody of {program.tenant_id} has the address {email}.")
-            return _new_password_path(connection, found[0])
+            return _new_password_path(connection, row[0])
 
     def change(
         self,
@@ -390,33 +390,33 @@ class Accounts:
                 raise NotAllowed
             yield connection
 
-    def _note_refused(self, found: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
+    def _note_refused(self, candidates: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
         """Note in each account's audit log why the sign-in was refused, except for a mere delay.
 
         For use when no account with the address accepted the sign-in.
         """
-        for (account_id, tenant_id), error in zip(found, refused, strict=True):
+        for (account_id, tenant_id), error in zip(candidates, refused, strict=True):
             if not isinstance(error, TooManyAttempts):
                 refusal = {"account_id": account_id, "action": "sign-in refused", "target": error.message}
                 self._database.execute(tenant_id, "note_sign_in", **refusal)
 
-    def _find_by_email(self, address: str) -> OfAddress:
+    def _find_by_email(self, address: str) -> Candidates:
         """Return account and tenant ids for an address, from all tenants.
 
         An unknown address gets `NOBODY` in the main tenant.
         """
         if is_email(address):
             with self._database.transaction(None, email=address) as connection:
-                if found := connection.execute(queries["accounts_by_email"], {"email": address}).fetchall():
-                    return [(row[0], row[1]) for row in found]
+                if rows := connection.execute(queries["accounts_by_email"], {"email": address}).fetchall():
+                    return [(row[0], row[1]) for row in rows]
         return [(NOBODY, self._tenant_id)]
 
-    def _of_address(self, address: str, browser: Browser) -> OfAddress:
+    def _find_candidates(self, address: str, browser: Browser) -> Candidates:
         """Find accounts like `_find_by_email`, and put those which have signed in from this browser first."""
-        found = self._find_by_email(address)
-        if len(found) > 1 and TOKEN.fullmatch(browser.known_token):
-            found.sort(key=lambda one: not self._knows(one[1], one[0], browser))
-        return found
+        candidates = self._find_by_email(address)
+        if len(candidates) > 1 and TOKEN.fullmatch(browser.known_token):
+            candidates.sort(key=lambda pair: not self._knows(pair[1], pair[0], browser))
+        return candidates
 
     def _knows(self, tenant_id: str, account_id: UUID, browser: Browser) -> bool:
         token = token_hash(browser.known_token)
@@ -432,18 +432,18 @@ class Accounts:
         with self._database.transaction(tenant_id, checks=account_id) as connection:
             if TOKEN.fullmatch(browser.known_token):
                 where: dict[str, Any] = {"browser": token_hash(browser.known_token), "account_id": account_id}
-                known = connection.execute(queries["attempts_in_browser"], where).fetchone()
-                if known is not None:
-                    counted = next_attempt(known[0], now - known[1])
+                browser_row = connection.execute(queries["attempts_in_browser"], where).fetchone()
+                if browser_row is not None:
+                    counted = next_attempt(browser_row[0], now - browser_row[1])
                     values = {"failed_attempts": counted, "last_failed_at": now}
                     connection.execute(queries["count_attempt_in_browser"], {**where, **values})
-                    return str(known[2]), where["browser"]
-            found = connection.execute(queries["attempts_of_account"], {"account_id": account_id}).fetchone()
-            if found is None:
+                    return str(browser_row[2]), where["browser"]
+            account_row = connection.execute(queries["attempts_of_account"], {"account_id": account_id}).fetchone()
+            if account_row is None:
                 return None, ""
-            failed, last_at, waiting, stored = found
+            failed, last_at, waiting, stored = account_row
             before = Attempts(failed=failed, last_at=last_at, waiting=tuple(Waiting(*item) for item in waiting))
-            after, wait_seconds = before.asked(browser, now)
+            after, wait_seconds = before.after_attempt(browser, now)
             connection.execute(
                 queries["count_attempt"],
                 {

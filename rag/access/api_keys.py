@@ -34,9 +34,9 @@ SCOPES = {
     "scim": N_("Add, change and deactivate people and groups (SCIM)"),
     "admin": N_("Everything, also settings and details of the service"),
 }
-READING = frozenset({"chat", "search", "documents:read"})
+READ_SCOPES = frozenset({"chat", "search", "documents:read"})
 #: These scopes need an administrator's role; their endpoints check the scope.
-WRITING = frozenset({"documents:write", "sync", "admin"})
+WRITE_SCOPES = frozenset({"documents:write", "sync", "admin"})
 PREFIX = "rag_"
 SECRET = re.compile(r"rag_[A-Za-z0-9_-]{43}")
 HINT_CHARACTERS = 8
@@ -45,12 +45,12 @@ LONGEST_NAME = 80
 LASTS_DAYS = 90
 REQUESTS_PER_MINUTE = 120
 MOST_REQUESTS_PER_MINUTE = 100_000
-MAXIMUM_KEPT = 10_000
+MAXIMUM_CACHED_TENANTS = 10_000
 
 
 def scopes_of(role: Role) -> frozenset[str]:
     """Return the scopes a person with this role has in the API without a key."""
-    return frozenset(SCOPES) if role.includes(Role.ADMIN) else READING
+    return frozenset(SCOPES) if role.includes(Role.ADMIN) else READ_SCOPES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,34 +134,34 @@ class ApiKeys:
         """
         require_admin(identity)
         require_recent(self._database, identity)
-        shown = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
-        if not shown:
+        clean_name = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
+        if not clean_name:
             raise InvalidInput("A key needs a name, such as that of the program that will use it.")
-        if len(shown) > LONGEST_NAME:
+        if len(clean_name) > LONGEST_NAME:
             raise InvalidInput(f"The name of a key has at most {LONGEST_NAME} characters.")
-        wanted = list(dict.fromkeys(scopes))
-        if not wanted:
+        requested = list(dict.fromkeys(scopes))
+        if not requested:
             raise InvalidInput("Choose at least one thing that this key may do.")
-        if unknown := [scope for scope in wanted if scope not in SCOPES]:
+        if unknown := [scope for scope in requested if scope not in SCOPES]:
             raise InvalidInput(f"There is no scope {unknown[0]!r}; there are {', '.join(SCOPES)}.")
         if expires_at is not None and expires_at <= datetime.now(UTC):
             raise InvalidInput("The day on which a key expires has to be in the future.")
         if not 1 <= requests_per_minute <= MOST_REQUESTS_PER_MINUTE:
             raise InvalidInput(f"A key may send 1 to {MOST_REQUESTS_PER_MINUTE:,} requests a minute.")
         secret = PREFIX + secrets.token_urlsafe(32)
-        made = self._database.fetch_value(
+        key_id = self._database.fetch_value(
             identity,
             "add_api_key",
-            name=shown,
+            name=clean_name,
             secret_hash=token_hash(secret),
             hint=secret[:HINT_CHARACTERS],
-            scopes=wanted,
+            scopes=requested,
             requests_per_minute=requests_per_minute,
             account_id=identity.account_id,
             collection_id=collection_id,
             expires_at=expires_at or datetime.now(UTC) + timedelta(days=LASTS_DAYS),
         )
-        return self.list(identity, api_key_id=made)[0], secret
+        return self.list(identity, api_key_id=key_id)[0], secret
 
     def list(self, identity: Identity, *, api_key_id: UUID | None = None) -> builtins.list[ApiKey]:
         """List the tenant's keys: valid keys first, then by creation, latest first. Raises `NotAllowed`."""
@@ -199,14 +199,14 @@ class ApiKeys:
             if tenant_id := self._tenants.get(hashed):
                 return tenant_id
         with self._database.transaction(None, token_hash=hashed) as connection:
-            found = connection.execute(queries["tenant_of_api_key"], {"secret_hash": hashed}).fetchone()
-        if found is None:
+            row = connection.execute(queries["tenant_of_api_key"], {"secret_hash": hashed}).fetchone()
+        if row is None:
             return None
         with self._lock:
-            self._tenants[hashed] = found[0]
-            while len(self._tenants) > MAXIMUM_KEPT:
+            self._tenants[hashed] = row[0]
+            while len(self._tenants) > MAXIMUM_CACHED_TENANTS:
                 self._tenants.popitem(last=False)
-        return str(found[0])
+        return str(row[0])
 
 
 def _use_from(row: dict[str, Any]) -> KeyUse:
@@ -217,7 +217,7 @@ def _use_from(row: dict[str, Any]) -> KeyUse:
             tenant_id=row["tenant_id"],
             email=f"key:{row['name']}",
             name=row["name"],
-            role=Role.ADMIN if scopes & WRITING else Role.EMPLOYEE,
+            role=Role.ADMIN if scopes & WRITE_SCOPES else Role.EMPLOYEE,
         ),
         key_id=row["id"],
         scopes=scopes,

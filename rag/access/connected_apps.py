@@ -117,17 +117,21 @@ class ConnectedApps:
         off.
         """
         self.require_allowed(Role.ADMIN)
-        shown = " ".join(re.sub(r"[^\w .,&'()+/-]", " ", name).split())[:LONGEST_NAME] or "A program without a name"
+        clean_name = (
+            " ".join(re.sub(r"[^\w .,&'()+/-]", " ", name).split())[:LONGEST_NAME] or "A program without a name"
+        )
         if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
             raise InvalidInput(f"A program has 1 to {MOST_ADDRESSES} addresses.")
         for address in redirect_uris:
             check_address(address)
-        return Program(self.seal("program", {"n": shown, "r": list(redirect_uris)}), shown, tuple(redirect_uris))
+        return Program(
+            self.seal("program", {"n": clean_name, "r": list(redirect_uris)}), clean_name, tuple(redirect_uris)
+        )
 
     def program(self, client_id: str) -> Program | None:
         """Return the program described in a client id; `None` if its signature is not from this database."""
-        found = self.unseal("program", client_id)
-        return Program(client_id, found["n"], tuple(found["r"])) if found else None
+        content = self.unseal("program", client_id)
+        return Program(client_id, content["n"], tuple(content["r"])) if content else None
 
     def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
         """Encode and sign a value: everybody can read the text, only this database can create a valid signature."""
@@ -139,8 +143,8 @@ class ConnectedApps:
         body, _, signature = sealed.partition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._signature(purpose, body).encode()):
             return None
-        found: dict[str, Any] = json.loads(zlib.decompress(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
-        return found
+        content: dict[str, Any] = json.loads(zlib.decompress(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+        return content
 
     def _signature(self, purpose: str, body: str) -> str:
         message = f"connected apps: {purpose}: {body}".encode("utf-8", "replace")
@@ -170,8 +174,8 @@ class ConnectedApps:
         Raises `NotAllowed`, and `InvalidInput` for unknown scopes.
         """
         self.require_allowed(identity.role)
-        wanted = [scope for scope in SCOPES if scope in scopes]
-        if not wanted or set(scopes) - set(SCOPES):
+        granted = [scope for scope in SCOPES if scope in scopes]
+        if not granted or set(scopes) - set(SCOPES):
             raise InvalidInput(f"A program can be allowed {', '.join(SCOPES)}.")
         code = PREFIX + secrets.token_urlsafe(32)
         with self._database.transaction(identity) as connection:
@@ -183,7 +187,7 @@ class ConnectedApps:
                     "name": program.name,
                     "host": shown_address(redirect_uri),
                     "client_id": program.client_id,
-                    "scopes": wanted,
+                    "scopes": granted,
                     "resource": resource,
                     "redirect_uri": redirect_uri,
                     "code_challenge": code_challenge,

@@ -105,18 +105,18 @@ class ExternalAccounts:
         person.
         """
         address = normal_email(person.email)
-        known = self._known(person) or self._by_email(person.tenant_id, address)
-        if known and known[0] != person.tenant_id:
+        existing = self._find_by_subject(person) or self._find_by_email(person.tenant_id, address)
+        if existing and existing[0] != person.tenant_id:
             raise AccessError(ELSEWHERE)
         try:
-            return self._admit(person, address, known)
+            return self._admit(person, address, existing)
         except AccessError as exc:
-            if known:
-                refusal = {"account_id": known[1], "action": "sign-in refused", "target": exc.message}
+            if existing:
+                refusal = {"account_id": existing[1], "action": "sign-in refused", "target": exc.message}
                 self._database.execute(person.tenant_id, "note_sign_in", **refusal)
             raise
 
-    def _admit(self, person: ExternalPerson, address: str, known: tuple[str, UUID] | None) -> Account:
+    def _admit(self, person: ExternalPerson, address: str, existing: tuple[str, UUID] | None) -> Account:
         with self._database.transaction(person.tenant_id) as connection:
             if person.makes_tenant:
                 connection.execute(queries["create_tenant"], {"id": person.tenant_id, "name": person.tenant_id})
@@ -124,7 +124,7 @@ class ExternalAccounts:
                 raise AccessError(UNKNOWN_TENANT)
             if (row := connection.execute(queries["is_suspended"]).fetchone()) and row[0]:
                 raise AccessError(SUSPENDED)
-            account_id = known[1] if known else _add(connection, address, person)
+            account_id = existing[1] if existing else _add(connection, address, person)
             _bind(connection, account_id, person)
             account = _update(connection, account_id, address, person)
             if account is None or not account.is_active:
@@ -136,14 +136,14 @@ class ExternalAccounts:
         value = self._database.fetch_value(tenant_id, "external_subject", account_id=account_id, issuer=issuer)
         return None if value is None else str(value)
 
-    def _known(self, person: ExternalPerson) -> tuple[str, UUID] | None:
+    def _find_by_subject(self, person: ExternalPerson) -> tuple[str, UUID] | None:
         parameters = {"subject_hash": person.subject_hash}
         with self._database.transaction(None, token_hash=person.subject_hash) as connection:
             return connection.execute(queries["external_identity"], parameters).fetchone()
 
-    def _by_email(self, tenant_id: str, address: str) -> tuple[str, UUID] | None:
-        found = self._database.fetch_value(tenant_id, "account_by_email", email=address)
-        return (tenant_id, found) if found else None
+    def _find_by_email(self, tenant_id: str, address: str) -> tuple[str, UUID] | None:
+        account_id = self._database.fetch_value(tenant_id, "account_by_email", email=address)
+        return (tenant_id, account_id) if account_id else None
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:

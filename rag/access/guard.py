@@ -321,8 +321,8 @@ class AuthGuard:
 
         async def is_alive() -> bool:
             try:
-                found = await self._look_up(session_id, services.sessions, is_act=False)
-                return found is not None and found.role == identity.role
+                current = await self._look_up(session_id, services.sessions, is_act=False)
+                return current is not None and current.role == identity.role
             except DatabaseUnavailable:
                 return True  # Not the session's fault; the next query reports it.
 
@@ -390,7 +390,7 @@ class AuthGuard:
         is_act: bool = True,
         is_fresh: bool = False,
     ) -> Identity | None:
-        if not is_fresh and (identity := sessions.kept(session_id)):
+        if not is_fresh and (identity := sessions.find_cached(session_id)):
             return identity
         return await to_thread.run_sync(
             partial(sessions.find_by_id, session_id, is_act=is_act, is_fresh=is_fresh),
@@ -460,10 +460,10 @@ def is_own_host(scope: Scope, settings: Settings) -> bool:
     if not ours:
         return True
     try:
-        asked = urlsplit(f"//{Headers(scope=scope).get('host', '')}").hostname
+        host = urlsplit(f"//{Headers(scope=scope).get('host', '')}").hostname
     except ValueError:
         return False
-    return asked in (ours, "localhost", "127.0.0.1", "::1")
+    return host in (ours, "localhost", "127.0.0.1", "::1")
 
 
 def is_named_host(scope: Scope, settings: Settings) -> bool:
@@ -474,8 +474,8 @@ def is_named_host(scope: Scope, settings: Settings) -> bool:
     if settings.public_url:
         return is_own_host(scope, settings)
     try:
-        asked = urlsplit(f"//{Headers(scope=scope).get('host', '')}").hostname
-        return asked in ("localhost", "127.0.0.1", "::1", urlsplit(settings.own_address).hostname)
+        host = urlsplit(f"//{Headers(scope=scope).get('host', '')}").hostname
+        return host in ("localhost", "127.0.0.1", "::1", urlsplit(settings.own_address).hostname)
     except ValueError:
         return False
 
@@ -525,9 +525,9 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
     """
     headers = Headers(scope=scope)
     kind, _, token = headers.get("authorization", "").partition(" ")
-    found = token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
+    secret = token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
     has_other_proof = is_open or bool(read_cookie(scope, settings, SESSION_COOKIE))
-    return "" if has_other_proof and not (SECRET.fullmatch(found) or APP_SECRET.fullmatch(found)) else found
+    return "" if has_other_proof and not (SECRET.fullmatch(secret) or APP_SECRET.fullmatch(secret)) else secret
 
 
 def _as(scope: Scope, identity: Identity) -> Scope:

@@ -28,7 +28,7 @@ from rag.types import Identity
 MINUTE = 60.0
 WRONG_WITHIN_SECONDS = 600.0
 #: The most people and addresses to remember; the least recently seen are forgotten first.
-MOST_KEPT = 20_000
+MOST_REMEMBERED = 20_000
 QUESTIONS = "You may ask {most} questions a minute. Wait {wait} and ask again."
 REQUESTS = "You may send {most:,} requests a minute. Wait {wait} and try again."
 UPLOADS = "You may upload {most:,} MB a minute. Wait {wait} and go on then."
@@ -95,7 +95,7 @@ class Window:
             return
         self._done.setdefault(who, deque()).append((self._clock(), amount))
         self._done.move_to_end(who)
-        while len(self._done) > MOST_KEPT:
+        while len(self._done) > MOST_REMEMBERED:
             self._done.popitem(last=False)
 
 
@@ -146,7 +146,7 @@ class Limits:
         """
         if wait := self._wrong.wait_seconds(address):
             seconds = math.ceil(wait)
-            raise TooManyAttempts(WRONG.format(wait=_shown(seconds)), wait_seconds=seconds)
+            raise TooManyAttempts(WRONG.format(wait=_describe_wait(seconds)), wait_seconds=seconds)
 
     def note_wrong(self, address: str) -> None:
         """Count a wrong password from a network address."""
@@ -156,10 +156,10 @@ class Limits:
 def _require(window: Window, sentence: str, who: str, amount: int = 1) -> None:
     if wait := window.take(who, amount):
         seconds = math.ceil(wait)
-        raise TooManyRequests(sentence.format(most=window.most, wait=_shown(seconds)), wait_seconds=seconds)
+        raise TooManyRequests(sentence.format(most=window.most, wait=_describe_wait(seconds)), wait_seconds=seconds)
 
 
-def _shown(seconds: int) -> str:
+def _describe_wait(seconds: int) -> str:
     if seconds > 120:
         return f"{math.ceil(seconds / 60)} minutes"
     return "a second" if seconds == 1 else f"{seconds} seconds"
@@ -211,7 +211,7 @@ class Attempts:
     last_at: float = 0.0
     waiting: tuple[Waiting, ...] = ()
 
-    def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
+    def after_attempt(self, browser: Browser, now: float) -> tuple[Attempts, float]:
         """Return the state after an attempt, and the seconds to wait.
 
         0 means the password may be checked now; the attempt already counts as wrong. Otherwise the browser is in the
@@ -258,7 +258,9 @@ def next_attempt(failed_attempts: int, seconds_since: float) -> int:
 def too_early(wait_seconds: float) -> TooManyAttempts:
     """Build the error for an attempt which comes too early."""
     seconds = math.ceil(wait_seconds)
-    shown = f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
+    shown = (
+        f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
+    )
     return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)
 
 
@@ -276,8 +278,8 @@ class UnknownSignIns:
     def count(self, email: str, browser: Browser | None = None) -> None:
         """Count an attempt. Raises `TooManyAttempts` by the same rules as for an account."""
         with self._lock:
-            known = self._attempts.get(email, Attempts())
-            self._attempts[email], wait_seconds = known.asked(browser or Browser(), self._clock())
+            attempts = self._attempts.get(email, Attempts())
+            self._attempts[email], wait_seconds = attempts.after_attempt(browser or Browser(), self._clock())
             self._attempts.move_to_end(email)
             while len(self._attempts) > MAXIMUM_UNKNOWN:
                 self._attempts.popitem(last=False)

@@ -27,29 +27,29 @@ def can_send(settings: Settings) -> bool:
     return bool(settings.smtp_url and settings.mail_from)
 
 
-def make_letter(
+def make_email(
     settings: Settings, address: str, subject: str, text: str, *, sender_name: str, html: str = ""
 ) -> EmailMessage:
     """Build an e-mail to a single address. Raises `ValueError` for an invalid address."""
-    letter = EmailMessage()
-    letter["Subject"] = " ".join(subject.split())
-    letter["From"] = Address(display_name=sender_name, addr_spec=settings.mail_from)
-    letter["To"] = Address(addr_spec=address)
-    letter.set_content(text)
+    message = EmailMessage()
+    message["Subject"] = " ".join(subject.split())
+    message["From"] = Address(display_name=sender_name, addr_spec=settings.mail_from)
+    message["To"] = Address(addr_spec=address)
+    message.set_content(text)
     if html:
-        letter.add_alternative(html, subtype="html")
-    return letter
+        message.add_alternative(html, subtype="html")
+    return message
 
 
-def send_letters(settings: Settings, letters: Iterable[EmailMessage]) -> dict[str, str]:
+def send_emails(settings: Settings, messages: Iterable[EmailMessage]) -> dict[str, str]:
     """Send e-mails over a single connection. Return the reason by address for those not sent."""
-    waiting = {str(letter["To"]): letter for letter in letters}
+    waiting = {str(message["To"]): message for message in messages}
     failed: dict[str, str] = {}
     try:
-        with _connected(settings) as server:
-            for address, letter in waiting.items():
+        with _connect(settings) as server:
+            for address, message in waiting.items():
                 try:
-                    server.send_message(letter)
+                    server.send_message(message)
                 except (smtplib.SMTPException, ValueError) as exc:
                     failed[address] = f"The mail server did not take it: {exc}"[:200]
     except (smtplib.SMTPException, OSError, InvalidInput) as exc:
@@ -58,7 +58,7 @@ def send_letters(settings: Settings, letters: Iterable[EmailMessage]) -> dict[st
     return failed
 
 
-def _connected(settings: Settings) -> smtplib.SMTP:
+def _connect(settings: Settings) -> smtplib.SMTP:
     parts = urlsplit(settings.smtp_url)
     if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
         raise InvalidInput("RAG_SMTP_URL has to look like smtp://name:password@mail.example.com:587.")
@@ -126,12 +126,12 @@ def people_from(text: str) -> list[Invitee]:
     try:
         head = [cell.strip().lower() for cell in next(csv.reader([lines[0]], delimiter=separator))]
         has_head = any(cell in COLUMNS["email"] for cell in head)
-        found = _from_table(lines, head, separator) if has_head else _from_addresses(lines)
+        invitees = _from_table(lines, head, separator) if has_head else _from_addresses(lines)
     except csv.Error:  # a cell longer than 131,072 characters
         number = 1 + next((place for place, line in enumerate(lines) if len(line) > MAXIMUM_EMAIL_CHARACTERS), 0)
         raise InvalidInput(f"Line {number} has no e-mail address.") from None
     people_by_address: dict[str, Invitee] = {}
-    for person in found:
+    for person in invitees:
         people_by_address.setdefault(person.email.casefold(), person)
     people = list(people_by_address.values())
     if len(people) > MOST_INVITED:
@@ -161,8 +161,8 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
     people = []
     for number, line in enumerate(lines, start=1):
         for part in filter(None, (part.strip() for part in re.split(r"[,;\t]", line))):
-            if found := NAMED.fullmatch(part):
-                people.append(Invitee(email=found["email"], name=found["name"].strip(' "')))
+            if match := NAMED.fullmatch(part):
+                people.append(Invitee(email=match["email"], name=match["name"].strip(' "')))
             elif "@" in part and " " not in part:
                 people.append(Invitee(email=part))
             else:
@@ -170,21 +170,21 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
     return people
 
 
-def send_invitations(settings: Settings, letters: Mapping[str, str], *, sender_name: str) -> dict[str, str]:
-    """E-mail an invitation to each address; `letters` has the link by address.
+def send_invitations(settings: Settings, links: Mapping[str, str], *, sender_name: str) -> dict[str, str]:
+    """E-mail an invitation to each address; `links` has the link by address.
 
     Returns why sending failed, by address.
     """
-    made, failed = [], {}
-    for address, link in letters.items():
+    messages, failed = [], {}
+    for address, link in links.items():
         text = (
             f"{sender_name} has given you access to the HR Assistant, which answers questions from your company's "
             f"documents.\n\nChoose your password here within three days:\n{link}\n\nThe link works once."
         )
         try:
-            letter = make_letter(settings, address, "Your access to the HR Assistant", text, sender_name=sender_name)
+            message = make_email(settings, address, "Your access to the HR Assistant", text, sender_name=sender_name)
         except ValueError as exc:
             failed[address] = f"The mail server did not take it: {exc}"[:200]
         else:
-            made.append(letter)
-    return failed | send_letters(settings, made)
+            messages.append(message)
+    return failed | send_emails(settings, messages)

@@ -50,16 +50,16 @@ class Passwords:
         has_password = stored is not None and stored != NOT_CHOSEN
         too_long = len(password) > MAXIMUM_CHARACTERS
         try:
-            self._hasher.verify((self._opened(stored) if has_password else "") or self._decoy, _normal(password))
+            self._hasher.verify((self._open(stored) if has_password else "") or self._decoy, _normal(password))
         except (VerificationError, InvalidHashError):
             return False
         return has_password and not too_long
 
     def is_outdated(self, stored: str) -> bool:
         """Whether to hash a password again, because `stored` is unencrypted or its parameters are outdated."""
-        return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._opened(stored))
+        return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._open(stored))
 
-    def _opened(self, stored: str | None) -> str:
+    def _open(self, stored: str | None) -> str:
         """Decrypt a stored hash; "" if it was encrypted with another key."""
         if not stored or not stored.startswith(SEALED):
             return stored or ""
@@ -159,9 +159,9 @@ class PasswordQueue:
         place = _Place(asyncio.get_running_loop().create_future(), source, is_known)
         self._waiting.append(place)
         if len(self._waiting) > self._most_waiting:
-            last = max(self._waiting, key=self._order)
-            self._waiting.remove(last)
-            last.turn.set_exception(crowded())
+            rejected = max(self._waiting, key=self._order)
+            self._waiting.remove(rejected)
+            rejected.turn.set_exception(crowded())
         try:
             async with asyncio.timeout(LONGEST_WAIT_SECONDS):
                 await place.turn

@@ -69,7 +69,7 @@ def problem(
     """Convert an error to a response; `is_reference` uses the format described in source 002."""
     details = dict(error.details)
     status = status or HTTPStatus(_reference_status(error) if is_reference else error.status)
-    found = Problem(
+    body = Problem(
         title=_phrase(status),
         status=status,
         detail=error.message,
@@ -80,7 +80,7 @@ def problem(
     )
     extra = {"Retry-After": str(details["wait_seconds"])} if "wait_seconds" in details else {}
     return JSONResponse(
-        {**found.model_dump(mode="json"), **({"success": False, "error": found.detail} if is_reference else {})},
+        {**body.model_dump(mode="json"), **({"success": False, "error": body.detail} if is_reference else {})},
         status_code=status,
         media_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-store", **extra, **(headers or {})},

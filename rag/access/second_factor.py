@@ -73,8 +73,8 @@ class SecondFactors:
 
     def state(self, tenant_id: str, account_id: UUID) -> FactorState:
         with self._database.transaction(tenant_id) as connection:
-            found = connection.execute(queries["second_factor_state"], {"account_id": account_id}).fetchone()
-        return FactorState(is_on=bool(found and found[0]), is_required=bool(found and found[1]))
+            row = connection.execute(queries["second_factor_state"], {"account_id": account_id}).fetchone()
+        return FactorState(is_on=bool(row and row[0]), is_required=bool(row and row[1]))
 
     # Between the password and the session
 
@@ -99,10 +99,10 @@ class SecondFactors:
 
         Raises `NotAllowed` if a second factor is active.
         """
-        made = {"account_id": identity.account_id, "secret": self._locker.encrypt(pyotp.random_base32().encode())}
+        parameters = {"account_id": identity.account_id, "secret": self._locker.encrypt(pyotp.random_base32().encode())}
         with self._database.transaction(identity) as connection:
-            connection.execute(queries["begin_second_factor"], made)
-            row = connection.execute(queries["lock_second_factor"], made).fetchone()
+            connection.execute(queries["begin_second_factor"], parameters)
+            row = connection.execute(queries["lock_second_factor"], parameters).fetchone()
         if row is None or row[1]:
             raise NotAllowed("A second factor is in use already. Turn it off first.")
         secret = self._locker.decrypt(bytes(row[0])).decode()
@@ -183,8 +183,8 @@ class SecondFactors:
     def required_roles(self, identity: Identity) -> frozenset[Role]:
         """Return the roles for which a second factor is mandatory. Raises `NotAllowed`."""
         require_admin(identity)
-        found = self._database.fetch_value(identity, "second_factor_roles") or []
-        return frozenset(Role(role) for role in found)
+        roles = self._database.fetch_value(identity, "second_factor_roles") or []
+        return frozenset(Role(role) for role in roles)
 
     def require_for(self, identity: Identity, roles: Iterable[Role]) -> None:
         """Make a second factor mandatory for these roles, from each person's next sign-in.
@@ -193,8 +193,8 @@ class SecondFactors:
         """
         require_admin(identity)
         require_recent(self._database, identity)
-        wanted = Jsonb(sorted(role.value for role in set(roles)))
-        self._database.execute(identity, "require_second_factor", roles=wanted)
+        role_names = Jsonb(sorted(role.value for role in set(roles)))
+        self._database.execute(identity, "require_second_factor", roles=role_names)
 
     def remove(self, identity: Identity, account_id: UUID) -> None:
         """Remove another person's second factor, for an administrator.
@@ -244,14 +244,14 @@ def _count(connection: Connection, account: dict[str, Any], row: Any, browser: B
     Empties `account["browser"]` if the account has never signed in from that browser. Raises `TooManyAttempts` if a
     known browser must wait.
     """
-    known = connection.execute(queries["codes_in_browser"], account).fetchone() if account["browser"] else None
-    if known is not None:
-        values = {"failed_attempts": next_attempt(known[0], now - known[1]), "last_failed_at": now}
+    browser_row = connection.execute(queries["codes_in_browser"], account).fetchone() if account["browser"] else None
+    if browser_row is not None:
+        values = {"failed_attempts": next_attempt(browser_row[0], now - browser_row[1]), "last_failed_at": now}
         connection.execute(queries["count_wrong_code_in_browser"], {**account, **values})
         return 0.0
     account["browser"] = ""
     before = Attempts(failed=row[3], last_at=row[4], waiting=tuple(Waiting(*item) for item in row[5]))
-    after, wait_seconds = before.asked(browser, now)
+    after, wait_seconds = before.after_attempt(browser, now)
     counted = {"failed_attempts": after.failed, "last_failed_at": after.last_at, "waiting": Jsonb(after.waiting)}
     connection.execute(queries["count_wrong_code"], {**account, **counted})
     return wait_seconds

@@ -63,10 +63,10 @@ def confirm_address(back_to: str) -> str:
     return f"{CONFIRM}?next={quote(back_to, safe='/')}"
 
 
-KEPT_SECONDS = 3.0
+CACHE_SECONDS = 3.0
 #: Seconds between updates to a session's last use.
 NOTED_SECONDS = 60.0
-MAXIMUM_KEPT = 10_000
+MAXIMUM_CACHED = 10_000
 #: The output format of `secrets.token_urlsafe(32)`; other strings need no database query.
 TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -103,7 +103,7 @@ class Sessions:
         self._idle_minutes = (settings or Settings()).session_idle_minutes
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
         self._listeners: list[Callable[[str], None]] = []
         self._elsewhere: SignInElsewhere | None = None
         #: When an act was last noted, by session.
@@ -144,16 +144,16 @@ class Sessions:
         session_id = token_hash(token)
         with self._database.transaction(None, token_hash=session_id) as connection:
             where = {"session_id": session_id, "idle_minutes": 0}
-            is_known = connection.execute(queries["tenant_of_session"], where).fetchone() is not None
-        return is_known and self._tenant_of(session_id) is None
+            is_stored = connection.execute(queries["tenant_of_session"], where).fetchone() is not None
+        return is_stored and self._tenant_of(session_id) is None
 
-    def kept(self, session_id: str) -> Identity | None:
+    def find_cached(self, session_id: str) -> Identity | None:
         """Return the identity from the cache; `None` if it was not read within three seconds.
 
         Never blocks on the database.
         """
         with self._lock:
-            identity, until = self._kept.get(session_id, (None, 0.0))
+            identity, until = self._cache.get(session_id, (None, 0.0))
             return identity if self._clock() < until else None
 
     def find_by_id(self, session_id: str, *, is_act: bool = True, is_fresh: bool = False) -> Identity | None:
@@ -162,18 +162,18 @@ class Sessions:
         `is_act=False` reads the session without prolonging it, for a page's regular checks. `is_fresh` bypasses the
         cache, because another process may have changed the person's rights.
         """
-        if not is_fresh and (identity := self.kept(session_id)):
+        if not is_fresh and (identity := self.find_cached(session_id)):
             return identity
         if not re.fullmatch("[0-9a-f]{64}", session_id):
             return None
         generation = self._generation
         identity = self._read(session_id, is_act=is_act)
         with self._lock:
-            self._kept.pop(session_id, None)
+            self._cache.pop(session_id, None)
             if identity and generation == self._generation:
-                self._kept[session_id] = (identity, self._clock() + KEPT_SECONDS)
-                while len(self._kept) > MAXIMUM_KEPT:
-                    self._kept.popitem(last=False)
+                self._cache[session_id] = (identity, self._clock() + CACHE_SECONDS)
+                while len(self._cache) > MAXIMUM_CACHED:
+                    self._cache.popitem(last=False)
         return identity
 
     def has_rights_still(self, identity: Identity) -> bool:
@@ -182,10 +182,10 @@ class Sessions:
         Also True if the database does not answer: the next query reports the failure.
         """
         try:
-            found = self.find_by_id(identity.session_id, is_fresh=True)
+            current = self.find_by_id(identity.session_id, is_fresh=True)
         except DatabaseUnavailable:
             return True
-        if found is None or found.role != identity.role:
+        if current is None or current.role != identity.role:
             self.forget([identity.session_id])
             return False
         return True
@@ -201,7 +201,7 @@ class Sessions:
                 return False
             self._acts.pop(session_id, None)
             self._acts[session_id] = now
-            while len(self._acts) > MAXIMUM_KEPT:
+            while len(self._acts) > MAXIMUM_CACHED:
                 self._acts.popitem(last=False)
             return True
 
@@ -224,8 +224,8 @@ class Sessions:
         """Store the language in which a person reads the interface."""
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["set_language"], {"account_id": account_id, "language": language})
-            found = connection.execute(queries["session_ids_of_account"], {"account_id": account_id}).fetchall()
-        self.refresh(session_id for (session_id,) in found)
+            rows = connection.execute(queries["session_ids_of_account"], {"account_id": account_id}).fetchall()
+        self.refresh(session_id for (session_id,) in rows)
 
     def is_recent(self, identity: Identity) -> bool:
         """Whether this session's sign-in is recent enough for sensitive actions."""
@@ -233,8 +233,8 @@ class Sessions:
 
     def began_at(self, identity: Identity, issuer: str) -> bool:
         """Whether this session began with a sign-in at the service `issuer`."""
-        found = self._database.fetch_value(identity, "issuer_of_session", session_id=identity.session_id)
-        return bool(issuer) and found == issuer
+        stored_issuer = self._database.fetch_value(identity, "issuer_of_session", session_id=identity.session_id)
+        return bool(issuer) and stored_issuer == issuer
 
     def end(self, token: str) -> None:
         """End the token's session, if there is one."""
@@ -303,7 +303,7 @@ class Sessions:
         with self._lock:
             self._generation += 1
             for session_id in session_ids:
-                self._kept.pop(session_id, None)
+                self._cache.pop(session_id, None)
 
     def forget(self, session_ids: Iterable[str]) -> None:
         """Remove sessions which have ended or lost rights from the cache, and close their open connections."""
@@ -360,8 +360,8 @@ class Sessions:
     def _tenant_of(self, session_id: str) -> str | None:
         with self._database.transaction(None, token_hash=session_id) as connection:
             where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
-            found = connection.execute(queries["tenant_of_session"], where).fetchone()
-            return found[0] if found else None
+            row = connection.execute(queries["tenant_of_session"], where).fetchone()
+            return row[0] if row else None
 
 
 def _identity(*, role: str, **values: Any) -> Identity:
@@ -392,10 +392,10 @@ def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UU
     """Return tenant and account id for a valid link, without using up the link. Raises `LinkExpired`."""
     parameters = {"token_hash": token_hash(token), "purpose": purpose}
     with database.transaction(None, token_hash=parameters["token_hash"]) as connection:
-        found = connection.execute(queries["open_link"], parameters).fetchone()
-    if found is None:
+        row = connection.execute(queries["open_link"], parameters).fetchone()
+    if row is None:
         raise LinkExpired
-    return found[0], found[1]
+    return row[0], row[1]
 
 
 def account_of_link(database: Database, token: str, purpose: Purpose) -> Account:

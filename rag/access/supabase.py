@@ -45,12 +45,12 @@ from rag.types import Account, Identity, Role
 from supabase import Client
 
 log = logging.getLogger("rag.access")
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 NO_TENANT = (
     "Your account at Supabase belongs to no organisation. An administrator can invite you on the page People, "
     "or set tenant and role in its app_metadata."
 )
-NOT_TAKEN = "Supabase does not take this address. Ask the operator of this service."
+ADDRESS_REFUSED = "Supabase does not take this address. Ask the operator of this service."
 #: About a hundred years, meaning forever.
 BANNED = "876000h"
 USERS_PER_PAGE = 200
@@ -81,8 +81,8 @@ class SupabaseAccounts(Accounts):
         browser = browser or Browser()
         refused: list[AccessError] = []
         counted: dict[UUID, str] = {}
-        found = self._find_by_email(address)
-        for account_id, tenant_id in found:
+        candidates = self._find_by_email(address)
+        for account_id, tenant_id in candidates:
             try:
                 stored, counted[account_id] = self._count_attempt(tenant_id, account_id, browser)
                 if stored is None:
@@ -96,7 +96,7 @@ class SupabaseAccounts(Accounts):
             if refused and account.id not in counted:
                 raise most_telling(refused)
         except AccessError as exc:
-            tried = [one for one in found if one[0] in counted]
+            tried = [candidate for candidate in candidates if candidate[0] in counted]
             self._note_refused(tried, [exc] * len(tried))
             raise
         self._record_sign_in(account.tenant_id, account.id, browser=counted.get(account.id, ""))
@@ -134,14 +134,14 @@ class SupabaseAccounts(Accounts):
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
         """Check the password with a short sign-in at Supabase; otherwise like `Accounts.require_password`."""
         browser = browser or Browser(mark=identity.session_id)
-        _, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
+        _, browser_hash = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         with self._project.visitor() as client:
             try:
                 self._ask(client, identity.email, password)
             except WrongPassword as exc:
                 raise WrongPassword("Your current password is not right.") from exc
             call(client.auth.sign_out, {"scope": "local"})
-        self._record_sign_in(identity.tenant_id, identity.account_id, browser=known)
+        self._record_sign_in(identity.tenant_id, identity.account_id, browser=browser_hash)
 
     # Lost passwords
 
@@ -166,7 +166,7 @@ class SupabaseAccounts(Accounts):
             raise LinkExpired
         with self._project.visitor() as client:
             try:
-                session = _given(call(client.auth.set_session, access_token, refresh_token).session)
+                session = _require_value(call(client.auth.set_session, access_token, refresh_token).session)
             except (AccessError, InvalidInput) as exc:
                 raise LinkExpired from exc
             account = self._admit(client, session)
@@ -219,7 +219,7 @@ class SupabaseAccounts(Accounts):
                 answer = call(client.auth.refresh_session, refresh_token)
             except InvalidInput as exc:  # A malformed refresh token.
                 raise AccessError("Your sign-in at Supabase has ended. Sign in again.") from exc
-            return self._admit(client, _given(answer.session))
+            return self._admit(client, _require_value(answer.session))
 
     def sign_out(self, secret: bytes) -> None:
         """End a session at Supabase; errors are only logged, because our session has ended already."""
@@ -253,7 +253,7 @@ class SupabaseAccounts(Accounts):
                 raise
             if tenant not in (None, "", tenant_id):
                 # Supabase has a single user per address for all companies; the first company keeps it.
-                raise InvalidInput(NOT_TAKEN) from None
+                raise InvalidInput(ADDRESS_REFUSED) from None
             call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
         return NOT_CHOSEN
 
@@ -277,10 +277,10 @@ class SupabaseAccounts(Accounts):
         if not password:
             raise WrongPassword
         answer = call(client.auth.sign_in_with_password, {"email": address, "password": password})
-        return _given(answer.session)
+        return _require_value(answer.session)
 
     def _admit(self, client: Client, session: Any) -> AccountFromElsewhere:
-        claims = _given(call(client.auth.get_claims, session.access_token))["claims"]
+        claims = _require_value(call(client.auth.get_claims, session.access_token))["claims"]
         account = self._people.admit(person_from(dict(claims), self.issuer))
         return from_elsewhere(account, self._origin(session))
 
@@ -318,7 +318,7 @@ def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
         raise AccessError("Your account at Supabase has no address or a role that is not known here.") from exc
 
 
-def _given(value: Found | None) -> Found:
+def _require_value(value: Value | None) -> Value:
     if value is None:
         raise ProviderAnswerInvalid(UNREADABLE)
     return value

@@ -42,7 +42,7 @@ MAXIMUM_MARK_PIXELS = 16_000_000
 #: The sidebar shows a mark at most 32 points high; screens have up to three pixels a point.
 MARK_SIZE = (480, 96)
 #: A picture which compresses badly as PNG gets fewer colours.
-MAXIMUM_KEPT_BYTES = 100_000
+MAXIMUM_STORED_BYTES = 100_000
 #: These are for people: other errors in this module are for operators, in English.
 NO_PICTURE = N_("This is not a picture that can be used. Choose a PNG, JPEG or WebP file.")
 TOO_LARGE = N_("The mark has more than 2 MB. Choose a smaller picture.")
@@ -111,10 +111,10 @@ class Tenants:
     def progress(self, identity: Identity) -> SetupProgress:
         """Return the company's progress in the administrators' checklist. Raises `NotAllowed`."""
         require_admin(identity)
-        found = self._database.fetch_one(identity, "setup_progress", SetupProgress)
-        if found is None:
+        progress = self._database.fetch_one(identity, "setup_progress", SetupProgress)
+        if progress is None:
             raise NotFound
-        return found
+        return progress
 
     def rename(self, identity: Identity, name: str) -> None:
         """Rename the administrator's company. Raises `InvalidInput`."""
@@ -162,18 +162,18 @@ class Tenants:
             )
         for domain in domains:
             normal_domain(domain)
-        shown = " ".join(name.split()) or tenant_id.replace("-", " ").title()
-        if not self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=shown):
+        display_name = " ".join(name.split()) or tenant_id.replace("-", " ").title()
+        if not self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=display_name):
             raise InvalidInput(f"There is a tenant {tenant_id} already.")
         if domains:
             self.set_domains(tenant_id, domains)
 
     def get(self, tenant_id: str) -> Tenant:
         """Return one tenant. Raises `NotFound`."""
-        found = self._database.fetch_one(tenant_id, "tenant", Tenant)
-        if found is None:
+        tenant = self._database.fetch_one(tenant_id, "tenant", Tenant)
+        if tenant is None:
             raise NotFound(f"There is no tenant {tenant_id}.")
-        return found
+        return tenant
 
     def set_domains(self, tenant_id: str, domains: Sequence[str]) -> list[str]:
         """Allow invitations only to addresses in these e-mail domains; an empty list allows any address.
@@ -221,10 +221,10 @@ class Tenants:
         with (
             whole_file(path) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-            self._database.snapshot(tenant_id) as own,
+            self._database.snapshot(tenant_id) as connection,
         ):
-            tables = [t for t in tenant_tables(own) if not INDEX_TABLES.fullmatch(t)]
-            rows = {table: _write_table(archive, own, table) for table in tables}
+            tables = [t for t in tenant_tables(connection) if not INDEX_TABLES.fullmatch(t)]
+            rows = {table: _write_table(archive, connection, table) for table in tables}
             files = self._files.keys(tenant_id)
             for key in files:
                 archive.writestr(f"files/{key}", self._files.get(tenant_id, key))
@@ -294,9 +294,9 @@ def count_rows(connection: Connection) -> dict[str, int]:
     """Count the rows for the transaction's tenant in every non-empty table."""
     counted: dict[str, int] = {}
     for table in tenant_tables(connection):
-        found = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
-        if found and found[0]:
-            counted[table] = found[0]
+        row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
+        if row and row[0]:
+            counted[table] = row[0]
     return counted
 
 
@@ -321,8 +321,8 @@ def mark_from(picture: bytes) -> bytes:
     if box := upright.getchannel("A").getbbox():
         upright = upright.crop(box)
     upright.thumbnail(MARK_SIZE, Image.Resampling.LANCZOS)
-    written = _png(upright)
-    return written if len(written) <= MAXIMUM_KEPT_BYTES else _png(upright.quantize(64))
+    png = _png(upright)
+    return png if len(png) <= MAXIMUM_STORED_BYTES else _png(upright.quantize(64))
 
 
 def _png(image: Image.Image) -> bytes:
@@ -345,16 +345,16 @@ def _note(connection: Connection, action: str) -> None:
 def _write_table(archive: zipfile.ZipFile, connection: Connection, table: str) -> int:
     """Write a table's rows as JSON lines, in batches of a thousand, and return the number of rows."""
     columns = [row[0] for row in connection.execute(queries["columns_of_table"], {"table": table})]
-    kept = sql.SQL(", ").join(sql.Identifier(c) for c in columns if c not in NOT_EXPORTED)
-    statement = sql.SQL("SELECT {} FROM {}").format(kept, sql.Identifier(table))
-    written = 0
+    exported = sql.SQL(", ").join(sql.Identifier(c) for c in columns if c not in NOT_EXPORTED)
+    statement = sql.SQL("SELECT {} FROM {}").format(exported, sql.Identifier(table))
+    count = 0
     with archive.open(f"tables/{table}.jsonl", "w") as file, connection.cursor(name="export") as cursor:
         cursor.itersize = 1000
         for row in cursor.execute(statement):
             names = [column.name for column in cursor.description or ()]
             file.write((json.dumps(dict(zip(names, row, strict=True)), default=_as_text) + "\n").encode())
-            written += 1
-    return written
+            count += 1
+    return count
 
 
 def _as_text(value: Any) -> str:

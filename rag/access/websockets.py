@@ -233,7 +233,7 @@ def files_in(frame: bytes) -> list[str]:
         sent = ForwardMsg.FromString(frame)
     except DecodeError:
         return []
-    return [found[1] for address in _file_addresses(sent) if (found := NAME.fullmatch(address))]
+    return [match[1] for address in _file_addresses(sent) if (match := NAME.fullmatch(address))]
 
 
 def _file_addresses(value: Value) -> Iterator[str]:

@@ -44,7 +44,7 @@ from rag.monitoring import metrics
 from rag.monitoring.tracing import span
 from rag.profiles import profile_of
 from rag.profiles.profile import Options, Profile
-from rag.records.chat_logs import KEPT
+from rag.records.chat_logs import PARTIAL_TEXT
 from rag.records.conversations import Conversations, title_from_question
 from rag.storage.database import Database
 from rag.storage.sql import queries
@@ -345,7 +345,7 @@ class LiveAnswers:
         with self._lock:
             running = [live for live in self._answers.values() if not live.is_done]
         for live in running:
-            live.notice = f"{SHUT_DOWN} {KEPT}" if live.text else SHUT_DOWN
+            live.notice = f"{SHUT_DOWN} {PARTIAL_TEXT}" if live.text else SHUT_DOWN
             live.cancel.set()
         deadline = time.monotonic() + SHUTDOWN_SECONDS
         for live in running:

@@ -146,7 +146,7 @@ class Api(FastAPI):
         bodies = [
             operation.get("requestBody") for methods in described["paths"].values() for operation in methods.values()
         ]
-        _tell_defaults_in_words(schemas, bodies)
+        _describe_defaults(schemas, bodies)
         described["components"]["securitySchemes"] = SECURITY_SCHEMES
         described["security"] = [{name: []} for name in SECURITY_SCHEMES]
         return described
@@ -156,8 +156,8 @@ class Api(FastAPI):
         if isinstance(exc, RequestValidationError):
             errors = exc.errors()
             # A malformed id in the path is not found. Errors in other fields name the field.
-            is_found = all(item["loc"][0] != "path" for item in errors)
-            exc = invalid({**item, "loc": item["loc"][1:]} for item in errors) if is_found else NotFound()
+            is_path_valid = all(item["loc"][0] != "path" for item in errors)
+            exc = invalid({**item, "loc": item["loc"][1:]} for item in errors) if is_path_valid else NotFound()
         elif isinstance(exc, HTTPException) and exc.status_code == 405:
             allowed = ", ".join(sorted(self._methods_at(request.scope)))
             return refusal(request.scope, MethodNotAllowed(), headers={"Allow": allowed})
@@ -169,26 +169,26 @@ class Api(FastAPI):
 
     def _methods_at(self, scope: Scope) -> set[str]:
         """Return the methods allowed at an address, over all routes."""
-        asked = {**scope, "method": "", "path_params": {}}
-        found = {route.method for route in self.api_routes if route.matches(asked)[0] is Match.PARTIAL}
-        return found | {"HEAD"} if "GET" in found else found
+        probe = {**scope, "method": "", "path_params": {}}
+        methods = {route.method for route in self.api_routes if route.matches(probe)[0] is Match.PARTIAL}
+        return methods | {"HEAD"} if "GET" in methods else methods
 
 
-def _tell_defaults_in_words(schemas: dict[str, Any], bodies: Any) -> None:
+def _describe_defaults(schemas: dict[str, Any], bodies: Any) -> None:
     """Move body fields' defaults into their descriptions, because openapi-typescript would send every default."""
-    waiting, seen = _referenced(bodies), set[str]()
+    waiting, visited = _referenced(bodies), set[str]()
     while waiting:
         name = waiting.pop()
-        if name in seen:
+        if name in visited:
             continue
-        seen.add(name)
+        visited.add(name)
         waiting += _referenced(schemas[name])
         for field in schemas[name].get("properties", {}).values():
             if (default := field.pop("default", None)) not in (None, "") and "Default" not in field.get(
                 "description", ""
             ):
-                told = f"Default: {json.dumps(default)}."
-                field["description"] = f"{field['description']} {told}" if "description" in field else told
+                sentence = f"Default: {json.dumps(default)}."
+                field["description"] = f"{field['description']} {sentence}" if "description" in field else sentence
 
 
 def _referenced(described: Any) -> list[str]:
@@ -208,9 +208,9 @@ ROUTERS = (
 )
 
 
-def make_api(others: Sequence[APIRouter] = ()) -> Api:
+def make_api(integration_routers: Sequence[APIRouter] = ()) -> Api:
     """Build the API from our routers and the integrations' routers."""
-    return Api((*ROUTERS, *others, service.router, router))
+    return Api((*ROUTERS, *integration_routers, service.router, router))
 
 
 def routes_to(api: Api) -> list[BaseRoute]:

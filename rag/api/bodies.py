@@ -93,7 +93,7 @@ async def read_form(request: Request, *, maximum_bytes: int) -> FormData:
     if _media_type(request) != FORM_TYPE:
         raise MediaTypeUnsupported("Send this as a form with a file (multipart/form-data).")
     limit = maximum_bytes + FORM_OVERHEAD_BYTES
-    _check_length(request, maximum_bytes, beside=FORM_OVERHEAD_BYTES)
+    _check_length(request, maximum_bytes, overhead_bytes=FORM_OVERHEAD_BYTES)
     received, receive = 0, request.receive
 
     async def counted() -> Message:
@@ -133,9 +133,9 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _check_length(request: Request, maximum_bytes: int, *, beside: int = 0) -> None:
+def _check_length(request: Request, maximum_bytes: int, *, overhead_bytes: int = 0) -> None:
     length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > maximum_bytes + beside:
+    if length.isdigit() and int(length) > maximum_bytes + overhead_bytes:
         raise _too_large(maximum_bytes)
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, Json
 from rag.access.problems import problems
 from rag.api.bodies import FileField
 from rag.api.documents import DocumentShape
-from rag.api.questions import chosen_collection
+from rag.api.questions import choose_collection
 from rag.api.routing import PUBLIC, ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import InvalidInput, NotAllowed, SettingsError, SignedOut
 from rag.ingestion.sources.runs import SCHEDULE_MINUTES, SyncRun
@@ -223,16 +223,16 @@ def list_collections(caller: Caller) -> Collections:
     """List the collections you may read, oldest first."""
     library = services().documents
     contents = library.contents(caller)
-    found = [_collection(c, contents.get(c.id)) for c in library.collections(caller)]
-    return Collections(collections=found, total=len(found))
+    shapes = [_collection(c, contents.get(c.id)) for c in library.collections(caller)]
+    return Collections(collections=shapes, total=len(shapes))
 
 
 @router.get("/api/collections/{collection_id}", summary="One collection", dependencies=[READ])
 def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
     """Return a collection and its size."""
     library = services().documents
-    found = library.collection(caller, collection_id)
-    return _collection(found, library.contents(caller).get(found.id))
+    collection = library.collection(caller, collection_id)
+    return _collection(collection, library.contents(caller).get(collection.id))
 
 
 @router.post("/api/collections", summary="Make a collection", dependencies=[ADMIN], status_code=201)
@@ -240,7 +240,7 @@ def create_collection(caller: Caller, body: NewCollection) -> CollectionShape:
     """Create a collection. Its profile and embedding model apply to all its documents."""
     library = services().documents
     try:
-        made = library.create_collection(
+        collection = library.create_collection(
             caller,
             body.name,
             body.profile,
@@ -250,7 +250,7 @@ def create_collection(caller: Caller, body: NewCollection) -> CollectionShape:
         )
     except SettingsError as exc:  # the embedding model is not there
         raise InvalidInput(exc.message) from exc
-    return _collection(made, None)
+    return _collection(collection, None)
 
 
 @router.patch("/api/collections/{collection_id}", summary="Change a collection", dependencies=[ADMIN])
@@ -352,10 +352,10 @@ def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
 @boards.get(
     "/api/rag/sync", summary="See how the last syncs went", dependencies=[needs("sync")], responses=problems(404)
 )
-def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
+def sync_runs(caller: Caller, query: Annotated[Which, Query()]) -> SyncAnswer:
     """List the latest syncs with their progress and cost."""
     parts = services()
-    collection = _to_sync(parts, caller, wanted.collection)
+    collection = _to_sync(parts, caller, query.collection)
     return _sync_answer(parts, collection, parts.syncs.runs(caller, collection.id, limit=MOST_RUNS))
 
 
@@ -380,7 +380,7 @@ def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
     responses=problems(401, 403, 404),
     max_body_size=MAXIMUM_EVENT_BYTES,
 )
-def webhook(request: Request, body: WebhookBody, wanted: Annotated[Which, Query()]) -> WebhookAnswer:
+def webhook(request: Request, body: WebhookBody, query: Annotated[Which, Query()]) -> WebhookAnswer:
     """Queue an event. The request needs RAG_WEBHOOK_SECRET in `Authorization: Bearer` or `x-webhook-secret`.
 
     Events may come late, twice and out of order: only each post's newest event counts, by time of change.
@@ -388,31 +388,33 @@ def webhook(request: Request, body: WebhookBody, wanted: Annotated[Which, Query(
     parts = services()
     _require_secret(request, parts.settings)
     tenant_id = parts.settings.tenant
-    collection = chosen_collection(parts, tenant_id, wanted.collection) if wanted.collection else None
+    collection = choose_collection(parts, tenant_id, query.collection) if query.collection else None
     is_new = parts.syncs.receive(tenant_id, body.model_dump(), collection=collection)
     return WebhookAnswer(received=True, queued=is_new)
 
 
-def _collection(found: Collection, contents: CollectionContents | None) -> CollectionShape:
+def _collection(collection: Collection, contents: CollectionContents | None) -> CollectionShape:
     return CollectionShape(
-        id=found.id,
-        name=found.name,
-        profile=found.profile,
-        language=found.language,
-        embedding_model=found.embedding_model,
+        id=collection.id,
+        name=collection.name,
+        profile=collection.profile,
+        language=collection.language,
+        embedding_model=collection.embedding_model,
         documents=contents.documents if contents else 0,
         ready=contents.ready if contents else 0,
         pages=contents.pages if contents else 0,
         chunks=contents.chunks if contents else 0,
-        groups=found.groups,
-        settings=found.overrides,
-        created_at=found.created_at,
+        groups=collection.groups,
+        settings=collection.overrides,
+        created_at=collection.created_at,
     )
 
 
-def _to_sync(parts: Services, identity: Identity, wanted: str | None) -> Collection:
+def _to_sync(parts: Services, identity: Identity, id_or_name: str | None) -> Collection:
     """Return the collection with this id or name, else a notice board. Raises `NotFound`."""
-    return (None if wanted else parts.syncs.default_collection(identity)) or chosen_collection(parts, identity, wanted)
+    return (None if id_or_name else parts.syncs.default_collection(identity)) or choose_collection(
+        parts, identity, id_or_name
+    )
 
 
 def _sync_answer(parts: Services, collection: Collection, runs: list[SyncRun]) -> SyncAnswer:
@@ -430,12 +432,12 @@ def _require_secret(request: Request, settings: Settings) -> None:
     if not expected:
         raise NotAllowed("Events are not taken: RAG_WEBHOOK_SECRET is not set.")
     kind, _, token = request.headers.get("authorization", "").partition(" ")
-    given = request.headers.get("x-webhook-secret", "") or (token.strip() if kind.lower() == "bearer" else "")
+    sent_secret = request.headers.get("x-webhook-secret", "") or (token.strip() if kind.lower() == "bearer" else "")
     # Takes the same time wherever the first difference is.
-    if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode("utf-8", "replace")):
+    if not hmac.compare_digest(sent_secret.encode("utf-8", "replace"), expected.encode("utf-8", "replace")):
         raise SignedOut("The secret of this event is not right. Send RAG_WEBHOOK_SECRET with it.")
 
 
 def _run(run: SyncRun) -> SyncRunShape:
-    known = {name: getattr(run, name) for name in SyncRunShape.model_fields if name != "cost"}
-    return SyncRunShape(**known, cost=None if run.cost is None or not run.is_priced else str(run.cost))
+    fields = {name: getattr(run, name) for name in SyncRunShape.model_fields if name != "cost"}
+    return SyncRunShape(**fields, cost=None if run.cost is None or not run.is_priced else str(run.cost))

@@ -80,9 +80,9 @@ class DocumentShape(ApiModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, found: Document) -> DocumentShape:
+    def of(cls, document: Document) -> DocumentShape:
         """Convert a document to the API's format."""
-        return cls.model_validate(found, from_attributes=True)
+        return cls.model_validate(document, from_attributes=True)
 
 
 class Documents(ApiModel):
@@ -210,15 +210,15 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 
 
 @router.get("/api/documents", summary="List documents", dependencies=[READ])
-def list_documents(caller: Caller, library: Library, wanted: Annotated[DocumentFilter, Query()]) -> Documents:
+def list_documents(caller: Caller, library: Library, query: Annotated[DocumentFilter, Query()]) -> Documents:
     """List documents in all collections or in one, newest first, without superseded versions."""
-    collection_id, status = wanted.collection_id, wanted.status
-    shown = library.list(caller, collection_id=collection_id, status=status, limit=wanted.limit, offset=wanted.offset)
+    collection_id, status = query.collection_id, query.status
+    documents = library.list(caller, collection_id=collection_id, status=status, limit=query.limit, offset=query.offset)
     return Documents(
-        documents=[DocumentShape.of(document) for document in shown],
+        documents=[DocumentShape.of(document) for document in documents],
         total=library.count(caller, collection_id=collection_id, status=status),
-        limit=wanted.limit,
-        offset=wanted.offset,
+        limit=query.limit,
+        offset=query.offset,
     )
 
 
@@ -263,8 +263,10 @@ def restore_document(caller: Caller, library: Library, document_id: UUID) -> Doc
 @router.get("/api/documents/{document_id}/versions", summary="Its versions", dependencies=[READ])
 def list_versions(caller: Caller, library: Library, document_id: UUID) -> Documents:
     """List a document's versions, latest first."""
-    found = library.versions.of(caller, library.get(caller, document_id))
-    return Documents(documents=[DocumentShape.of(d) for d in found], total=len(found), limit=len(found), offset=0)
+    versions = library.versions.of(caller, library.get(caller, document_id))
+    return Documents(
+        documents=[DocumentShape.of(d) for d in versions], total=len(versions), limit=len(versions), offset=0
+    )
 
 
 @router.post("/api/documents/{document_id}/confirm", summary="Confirm the estimated cost", dependencies=[WRITE])
@@ -301,15 +303,15 @@ def retry_document(caller: Caller, library: Library, document_id: UUID) -> Docum
 @router.get("/api/documents/{document_id}/chunks", summary="Its chunks", dependencies=[READ])
 def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Chunks:
     """List a document's chunks in order."""
-    found = _part(caller, library, document_id, part, library.chunks, library.count_chunks)
-    return Chunks.model_validate({"chunks": found.pop("found"), **found}, from_attributes=True)
+    listing = _part(caller, library, document_id, part, library.chunks, library.count_chunks)
+    return Chunks.model_validate({"chunks": listing.pop("items"), **listing}, from_attributes=True)
 
 
 @router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
 def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
     """List the pages with their text, how it was read, and warnings."""
-    found = _part(caller, library, document_id, part, library.pages, library.count_pages)
-    return Pages.model_validate({"pages": found.pop("found"), **found}, from_attributes=True)
+    listing = _part(caller, library, document_id, part, library.pages, library.count_pages)
+    return Pages.model_validate({"pages": listing.pop("items"), **listing}, from_attributes=True)
 
 
 @router.get(
@@ -319,22 +321,25 @@ def get_correction(caller: Caller, library: Library, document_id: UUID, page: Pa
     """Return a page's text, the text as read from the file, and the history of corrections."""
     document = library.get(caller, document_id)
     pages = library.pages(caller, document_id)
-    found = next((each for each in pages if each.number == page), None)
-    if found is None:
+    stored_page = next((each for each in pages if each.number == page), None)
+    if stored_page is None:
         raise NotFound(f"This document has no page {page}.")
     history = library.corrections.of(caller, document)
-    own, holding = of_page(page, pages, history)
+    corrections, holding = of_page(page, pages, history)
     return PageText(
         page=page,
-        text=found.text,
-        text_as_read=found.as_read,
-        is_corrected=found.is_corrected,
-        fingerprint=fingerprint(found.text),
+        text=stored_page.text,
+        text_as_read=stored_page.as_read,
+        is_corrected=stored_page.is_corrected,
+        fingerprint=fingerprint(stored_page.text),
         corrections=[
             CorrectionShape.model_validate(
-                {**vars(each), "is_applied": found.is_corrected and each == holding and each.text_after == found.text}
+                {
+                    **vars(each),
+                    "is_applied": stored_page.is_corrected and each == holding and each.text_after == stored_page.text,
+                }
             )
-            for each in own
+            for each in corrections
         ],
     )
 
@@ -355,10 +360,12 @@ def put_correction(
     `fingerprint`, nothing is saved, and the problem's `details` have the current text.
     """
     plan = library.corrections.plan(caller, document_id, page, body.text)
-    made = None
+    document = None
     if not body.dry_run:
-        made = DocumentShape.of(library.corrections.save(caller, document_id, page, body.text, seen=body.fingerprint))
-    return CorrectionMade(passages=plan.passages, estimate=plan.estimate, document=made)
+        document = DocumentShape.of(
+            library.corrections.save(caller, document_id, page, body.text, seen=body.fingerprint)
+        )
+    return CorrectionMade(passages=plan.passages, estimate=plan.estimate, document=document)
 
 
 @router.delete(
@@ -372,10 +379,12 @@ def delete_correction(
     library: Library,
     document_id: UUID,
     page: PageNumber,
-    seen: Annotated[str, Query(alias="fingerprint", max_length=64, description="Of the corrected text.")],
+    expected_fingerprint: Annotated[
+        str, Query(alias="fingerprint", max_length=64, description="Of the corrected text.")
+    ],
 ) -> DocumentShape:
     """Restore the text as read from the file. The history keeps the corrections."""
-    return DocumentShape.of(library.corrections.save(caller, document_id, page, None, seen=seen))
+    return DocumentShape.of(library.corrections.save(caller, document_id, page, None, seen=expected_fingerprint))
 
 
 @router.get(
@@ -386,7 +395,7 @@ def delete_correction(
     responses={200: {"content": SERVED}, **UNCHANGED},
 )
 def document_file(
-    request: Request, caller: Caller, library: Library, document_id: UUID, wanted: Annotated[Download, Query()]
+    request: Request, caller: Caller, library: Library, document_id: UUID, query: Annotated[Download, Query()]
 ) -> Response:
     """Return the original. A PDF is shown in the browser, for example at `#page=3`; text is shown as plain text.
 
@@ -394,7 +403,7 @@ def document_file(
     """
     document = library.get(caller, document_id)
     disposition, media_type = served_as(document.mime_type)
-    if wanted.download:
+    if query.download:
         disposition = "attachment"
     headers = {
         **(HEADERS if disposition == "inline" and media_type == PDF else CONFINED),
@@ -422,15 +431,15 @@ def page_image(
     library: Library,
     document_id: UUID,
     page: Annotated[int, Path(ge=0, le=HIGHEST_PAGE)],
-    wanted: Annotated[Picture, Query()],
+    query: Annotated[Picture, Query()],
 ) -> Response:
     """Draw a document's page as PNG, with a chunk marked, and a sentence within more strongly."""
     document = library.get(caller, document_id)
     highlight = sentence = ""
-    if wanted.highlight:
-        found = library.chunks(caller, document.id, chunk_id=wanted.highlight)
-        highlight = found[0].content if found else ""
-        sentence = highlight[wanted.sentence_start : wanted.sentence_end]
+    if query.highlight:
+        chunks = library.chunks(caller, document.id, chunk_id=query.highlight)
+        highlight = chunks[0].content if chunks else ""
+        sentence = highlight[query.sentence_start : query.sentence_end]
     tag = hashlib.sha256(f"{document.sha256} {page} {highlight}\0{sentence}".encode()).hexdigest()[:32]
     headers = {**HEADERS, "ETag": f'"{tag}"'}
     if request.headers.get("if-none-match") == headers["ETag"]:
@@ -450,7 +459,7 @@ def _part(
     """Return part of a document's pages or chunks, and their total number. Raises `NotFound`."""
     library.get(caller, document_id)
     return {
-        "found": read(caller, document_id, limit=part.limit, offset=part.offset),
+        "items": read(caller, document_id, limit=part.limit, offset=part.offset),
         "total": count(caller, document_id),
         "limit": part.limit,
         "offset": part.offset,

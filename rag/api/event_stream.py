@@ -62,7 +62,7 @@ EVENTS = {
         "Lines that begin with a colon keep the connection open."
     ),
 }
-Told = Callable[[ContextResponse, Sequence[Citation]], list[Any]]
+SourceBuilder = Callable[[ContextResponse, Sequence[Citation]], list[Any]]
 
 
 class Changes:
@@ -105,7 +105,7 @@ class AnswerStream(StreamingResponse):
 
 
 async def answer_events(
-    live: LiveAnswer, told: Told, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    live: LiveAnswer, build_sources: SourceBuilder, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[str]:
     """Yield `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; and comments during silences.
 
@@ -113,16 +113,16 @@ async def answer_events(
     requested.
     """
     changes = Changes(live)
-    shown, restarts, has_context, is_generating = 0, 0, False, False
+    sent_length, restarts, has_context, is_generating = 0, 0, False, False
     queued: StepEvent | None = None
     yield event("searching")
     with live.heard_by(changes.note):
         while True:
             is_done, text = live.is_done, live.text
             if live.restarts > restarts:
-                if shown:
+                if sent_length:
                     yield event("restart")
-                shown, restarts, text = 0, live.restarts, live.text
+                sent_length, restarts, text = 0, live.restarts, live.text
             if (step := live.steps[-1] if live.steps else None) is not None and step is not queued:
                 queued = step
                 if step.name == QUEUED:
@@ -130,7 +130,7 @@ async def answer_events(
             if not has_context and live.context is not None:
                 has_context = True
                 try:
-                    yield event("context", await to_thread.run_sync(told, live.context, ()))
+                    yield event("context", await to_thread.run_sync(build_sources, live.context, ()))
                 except RagError as exc:  # the database has gone since: the stream still ends with an event
                     ended = {"outcome": "failed", "state": live.state.value, "notices": [exc.message]}
                     yield failure_event(exc.message, exc.code, request_id(), ended)
@@ -138,13 +138,13 @@ async def answer_events(
             if not is_generating and (text or _is_writing(live)):
                 is_generating = True
                 yield event("generating")
-            if len(text) > shown:
-                yield event("chunk", text[shown:])
-                shown = len(text)
+            if len(text) > sent_length:
+                yield event("chunk", text[sent_length:])
+                sent_length = len(text)
                 if not is_done:
                     await asyncio.sleep(PACE_SECONDS)
                     continue
-            if is_done and shown >= len(live.text) and restarts == live.restarts:
+            if is_done and sent_length >= len(live.text) and restarts == live.restarts:
                 break
             if not await changes.wait(heartbeat_seconds):
                 yield HEARTBEAT
@@ -153,7 +153,7 @@ async def answer_events(
     sources: list[Any] = []
     if live.context is not None and live.citations:
         with suppress(RagError):  # The database has gone since; the answer is unaffected.
-            sources = await to_thread.run_sync(told, live.context, live.citations)
+            sources = await to_thread.run_sync(build_sources, live.context, live.citations)
     numbered = {"sources": sources} if sources else {}
     if live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED:
         yield event("done", **numbered, **ending(live))

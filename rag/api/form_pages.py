@@ -45,13 +45,13 @@ STALE_FORM = N_("This page was open for too long. Please try again.")
 Result = TypeVar("Result")
 
 
-def said(message: str) -> Markup:
+def to_markup(message: str) -> Markup:
     """Translate a sentence for a template. Values inserted with `format` are escaped."""
     return escape(_(message))
 
 
 TEMPLATES = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True)
-TEMPLATES.globals["_"] = said
+TEMPLATES.globals["_"] = to_markup
 
 
 def page_of(template: str, /, *, title: str, foot: str = "", mark: str = "", **values: str) -> str:
@@ -117,9 +117,11 @@ class FormPages:
 
     async def know_browser(self, request: Request, answer: Response, account: Account | Identity) -> None:
         """Record that the account has signed in from this browser."""
-        known = self.cookie(request, KNOWN_COOKIE)
+        known_token = self.cookie(request, KNOWN_COOKIE)
         account_id = account.id if isinstance(account, Account) else account.account_id
-        token = await to_thread.run_sync(self.services().accounts.know_browser, account.tenant_id, account_id, known)
+        token = await to_thread.run_sync(
+            self.services().accounts.know_browser, account.tenant_id, account_id, known_token
+        )
         self._set_cookie(request, answer, KNOWN_COOKIE, token, days=KNOWN_BROWSER_DAYS)
 
     async def start_session(
@@ -171,16 +173,16 @@ class FormPages:
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
-        asked = str(request.scope.get("language", ""))
-        html = page_of(template, title=title, csrf=token, **{"chosen_language": asked, **values})
+        chosen_language = str(request.scope.get("language", ""))
+        html = page_of(template, title=title, csrf=token, **{"chosen_language": chosen_language, **values})
         answer = HTMLResponse(html, status, {"Cache-Control": "no-store"})
         if is_new:
             self._set_cookie(request, answer, CSRF_COOKIE, token)
-        if asked:
-            self._set_cookie(request, answer, LANGUAGE_COOKIE, asked, days=365)
+        if chosen_language:
+            self._set_cookie(request, answer, LANGUAGE_COOKIE, chosen_language, days=365)
             if isinstance(identity := request.scope.get("identity"), Identity):
                 keep = self.services().sessions.set_language
-                answer.background = BackgroundTask(keep, identity.tenant_id, identity.account_id, asked)
+                answer.background = BackgroundTask(keep, identity.tenant_id, identity.account_id, chosen_language)
         return answer
 
     def cookie(self, request: Request, name: str) -> str:

@@ -49,10 +49,10 @@ def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> H
         return Health(checks=(Check(name=_("Database"), state="failed", sentence=exc.message),))
     database = _database(parts)
     try:
-        found = _checked(parts, database)
+        health = _run_checks(parts, database)
     except DatabaseUnavailable as exc:  # Between two checks.
         return Health(checks=(replace(database, state="failed", sentence=exc.message),))
-    return Health(checks=(*found.checks, *probe_checks(parts))) if probe else found
+    return Health(checks=(*health.checks, *probe_checks(parts))) if probe else health
 
 
 def model_checks(parts: Services) -> tuple[Check, ...]:
@@ -74,7 +74,7 @@ def probe_checks(parts: Services) -> list[Check]:
     ]
 
 
-def _checked(parts: Services, database: Check) -> Health:
+def _run_checks(parts: Services, database: Check) -> Health:
     if database.state == "failed":
         return Health(checks=(database,))
     return Health(
@@ -85,7 +85,7 @@ def _checked(parts: Services, database: Check) -> Health:
             *parts.checks(parts),
             _documents(parts),
             _originals(parts),
-            _reading(parts),
+            _file_reading(parts),
             _language_model(parts),
             _embedder(parts),
             _reranker(parts),
@@ -223,7 +223,7 @@ def _originals(parts: Services) -> Check:
         return Check(name=_("Originals"), state="warning", sentence=exc.message)
 
 
-def _reading(parts: Services) -> Check:
+def _file_reading(parts: Services) -> Check:
     """Check the confinement of processes reading files."""
     means = parts.documents.confinement
     if means is None:
@@ -328,12 +328,12 @@ def _unfinished(parts: Services) -> str:
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
     if done >= passages:
         return ""
-    made = _(
+    progress_text = _(
         "{done} of {passages} passages are prepared for search by meaning so far.",
         passages=number(passages),
         done=number(done),
     )
-    return f" {made}"
+    return f" {progress_text}"
 
 
 def _reranker(parts: Services) -> Check:
@@ -353,7 +353,7 @@ def _reranker(parts: Services) -> Check:
 
 def _collections(parts: Services) -> list[Check]:
     """Find collections whose profile needs a provider without a key, and name the substitute."""
-    found = []
+    checks = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:
             profile = profile_of(collection)
@@ -361,21 +361,21 @@ def _collections(parts: Services) -> list[Check]:
             parts.providers.embedder_for(collection.embedding_model)
         except RagError as exc:
             sentence = f"{collection.name}: {exc.message}"
-            found.append(Check(name=_("Collection"), state="warning", sentence=sentence))
+            checks.append(Check(name=_("Collection"), state="warning", sentence=sentence))
             continue
         if choice.is_elsewhere:
-            wanted, used = provider_name(choice.wanted_provider), provider_name(choice.provider)
+            preferred, used = provider_name(choice.wanted_provider), provider_name(choice.provider)
             sentence = _(
                 "Answers in {collection} should be written by {wanted_model} of {wanted}, but no key for "
                 "{wanted} is set. {model} of {used} writes them instead. Paste a key on the page Set-up.",
                 collection=collection.name,
                 wanted_model=choice.wanted_model,
-                wanted=wanted,
+                wanted=preferred,
                 model=choice.model,
                 used=used,
             )
-            found.append(Check(name=_("Collection"), state="warning", sentence=sentence))
-    return found
+            checks.append(Check(name=_("Collection"), state="warning", sentence=sentence))
+    return checks
 
 
 def retirement_notices(parts: Services) -> list[str]:

@@ -70,7 +70,7 @@ REQUEST_IDS = Middleware(
     CorrelationIdMiddleware,
     header_name=HEADER,
     update_request_header=False,
-    validator=lambda given: ACCEPTED.fullmatch(given) is not None,
+    validator=lambda value: ACCEPTED.fullmatch(value) is not None,
 )
 
 
@@ -119,11 +119,11 @@ class Languages:
         if scope["type"] == "http":
             request = HTTPConnection(scope)
             chosen = [request.cookies.get(name, "") for name in LANGUAGE_COOKIES]
-            asked = request.query_params.get("language", "") if scope["method"] == "GET" else ""
-            if asked in language.LANGUAGES and not is_for_programs(route_path(scope)):
+            requested = request.query_params.get("language", "") if scope["method"] == "GET" else ""
+            if requested in language.LANGUAGES and not is_for_programs(route_path(scope)):
                 # A language chosen below a form just now counts before an earlier choice.
-                scope = {**scope, "language": asked}
-                chosen.insert(0, asked)
+                scope = {**scope, "language": requested}
+                chosen.insert(0, requested)
             language.speak(language.choose(chosen, language.accepted(request.headers.get("accept-language", ""))))
         await self._app(scope, receive, send)
 
@@ -191,8 +191,8 @@ class HttpConnection(H11Protocol):
 
     head_seconds, body_seconds, body_bytes = HEAD_SECONDS, BODY_SECONDS, BODY_BYTES
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._timer: asyncio.TimerHandle | None = None
         self._is_in_body = False
         #: Bytes since the timer began.

@@ -28,7 +28,7 @@ LOST = {
         "password, and give it to you. No e-mail is sent."
     ),
 }
-ASKED = {
+RESET_MESSAGES = {
     True: N_(
         "If there is an account with this address, an e-mail with a link is on its way. If none comes within a few "
         "minutes, ask your administrator for a link."
@@ -76,9 +76,9 @@ class PasswordPages:
     async def create_first_admin(self, request: Request) -> Response:
         form = await read_form(request)
         token, email, name = (form.get(field, "") for field in ("token", "email", "name"))
-        shown = {"token": token, "email": email[:254], "name": name[:120]}
+        fields = {"token": token, "email": email[:254], "name": name[:120]}
         if not self._forms.has_token(request, form):
-            return self._welcome_page(request, **shown, error=_(STALE_FORM), status=403)
+            return self._welcome_page(request, **fields, error=_(STALE_FORM), status=403)
         try:
             account = await self._forms.with_password(
                 self._services().accounts.create_first_admin, token, email, name, form.get("password", "")
@@ -86,7 +86,7 @@ class PasswordPages:
         except LinkExpired as exc:
             return self._link_trouble(request, exc, is_first_admin=True)
         except RagError as exc:
-            return self._welcome_page(request, **shown, error=exc.message, status=exc.status)
+            return self._welcome_page(request, **fields, error=exc.message, status=exc.status)
         return await self._forms.start_session(request, account, "/")
 
     async def show_set_password(self, request: Request) -> Response:
@@ -149,7 +149,7 @@ class PasswordPages:
             request,
             "message",
             title=_("Request received"),
-            message=_(ASKED[accounts.sends_mail]),
+            message=_(RESET_MESSAGES[accounts.sends_mail]),
             action="/login",
             label=_("Back to sign in"),
         )

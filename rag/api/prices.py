@@ -62,7 +62,7 @@ class PriceBody(ApiBody):
 @router.get("/api/prices", summary="List prices", dependencies=[needs("admin")])
 def list_prices(caller: Caller) -> Prices:
     """List each model's list price and your price."""
-    return _shown(services().prices.list(caller))
+    return _to_shape(services().prices.list(caller))
 
 
 @router.post("/api/prices", summary="Set a price of your own", dependencies=[needs("admin")], status_code=201)
@@ -70,10 +70,10 @@ def set_price(caller: Caller, body: PriceBody) -> Prices:
     """Set a price from a day on. Earlier charges keep their price. Returns the model's prices."""
     prices = services().prices
     prices.set(caller, body.model, body.unit, body.price, body.valid_from)
-    return _shown([price for price in prices.list(caller) if price.model == body.model.strip()])
+    return _to_shape([price for price in prices.list(caller) if price.model == body.model.strip()])
 
 
-def _shown(found: Sequence[Price]) -> Prices:
+def _to_shape(prices: Sequence[Price]) -> Prices:
     shapes = [
         PriceShape(
             provider=price.provider,
@@ -91,6 +91,6 @@ def _shown(found: Sequence[Price]) -> Prices:
                 for change in price.planned
             ],
         )
-        for price in found
+        for price in prices
     ]
     return Prices(prices=shapes, total=len(shapes))

@@ -72,8 +72,8 @@ def _default(setting: str) -> str:
     names: dict[str, list[str]] = {}
     for name, profile in PROFILES.items():
         names.setdefault(str(profile.value(setting)).lower(), []).append(name)
-    shown = "; ".join(f"{value} ({', '.join(profiles)})" for value, profiles in names.items())
-    return f"Default: the collection's; its profile has {shown}."
+    values = "; ".join(f"{value} ({', '.join(profiles)})" for value, profiles in names.items())
+    return f"Default: the collection's; its profile has {values}."
 
 
 class SearchOptions(ApiBody):
@@ -164,10 +164,10 @@ class ChatOptions(SearchOptions):
 
     def options_for(self, collection: Collection) -> Options:
         """Convert to options for a question to this collection."""
-        wanted = self.follow_ups
-        if wanted is None and "follow_ups" not in profile_of(collection).api_extras:
-            wanted = 0
-        return self.to_options().changed(follow_ups=wanted)
+        follow_ups = self.follow_ups
+        if follow_ups is None and "follow_ups" not in profile_of(collection).api_extras:
+            follow_ups = 0
+        return self.to_options().changed(follow_ups=follow_ups)
 
 
 CollectionName = Annotated[
@@ -273,9 +273,9 @@ def search(
     """Find the chunks which match a question, in the order of the collection's profile."""
     started, parts = time.perf_counter(), services()
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
-    collection = chosen_collection(parts, caller, body.collection)
+    collection = choose_collection(parts, caller, body.collection)
     parts.limits.count_question(caller)
-    found = parts.searches.search(
+    response = parts.searches.search(
         Question(
             text=text,
             identity=caller,
@@ -288,14 +288,14 @@ def search(
         options=body.options.to_options(),
         for_model=False,
     ).response
-    results = search_results(parts.database, caller, found.results, names_collections=body.all_collections)
+    results = search_results(parts.database, caller, response.results, names_collections=body.all_collections)
     return SearchAnswer(
         query=body.query,
         results=results,
         total=len(results),
         latency_ms=round(ms_since(started)),
-        notices=[translated(notice) for notice in found.notices],
-        below_threshold=found.rag_details.search.below_threshold,
+        notices=[translated(notice) for notice in response.notices],
+        below_threshold=response.rag_details.search.below_threshold,
     )
 
 
@@ -320,20 +320,20 @@ async def chat(
     started, parts = time.perf_counter(), services()
     live, extras = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
 
-    def told(context: ContextResponse, citations: Sequence[Citation]) -> list[RAGSearchResult]:
+    def build_sources(context: ContextResponse, citations: Sequence[Citation]) -> list[RAGSearchResult]:
         named = body.all_collections
         return answer_sources(parts.database, caller, context, citations, names_collections=named)
 
     conversation = {"X-Conversation-Id": str(live.conversation_id)}
     if body.options.stream:
-        return AnswerStream(live, answer_events(live, told), conversation)
+        return AnswerStream(live, answer_events(live, build_sources), conversation)
     response.headers.update(conversation)
     await until_done(live, request)
     if not live.text:
         raise failure_of(live)
-    sources = await to_thread.run_sync(told, live.context, live.citations) if live.context else []
+    sources = await to_thread.run_sync(build_sources, live.context, live.citations) if live.context else []
     ended = ending(live)
-    is_whole = live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED
+    is_complete = live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED
     return ChatAnswer(
         query=body.query,
         answer=live.text,
@@ -341,24 +341,24 @@ async def chat(
         latency_ms=round(ms_since(started)),
         follow_ups=list(live.follow_ups) or None,
         source_names=list(dict.fromkeys(s.title for s in sources)) if "source_names" in extras else None,
-        notice=None if is_whole else " ".join(ended["notices"]) or None,
+        notice=None if is_complete else " ".join(ended["notices"]) or None,
         **ended,
     )
 
 
-def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collection:
+def choose_collection(parts: Services, who: Who, id_or_name: str | None) -> Collection:
     """Return the collection with this id or name, else the default collection. Raises `NotFound`."""
-    found = parts.documents.choose(who, wanted)
-    if found is None and wanted:
+    collection = parts.documents.choose(who, id_or_name)
+    if collection is None and id_or_name:
         raise NotFound("There is no such collection. GET /api/collections lists all of them.")
-    if found is None:
+    if collection is None:
         raise NotFound("There is no collection yet. An administrator can make one on the page Collections.")
-    return found
+    return collection
 
 
 def accepted_languages(request: Request) -> list[str]:
     """Return the languages in the Accept-Language header, preferred first."""
-    wanted = []
+    weighted = []
     for part in request.headers.get("accept-language", "").split(","):
         language, _, weight = part.partition(";")
         try:
@@ -366,8 +366,8 @@ def accepted_languages(request: Request) -> list[str]:
         except ValueError:
             continue
         if quality > 0:
-            wanted.append((-quality, language.strip()))
-    return [language for _, language in sorted(wanted, key=lambda pair: pair[0])]
+            weighted.append((-quality, language.strip()))
+    return [language for _, language in sorted(weighted, key=lambda pair: pair[0])]
 
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
@@ -376,7 +376,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
         collection_id: str | None = body.collection
         if body.conversation_id is not None and collection_id is None:
             collection_id = str(parts.conversations.get(caller, body.conversation_id).collection_id)
-        collection = chosen_collection(parts, caller, collection_id)
+        collection = choose_collection(parts, caller, collection_id)
         live = parts.answers.ask(
             Question(
                 text=body.query,

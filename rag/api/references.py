@@ -243,16 +243,16 @@ class Reference(ApiModel):
     similarity: float | None
 
     @classmethod
-    def of(cls, found: SearchResult) -> Reference:
+    def of(cls, hit: SearchResult) -> Reference:
         """Convert a hit to the API's format."""
         values: dict[str, Any] = {
-            "id": found.chunk_id,
-            "document_id": found.document_id,
-            "title": found.title,
-            "page_number": found.first_page,
-            "content": found.content,
-            "metadata": dict(found.metadata),
-            "similarity": found.similarity,
+            "id": hit.chunk_id,
+            "document_id": hit.document_id,
+            "title": hit.title,
+            "page_number": hit.first_page,
+            "content": hit.content,
+            "metadata": dict(hit.metadata),
+            "similarity": hit.similarity,
         }
         return cls(**values)
 
@@ -367,7 +367,7 @@ def ingest_reference_document(
         raise PartMissing("The file is missing. Send the PDF as the field document.")
     if not (body.title or "").strip():
         raise PartMissing("The title is missing. Send it as the field title.")
-    made = services().references.ingest(
+    document = services().references.ingest(
         caller,
         _collection(caller, body.collection_id),
         DescribedReference(
@@ -379,7 +379,7 @@ def ingest_reference_document(
         content=content,
         pdf_type=body.pdf_type,
     )
-    return Made.of(made)
+    return Made.of(document)
 
 
 @router.post(
@@ -393,7 +393,7 @@ def register_reference_document(caller: Caller, body: Registration) -> Registere
     """Register a document without text. Send the text to `/chunk`; then call `/tag` and `/embed`, in either order."""
     if not body.title.strip():
         raise PartMissing("The title is missing. Send it as the field title.")
-    made = services().references.register(
+    document = services().references.register(
         caller,
         _collection(caller, body.collection_id),
         DescribedReference(
@@ -404,14 +404,16 @@ def register_reference_document(caller: Caller, body: Registration) -> Registere
         file_url=body.file_url or "",
         file_name=body.file_name or "",
     )
-    return Registered(id=made.id, document=Described.of(made))
+    return Registered(id=document.id, document=Described.of(document))
 
 
 @router.get(PATH, summary="List reference documents", dependencies=[READ])
 def list_reference_documents(caller: Caller, part: Annotated[Listing, Query()]) -> Listed:
     """List reference documents, newest first, with the numbers of chunks, vectors and tags."""
-    found, total = services().references.list(caller, limit=part.limit, offset=part.offset)
-    return Listed(documents=[Described.of(item) for item in found], total=total, limit=part.limit, offset=part.offset)
+    documents, total = services().references.list(caller, limit=part.limit, offset=part.offset)
+    return Listed(
+        documents=[Described.of(item) for item in documents], total=total, limit=part.limit, offset=part.offset
+    )
 
 
 @router.get(f"{PATH}/{{id}}", summary="One reference document", dependencies=[READ])
@@ -498,12 +500,12 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     """Build a query from the kind of opinion and the case; return the most similar chunks in a block for a prompt."""
-    collection, found = _found(caller, body)
+    collection, references = _find_references(caller, body)
     return Block(
-        query=found.query,
-        chunks=[Reference.of(item) for item in found.results],
-        reference_rag_block=reference_block(profile_of(collection), found.results),
-        notices=[translated(notice) for notice in found.notices],
+        query=references.query,
+        chunks=[Reference.of(item) for item in references.results],
+        reference_rag_block=reference_block(profile_of(collection), references.results),
+        notices=[translated(notice) for notice in references.notices],
     )
 
 
@@ -517,9 +519,9 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
 def generate_opinion(caller: Caller, body: Case) -> Drafted:
     """Find references for a case, have a model write a draft, and store it. The response comes when it is complete."""
     parts = services()
-    collection, found = _found(caller, body)
-    wanted = body.reference_ids
-    chosen = [item for item in found.results if wanted is None or item.chunk_id in wanted]
+    collection, references = _find_references(caller, body)
+    chosen_ids = body.reference_ids
+    chosen = [item for item in references.results if chosen_ids is None or item.chunk_id in chosen_ids]
     draft = parts.opinions.begin(
         caller,
         collection,
@@ -530,15 +532,15 @@ def generate_opinion(caller: Caller, body: Case) -> Drafted:
             examples=body.learning_examples,
         ),
         references=chosen,
-        query=found.query,
+        query=references.query,
     )
     for _ in draft.pieces:
         pass
     return Drafted(
-        query=found.query,
+        query=references.query,
         chunks=[Reference.of(item) for item in chosen],
         reference_rag_block=reference_block(profile_of(collection), chosen),
-        notices=[translated(notice) for notice in found.notices],
+        notices=[translated(notice) for notice in references.notices],
         opinion=OpinionShape.of(parts.opinions.get(caller, draft.id)),
     )
 
@@ -546,8 +548,8 @@ def generate_opinion(caller: Caller, body: Case) -> Drafted:
 @opinions.get("/api/opinion", summary="List your drafts", dependencies=[needs("chat")])
 def list_opinions(caller: Caller, part: Annotated[Listing, Query()]) -> OpinionList:
     """List this account's or key's drafts, newest first."""
-    found, total = services().opinions.list(caller, limit=part.limit, offset=part.offset)
-    return OpinionList(opinions=[OpinionShape.of(item) for item in found], total=total)
+    drafts, total = services().opinions.list(caller, limit=part.limit, offset=part.offset)
+    return OpinionList(opinions=[OpinionShape.of(item) for item in drafts], total=total)
 
 
 @opinions.get(
@@ -567,25 +569,27 @@ def delete_opinion(caller: Caller, id: UUID) -> Deleted:
     return Deleted(id=id)
 
 
-def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]:
+def _find_references(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]:
     parts = services()
     with parts.limits.question(caller):
         collection = _collection_of_block(caller, body.collection_id)
         query = reference_query(
             profile_of(collection), body.opinion_type, summary=body.analysis.summary, issues=body.analysis.issues
         )
-        found = parts.opinions.find_references(caller, collection, query, top_k=body.top_k, filters=body.filters)
-    return collection, found
+        references = parts.opinions.find_references(caller, collection, query, top_k=body.top_k, filters=body.filters)
+    return collection, references
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
     """Return the collection with this id; by default the profile's, created if missing."""
     library = services().documents
     if collection_id is not None:
-        found = library.collection(identity, collection_id)
-        if found.profile not in REFERENCE_PROFILES:
-            raise InvalidInput(f"“{found.name}” is no collection of legal references. Choose one, or leave it out.")
-        return found
+        collection = library.collection(identity, collection_id)
+        if collection.profile not in REFERENCE_PROFILES:
+            raise InvalidInput(
+                f"“{collection.name}” is no collection of legal references. Choose one, or leave it out."
+            )
+        return collection
     return library.choose(identity, profile=PROFILE) or library.create_collection(
         identity, COLLECTION_NAME, PROFILE, language=COLLECTION_LANGUAGE
     )
@@ -595,7 +599,7 @@ def _collection_of_block(caller: Identity, collection_id: UUID | None) -> Collec
     library = services().documents
     if collection_id is not None:
         return library.collection(caller, collection_id)
-    found = library.choose(caller, profile=PROFILE)
-    if found is None:
+    collection = library.choose(caller, profile=PROFILE)
+    if collection is None:
         raise NotFound("There is no collection of legal references yet. Add a reference document first.")
-    return found
+    return collection

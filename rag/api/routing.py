@@ -127,7 +127,7 @@ class ApiRoute(APIRoute):
             raise TypeError(f"The route {path} declares no scope.")
         self._maximum_bytes = max_body_size or MAXIMUM_BODY_BYTES
         self.description = f"{self.description}\n\n{NEEDS.get(self.scope, f'Needs the scope `{self.scope}`.')}"
-        self.responses = self._described_answers()
+        self.responses = self._describe_answers()
         if self.scope == PUBLIC:
             self.openapi_extra = {"security": [{}], **(self.openapi_extra or {})}
 
@@ -172,7 +172,7 @@ class ApiRoute(APIRoute):
         model = self.body_field.field_info.annotation
         return ReadRequest(request, await read_json(request, model, maximum_bytes=self.maximum_bytes()))
 
-    def _described_answers(self) -> dict[int | str, dict[str, Any]]:
+    def _describe_answers(self) -> dict[int | str, dict[str, Any]]:
         """Return the responses for OpenAPI: the declared responses, and the errors implied by scope and body."""
         refusals = {503}
         if self.scope != PUBLIC:
@@ -184,13 +184,13 @@ class ApiRoute(APIRoute):
         if self.dependant.path_params:
             refusals.add(404)
         headers = {name: {"description": text, "schema": {"type": kind}} for name, (kind, text) in RATE_HEADERS.items()}
-        found: dict[int | str, dict[str, Any]] = {
+        responses: dict[int | str, dict[str, Any]] = {
             self.status_code or 200: {"headers": headers},
             **type(self).refusals(*refusals),
         }
         for status, answer in self.responses.items():
-            found[status] = {**found.get(status, {}), **answer}
-        return found
+            responses[status] = {**responses.get(status, {}), **answer}
+        return responses
 
 
 class ProviderRoute(ApiRoute):
@@ -222,13 +222,13 @@ class Later:
     def load(self) -> ASGIApp:
         """Import and return the endpoint. Raises `PackagesMissing`."""
         try:
-            found = getattr(import_module(self._module), self._name)
+            endpoint = getattr(import_module(self._module), self._name)
         except ModuleNotFoundError as exc:
             if (exc.name or "").partition(".")[0] == "rag":
                 raise
             log.warning("%s needs a package: %s", self._module, exc)
             raise PackagesMissing from exc
-        return request_response(found) if inspect.iscoroutinefunction(found) else found
+        return request_response(endpoint) if inspect.iscoroutinefunction(endpoint) else endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = await to_thread.run_sync(self.load)

@@ -79,21 +79,23 @@ def answer_sources(
     names_collections: bool = False,
 ) -> list[RAGSearchResult]:
     """Return an answer's sources: first the citations by number (`[n]` is the n-th), then all other hits."""
-    found: dict[UUID, SearchResult] = {result.chunk_id: result for result in context.results}
-    missing = [citation.chunk_id for citation in citations if citation.chunk_id not in found]
+    hits: dict[UUID, SearchResult] = {result.chunk_id: result for result in context.results}
+    missing = [citation.chunk_id for citation in citations if citation.chunk_id not in hits]
     places = {
         place.chunk_id: place
         for place in (database.fetch_all(who, "chunk_places", ChunkPlace, chunk_ids=missing) if missing else ())
     }
     cited = []
     for citation in citations:
-        if citation.chunk_id in found:
-            cited.append(found.pop(citation.chunk_id))
+        if citation.chunk_id in hits:
+            cited.append(hits.pop(citation.chunk_id))
         elif place := places.get(citation.chunk_id):
             cited.append(_of_citation(citation, place))
-    shown = search_results(database, who, [*cited, *found.values()], names_collections=names_collections)
+    sources = search_results(database, who, [*cited, *hits.values()], names_collections=names_collections)
     numbers = {str(citation.chunk_id): citation.number for citation in citations}
-    return [result.model_copy(update={"number": numbers.get(str(result.metadata.get("chunkId")))}) for result in shown]
+    return [
+        result.model_copy(update={"number": numbers.get(str(result.metadata.get("chunkId")))}) for result in sources
+    ]
 
 
 def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
@@ -124,57 +126,55 @@ def search_results(
         return []
     rows = database.fetch_all(who, "source_documents", SourceDocument, document_ids=ids)
     documents = {row.id: row for row in rows}
-    shown = [
-        (found, _result(found, documents[found.document_id])) for found in results if found.document_id in documents
-    ]
+    pairs = [(hit, _result(hit, documents[hit.document_id])) for hit in results if hit.document_id in documents]
     if names_collections:
-        return [result.model_copy(update={"collection": str(found.collection_id)}) for found, result in shown]
-    return [result for _, result in shown]
+        return [result.model_copy(update={"collection": str(hit.collection_id)}) for hit, result in pairs]
+    return [result for _, result in pairs]
 
 
-def _result(found: SearchResult, document: SourceDocument) -> RAGSearchResult:
-    metadata = _metadata(found, document)
+def _result(hit: SearchResult, document: SourceDocument) -> RAGSearchResult:
+    metadata = _metadata(hit, document)
     return RAGSearchResult(
         post_id=metadata["postId"],
         title=metadata["title"],
-        content=found.content,
+        content=hit.content,
         category=metadata["categoryName"],
-        score=round(found.score, 6),
-        rerank_score=None if found.rerank_score is None else round(found.rerank_score, 6),
+        score=round(hit.score, 6),
+        rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 6),
         metadata=metadata,
         attachments=attachments_of(document.metadata),
         url=web_address(document.metadata.get("postUrl")),
     )
 
 
-def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
+def _metadata(hit: SearchResult, document: SourceDocument) -> dict[str, Any]:
     stored = document.metadata
-    known = {name: stored[name] for name in RECORD if stored.get(name) is not None and name != "attachmentsJson"}
+    record = {name: stored[name] for name in RECORD if stored.get(name) is not None and name != "attachmentsJson"}
     attachments = attachments_of(stored)
-    made = {
+    document_fields = {
         "postId": str(document.id),
         "title": document.title,
-        "excerpt": found.content[:EXCERPT_CHARACTERS],
+        "excerpt": hit.content[:EXCERPT_CHARACTERS],
         "createdAt": _milliseconds(document.created_at),
         "updatedAt": _milliseconds(document.updated_at),
-        "chunkIndex": found.chunk_index,
+        "chunkIndex": hit.chunk_index,
         "totalChunks": document.chunk_count,
         "attachmentCount": len(attachments),
         "attachmentsJson": json.dumps(attachments, ensure_ascii=False),
     }
     ours = {
-        "documentId": str(found.document_id),
-        "chunkId": str(found.chunk_id),
-        "fileName": found.file_name,
-        "firstPage": found.first_page,
-        "lastPage": found.last_page,
-        "section": found.section,
-        **({"folder": found.folder} if found.folder else {}),
-        **({"isCorrected": True} if "corrected_pages" in found.metadata else {}),
+        "documentId": str(hit.document_id),
+        "chunkId": str(hit.chunk_id),
+        "fileName": hit.file_name,
+        "firstPage": hit.first_page,
+        "lastPage": hit.last_page,
+        "section": hit.section,
+        **({"folder": hit.folder} if hit.folder else {}),
+        **({"isCorrected": True} if "corrected_pages" in hit.metadata else {}),
     }
     # The passage's place replaces the document's.
-    place = {"chunkIndex": found.chunk_index, "totalChunks": document.chunk_count}
-    return {**RECORD, **made, **known, **place, **ours}
+    place = {"chunkIndex": hit.chunk_index, "totalChunks": document.chunk_count}
+    return {**RECORD, **document_fields, **record, **place, **ours}
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -31,7 +31,7 @@ from rag.errors import LinkExpired, RagError
 from rag.language import N_, _, ngettext
 from rag.types import Account, Identity
 
-OWN = "/account/second-factor"
+ACCOUNT_PATH = "/account/second-factor"
 ELSEWHERE = N_("Your password is kept by another service, which asks for its own second factor.")
 
 
@@ -47,10 +47,10 @@ def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
     """Return the routes. `safe_next` keeps redirects within this site."""
     pages, confirm = SecondFactorPages(forms, safe_next), ConfirmPages(forms, safe_next)
     return [
-        Route(SECOND_FACTOR, pages.show_asked, methods=["GET"]),
+        Route(SECOND_FACTOR, pages.show_code_page, methods=["GET"]),
         Route(SECOND_FACTOR, pages.give, methods=["POST"]),
-        Route(OWN, pages.show_own, methods=["GET"]),
-        Route(OWN, pages.change_own, methods=["POST"]),
+        Route(ACCOUNT_PATH, pages.show_own, methods=["GET"]),
+        Route(ACCOUNT_PATH, pages.change_own, methods=["POST"]),
         Route(CONFIRM, confirm.show, methods=["GET"]),
         Route(CONFIRM, confirm.confirm, methods=["POST"]),
     ]
@@ -64,8 +64,8 @@ class SecondFactorPages:
 
     # After the password
 
-    async def show_asked(self, request: Request) -> Response:
-        return await self._asked(request, self._safe_next(request.query_params.get("next", "/")))
+    async def show_code_page(self, request: Request) -> Response:
+        return await self._code_page(request, self._safe_next(request.query_params.get("next", "/")))
 
     async def give(self, request: Request) -> Response:
         form = await read_form(request)
@@ -82,7 +82,7 @@ class SecondFactorPages:
         except LinkExpired:
             return redirect("/login")
         except RagError as exc:
-            return await self._asked(request, target, error=exc.message, status=exc.status)
+            return await self._code_page(request, target, error=exc.message, status=exc.status)
         answer = self._codes_page(request, codes, target) if codes else None
         answer = await self._forms.start_session(request, account, target, is_proven=True, answer=answer)
         answer.delete_cookie(PENDING_COOKIE, path=SECOND_FACTOR)
@@ -99,7 +99,7 @@ class SecondFactorPages:
         factors.finish(account, token)
         return codes
 
-    async def _asked(self, request: Request, target: str, *, error: str = "", status: int = 200) -> Response:
+    async def _code_page(self, request: Request, target: str, *, error: str = "", status: int = 200) -> Response:
         try:
             account = await to_thread.run_sync(self._factors.account_of, request.cookies.get(PENDING_COOKIE, ""))
             state = await to_thread.run_sync(self._factors.state, account.tenant_id, account.id)
@@ -125,21 +125,21 @@ class SecondFactorPages:
     # One's own
 
     async def show_own(self, request: Request) -> Response:
-        return await self._own(request)
+        return await self._account_page(request)
 
     async def change_own(self, request: Request) -> Response:
         form = await read_form(request)
         identity: Identity = request.scope["identity"]
         if not self._forms.has_token(request, form):
-            return await self._own(request, error=_(STALE_FORM), status=403)
+            return await self._account_page(request, error=_(STALE_FORM), status=403)
         try:
             await self._forms.with_password(
                 self._services.accounts.require_password, identity, form.get("password", ""), source=identity.session_id
             )
             codes = await to_thread.run_sync(self._change_own, identity, form, self._forms.browser_of(request))
         except RagError as exc:
-            return await self._own(request, error=exc.message, status=exc.status)
-        return self._codes_page(request, codes, "/") if codes else redirect(OWN)
+            return await self._account_page(request, error=exc.message, status=exc.status)
+        return self._codes_page(request, codes, "/") if codes else redirect(ACCOUNT_PATH)
 
     def _change_own(self, identity: Identity, form: Mapping[str, str], browser: Browser) -> list[str]:
         factors, code, wish = self._factors, form.get("code", "")[:64], form.get("wish", "")
@@ -149,7 +149,7 @@ class SecondFactorPages:
         act = factors.new_recovery_codes if wish == "codes" else factors.confirm
         return act(identity, code, browser)
 
-    async def _own(self, request: Request, *, error: str = "", status: int = 200) -> Response:
+    async def _account_page(self, request: Request, *, error: str = "", status: int = 200) -> Response:
         identity: Identity = request.scope["identity"]
         if not self._services.accounts.hashes_passwords:
             return self._forms.page(
@@ -166,9 +166,9 @@ class SecondFactorPages:
                 "With a second factor, you enter your password at each sign-in and then a code from an app on your "
                 "telephone."
             )
-            where = {"action": OWN, "next": "/", "lead": lead, "password": filled("password_field")}
+            where = {"action": ACCOUNT_PATH, "next": "/", "lead": lead, "password": filled("password_field")}
             return await self._set_up_page(request, identity, where, error=error, status=status, foot=_back())
-        left = await to_thread.run_sync(self._factors.recovery_codes_left, identity)
+        codes_left = await to_thread.run_sync(self._factors.recovery_codes_left, identity)
         off = Markup("") if state.is_required else filled("turn_off_button")
         return self._forms.page(
             request,
@@ -177,7 +177,7 @@ class SecondFactorPages:
             foot=_back(),
             status=status,
             note=note(error),
-            left=ngettext("{count} recovery code left.", "{count} recovery codes left.", left),
+            left=ngettext("{count} recovery code left.", "{count} recovery codes left.", codes_left),
             required=_("Your role needs it here.") + " " if state.is_required else "",
             password=filled("password_field"),
             off=off,
@@ -195,9 +195,9 @@ class SecondFactorPages:
         status: int = 200,
         foot: str = "",
     ) -> Response:
-        made = await to_thread.run_sync(self._factors.new_secret, identity)
-        picture = segno.make(made.address, error="m").svg_inline(scale=4, border=2, light="white", dark="black")
-        groups = " ".join(made.secret[i : i + 4] for i in range(0, len(made.secret), 4))
+        new_secret = await to_thread.run_sync(self._factors.new_secret, identity)
+        picture = segno.make(new_secret.address, error="m").svg_inline(scale=4, border=2, light="white", dark="black")
+        groups = " ".join(new_secret.secret[i : i + 4] for i in range(0, len(new_secret.secret), 4))
         return self._forms.page(
             request,
             "set_up_second_factor",

@@ -25,7 +25,7 @@ from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvide
 from rag.access.identity import SingleSignOn as Provider
 from rag.access.limits import Browser
 from rag.api import password_pages, second_factor_pages
-from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, said
+from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, to_markup
 from rag.errors import AccessError, DatabaseUnavailable, NotFound, RagError, TooManyAttempts, WrongPassword
 from rag.language import LANGUAGES, N_, _, ngettext
 from rag.settings import Settings
@@ -38,7 +38,7 @@ ATTEMPT_COOKIE = "hr_sso"
 ATTEMPT_SECONDS = 600
 STALE = N_("This sign-in took too long, or was begun in another browser. Please try again.")
 #: Shown after a page was open when the session ended (the script `keep_draft`).
-KEPT_DRAFT = N_("If you had begun to write a question, it is still there after you sign in.")
+DRAFT_STAYS = N_("If you had begun to write a question, it is still there after you sign in.")
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -105,9 +105,9 @@ class SignInPages:
                     "You were signed out because nothing was done for {count} minutes.",
                     minutes,
                 )
-                return f"{reason} {_(KEPT_DRAFT)}" if was_open else reason
+                return f"{reason} {_(DRAFT_STAYS)}" if was_open else reason
         reason = _("You were signed out: this session was ended elsewhere, or its time was over.")
-        return f"{reason} {_(KEPT_DRAFT)}" if was_open else reason
+        return f"{reason} {_(DRAFT_STAYS)}" if was_open else reason
 
     async def sign_in(self, request: Request) -> Response:
         form = await read_form(request)
@@ -121,7 +121,7 @@ class SignInPages:
             )
             if not is_known:
                 self._services().limits.require_few_wrong(browser.address)
-            account = await self._checked(form, browser, is_known=is_known)
+            account = await self._check_form(form, browser, is_known=is_known)
         except RagError as exc:
             answer = self._sign_in_page(request, next=target, email=email, error=exc.message, status=exc.status)
             if isinstance(exc, TooManyAttempts) and "wait_seconds" in exc.details:
@@ -132,7 +132,7 @@ class SignInPages:
             await to_thread.run_sync(self._services().sessions.set_language, account.tenant_id, account.id, chosen)
         return await self.forms.start_session(request, account, target)
 
-    async def _checked(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
+    async def _check_form(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
         """Check the form and return the account.
 
         Raises `AccessError`; a wrong password counts against the network address.
@@ -176,7 +176,7 @@ class SignInPages:
             title=_("Sign in"),
             foot=link("/forgot-password", _("Forgot your password?"))
             + Markup("<br>")
-            + said("No account? Ask your administrator."),
+            + to_markup("No account? Ask your administrator."),
             status=status,
             mark=self._mark,
             next=next,

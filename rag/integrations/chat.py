@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from rag.api.questions import chosen_collection
+from rag.api.questions import choose_collection
 from rag.errors import NotAllowed
 from rag.language import N_, _
 from rag.services import Services
@@ -57,7 +57,7 @@ def choose_chat_collection(parts: Services, person: Identity, id_or_name: str | 
 
     Raises `NotFound`, and `NotAllowed` in a channel for a collection restricted to groups.
     """
-    collection = chosen_collection(parts, person, id_or_name)
+    collection = choose_collection(parts, person, id_or_name)
     if is_direct or not collection.groups:
         return collection
     as_everybody = replace(person, role=Role.EMPLOYEE, user_group="")

@@ -42,7 +42,7 @@ ERRORS_IN_ENGLISH = (
 ERRORS = frozenset(name for name, value in vars(errors).items() if isinstance(value, type)) - {"SettingsError"}
 IN_CONTEXT = ((1, "c"), 2)
 KEYWORDS: dict[str, Any] = {
-    "_": None, "N_": None, "said": None, "ngettext": (1, 2), "pgettext": IN_CONTEXT, "NP_": IN_CONTEXT,
+    "_": None, "N_": None, "to_markup": None, "ngettext": (1, 2), "pgettext": IN_CONTEXT, "NP_": IN_CONTEXT,
 }  # fmt: skip
 COMMENT_TAGS = ("Translators:",)
 WIDTH = 100

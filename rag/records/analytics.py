@@ -132,9 +132,9 @@ class QuestionFilters:
         }  # fmt: skip
 
 
-def share_of(part: int, whole: int) -> float | None:
+def share_of(part: int, total: int) -> float | None:
     """Divide `part` by `whole`; `None` if `whole` is 0."""
-    return part / whole if whole else None
+    return part / total if total else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,21 +424,21 @@ class AddedDays:
             row = connection.execute(queries["lock_days"]).fetchone()
             if row is None or not row[0]:
                 return 0, False
-            found = connection.execute(queries["days_to_roll"], {"limit": DAYS_AT_ONCE}).fetchall()
-            days = {"days": [row[0] for row in found]}
-            if found:
+            day_rows = connection.execute(queries["days_to_roll"], {"limit": DAYS_AT_ONCE}).fetchall()
+            days = {"days": [row[0] for row in day_rows]}
+            if day_rows:
                 for kind in KINDS_OF_SUMS:
                     connection.execute(queries[f"forget_{kind}_days"], days)
                     connection.execute(queries[f"roll_{kind}_days"], days)
                 connection.execute(queries["note_rolled_days"], days)
-            whole = connection.execute(queries["weeks_to_roll"], {"limit": WEEKS_AT_ONCE}).fetchall()
-            weeks = {"weeks": [row[0] for row in whole]}
-            if whole:
+            week_rows = connection.execute(queries["weeks_to_roll"], {"limit": WEEKS_AT_ONCE}).fetchall()
+            weeks = {"weeks": [row[0] for row in week_rows]}
+            if week_rows:
                 for kind in KINDS_OF_SUMS:
                     connection.execute(queries[f"forget_{kind}_weeks"], weeks)
                     connection.execute(queries[f"roll_{kind}_weeks"], weeks)
                 connection.execute(queries["note_rolled_weeks"], weeks)
-        return len(found), len(found) == DAYS_AT_ONCE or len(whole) == WEEKS_AT_ONCE
+        return len(day_rows), len(day_rows) == DAYS_AT_ONCE or len(week_rows) == WEEKS_AT_ONCE
 
     def _go_on(self, tenant_id: str) -> None:
         with self._lock:
@@ -512,10 +512,10 @@ class Analytics:
 
         Days on which a stage did not run are left out. From `exact_below` questions on, values are accurate within 1 %.
         """
-        wanted = [FIRST, WHOLE, *STAGES] if stages is None else stages
+        requested = [FIRST, WHOLE, *STAGES] if stages is None else stages
         if self.count_questions(who, period, filters, QuestionFilters()) >= self._exact_below:
-            return self._times_about(who, period, filters, unit=unit, stages=wanted)
-        return self._all(who, "analytics_times", StageTimes, period, filters, unit=unit, stages=wanted)
+            return self._times_about(who, period, filters, unit=unit, stages=requested)
+        return self._all(who, "analytics_times", StageTimes, period, filters, unit=unit, stages=requested)
 
     def _times_about(
         self, who: Who, period: Period, filters: Filters, *, unit: Unit | None, stages: list[str]
@@ -584,27 +584,33 @@ class Analytics:
         return self._all(who, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
 
     def count_questions(
-        self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters, *, most: int | None = None
+        self, who: Who, period: Period, filters: Filters, question_filters: QuestionFilters, *, most: int | None = None
     ) -> int:
         """Count the matching questions on all pages in the list.
 
         Stored daily sums give the number, unless a text, a rating or a kind must be checked. Then questions are counted
         individually, up to `most`, because searching a year's answers takes seconds.
         """
-        if wanted.kind == "question" and not wanted.text.strip() and wanted.rating is None:
-            (found,) = self._all(who, "analytics_count_by_days", _Count, period, filters, outcome=wanted.outcome)
-        else:
-            (found,) = self._all(
-                who, "analytics_count_questions", _Count, period, filters, **wanted.parameters(), most=most
+        if (
+            question_filters.kind == "question"
+            and not question_filters.text.strip()
+            and question_filters.rating is None
+        ):
+            (counted,) = self._all(
+                who, "analytics_count_by_days", _Count, period, filters, outcome=question_filters.outcome
             )
-        return found.questions
+        else:
+            (counted,) = self._all(
+                who, "analytics_count_questions", _Count, period, filters, **question_filters.parameters(), most=most
+            )
+        return counted.questions
 
     def questions(
         self,
         who: Who,
         period: Period,
         filters: Filters,
-        wanted: QuestionFilters,
+        question_filters: QuestionFilters,
         *,
         slowest_first: bool = False,
         limit: int = 50,
@@ -618,7 +624,7 @@ class Analytics:
             period,
             filters,
             shows_names=self.shows_names(who),
-            **wanted.parameters(),
+            **question_filters.parameters(),
             slowest_first=slowest_first,
             limit=limit,
             offset=offset,
@@ -631,19 +637,19 @@ class Analytics:
         """
         read = self._database
         shows_names = self.shows_names(who)
-        found = read.fetch_one(
+        details = read.fetch_one(
             who, "analytics_question", LoggedQuestionDetails, chat_log_id=chat_log_id, shows_names=shows_names
         )
-        if found is None:
+        if details is None:
             raise NotFound
         if isinstance(who, Identity):
             read.execute(who, "note_reading", chat_log_id=chat_log_id)
         passages = read.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
         charges = read.fetch_all(who, "analytics_question_charges", QuestionCharge, chat_log_id=chat_log_id)
         with read.transaction(who) as connection:
-            kept = connection.execute(queries["analytics_prompt"], {"chat_log_id": chat_log_id}).fetchone()
-        prompt = prompt_from_json(*kept) if kept else None
-        return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges), prompt=prompt)
+            prompt_row = connection.execute(queries["analytics_prompt"], {"chat_log_id": chat_log_id}).fetchone()
+        prompt = prompt_from_json(*prompt_row) if prompt_row else None
+        return ChatLogEntry(question=details, passages=tuple(passages), charges=tuple(charges), prompt=prompt)
 
     def found_passages(self, who: Who, chat_log_id: UUID) -> list[FoundPassage]:
         """Return a question's hits in the order found."""
@@ -651,8 +657,8 @@ class Analytics:
 
     def names_for(self, tenant_id: str) -> Role | None:
         """Return the lowest role that sees who asked a question; `None` if no role does."""
-        found = self._database.fetch_value(tenant_id, "names_for")
-        return None if found == "nobody" else Role(found)
+        role = self._database.fetch_value(tenant_id, "names_for")
+        return None if role == "nobody" else Role(role)
 
     def set_names_for(self, identity: Identity, role: Role | None) -> None:
         """Set the lowest role that sees who asked a question; `None` hides the names from everyone.
@@ -671,18 +677,18 @@ class Analytics:
         role = self.names_for(who.tenant_id)
         return role is not None and who.may(role)
 
-    def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
+    def export_csv(self, who: Who, period: Period, filters: Filters, question_filters: QuestionFilters) -> bytes:
         """Export matching questions as CSV, newest first, at most `EXPORT_LIMIT`, and record the export in the audit
         log.
 
         The text is UTF-8 with a byte order mark, because Excel misreads Korean without it. Raises `SignInAgain`.
         """
         require_recent(self._database, who)
-        rows = self.questions(who, period, filters, wanted, limit=EXPORT_LIMIT)
+        rows = self.questions(who, period, filters, question_filters, limit=EXPORT_LIMIT)
         if isinstance(who, Identity):
-            taken = f"questions of {period.first} to {period.last}"
+            target = f"questions of {period.first} to {period.last}"
             self._database.execute(
-                who, "add_audit_entry", action="export made", target=taken, changes=Jsonb({"rows": len(rows)})
+                who, "add_audit_entry", action="export made", target=target, changes=Jsonb({"rows": len(rows)})
             )
         return questions_to_csv(rows, with_names=self.shows_names(who)).encode("utf-8-sig")
 
@@ -703,8 +709,8 @@ class Analytics:
     def _all(
         self, who: Who, name: str, row: type[Row], period: Period, filters: Filters, **parameters: Any
     ) -> list[Row]:
-        given = {**self._of_period(who, period), **filters.parameters(), **parameters}
-        return self._database.fetch_lately(who, name, row, **given)
+        values = {**self._of_period(who, period), **filters.parameters(), **parameters}
+        return self._database.fetch_lately(who, name, row, **values)
 
     def _of_period(self, who: Who, period: Period) -> Mapping[str, Any]:
         return period.parameters(self.zones.of(who))

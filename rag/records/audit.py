@@ -117,14 +117,14 @@ class AuditLog:
     def entries(self, identity: Identity, *, limit: int = 200, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
         """Return an entry per matching action, latest first. Raises `NotAllowed`."""
         require_admin(identity)
-        wanted = _parameters(filters) | {"limit": min(limit, MAXIMUM_ENTRIES), "names": MAXIMUM_NAMES}
-        return self._database.fetch_all(identity, "audit_entries", AuditEntry, **wanted)
+        parameters = _parameters(filters) | {"limit": min(limit, MAXIMUM_ENTRIES), "names": MAXIMUM_NAMES}
+        return self._database.fetch_all(identity, "audit_entries", AuditEntry, **parameters)
 
     def rows(self, identity: Identity, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
         """Return every row for the matching actions, latest first, at most `MAXIMUM_ROWS`. Raises `NotAllowed`."""
         require_admin(identity)
-        wanted = _parameters(filters) | {"limit": MAXIMUM_ROWS}
-        return self._database.fetch_all(identity, "audit_rows", AuditEntry, **wanted)
+        parameters = _parameters(filters) | {"limit": MAXIMUM_ROWS}
+        return self._database.fetch_all(identity, "audit_rows", AuditEntry, **parameters)
 
     def actors(self, identity: Identity) -> list[str]:
         """List the names of everyone with an entry in the log, sorted. Raises `NotAllowed`."""

@@ -53,7 +53,7 @@ LONG_QUIET_SECONDS = 600.0
 GAPS = frozenset((Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED))
 ABANDONED = N_("The application was ended while this answer was being written.")
 #: Added if part of the answer had been written.
-KEPT = N_("What had been written is kept.")
+PARTIAL_TEXT = N_("What had been written is kept.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,13 +196,14 @@ class ChatLogs:
                 },
             ).fetchone()
             if end.prompt is not None and row is not None:
-                kept = {
+                prompt_fields = {
                     "messages": [{"role": role, "content": content} for role, content in end.prompt.messages],
                     "passages": [_json_value(passage) for passage in end.prompt.passages],
                 }
                 pipeline.run(
                     queries["keep_prompt"],
-                    {"chat_log_id": chat_log_id} | {name: Jsonb(value, _dumps) for name, value in kept.items()},
+                    {"chat_log_id": chat_log_id}
+                    | {name: Jsonb(value, _dumps) for name, value in prompt_fields.items()},
                 )
         if end.outcome in GAPS:
             self.on_gap(tenant_id)
@@ -254,17 +255,17 @@ class ChatLogs:
             "quiet_seconds": QUIET_SECONDS if quiet_seconds is None else quiet_seconds,
             "quiet_seconds_of_programs": LONG_QUIET_SECONDS if quiet_seconds is None else quiet_seconds,
             "notice": ABANDONED,
-            "notice_with_text": f"{ABANDONED} {KEPT}",
+            "notice_with_text": f"{ABANDONED} {PARTIAL_TEXT}",
         }
         with self.database.transaction(tenant_id) as connection:
             ids = [row[0] for row in connection.execute(queries["close_abandoned"], closing).fetchall()]
-            closed = [found for found in ids if found is not None]
-            taken = {"chat_log_ids": closed, "quiet_seconds": closing["quiet_seconds_of_programs"]}
-            under_way = connection.execute(queries["take_calls_of_questions"], taken).fetchall()
+            closed = [log_id for log_id in ids if log_id is not None]
+            parameters = {"chat_log_ids": closed, "quiet_seconds": closing["quiet_seconds_of_programs"]}
+            under_way = connection.execute(queries["take_calls_of_questions"], parameters).fetchall()
             prices = read_prices(connection) if under_way else {}
-            for chat_log_id, operation, name, expected, written in under_way:
+            for chat_log_id, operation, name, expected, stored_text in under_way:
                 # Nobody knows how these calls ended: assume the prompt was read and the stored text written.
-                text = written if name == "answer" else ""
+                text = stored_text if name == "answer" else ""
                 usage = usage_from_json(expected)
                 usage = replace(usage, output_tokens=estimate_tokens(text, model=usage.model))
                 item = charge(operation, usage, prices)
@@ -307,11 +308,11 @@ class ChatLogs:
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["sheet_pages"], {"chunk_ids": list(chunk_ids)}).fetchall()
-        found: dict[UUID, list[SheetPage]] = {}
+        pages: dict[UUID, list[SheetPage]] = {}
         for chunk_id, text, places in rows:
             page = SheetPage(text=text, places=tuple((line, row, left, right) for line, row, left, right in places))
-            found.setdefault(chunk_id, []).append(page)
-        return found
+            pages.setdefault(chunk_id, []).append(page)
+        return pages
 
     def days_of_invalid(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, tuple[bool, date]]:
         """Return the documents that are not valid today, by id.
@@ -335,11 +336,11 @@ class ChatLogs:
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
         """Return the rewritten query used for a person's question; "" if the question was searched unchanged."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
-        found = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
+        details = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
         return QueryDetails(
-            original=found.get("original") or "",
-            expanded=found.get("expanded") or [],
-            translated_query=found.get("translatedQuery"),
+            original=details.get("original") or "",
+            expanded=details.get("expanded") or [],
+            translated_query=details.get("translatedQuery"),
         ).searched_as
 
     def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
@@ -348,14 +349,14 @@ class ChatLogs:
             return read_prices(connection)
 
 
-def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]) -> Prompt:
+def prompt_from_json(messages: Any, passages: Any, remaining_documents: Iterable[str]) -> Prompt:
     """Build a prompt from stored JSON.
 
     If a document has been deleted since, chunks from it lose their text, and the last message, which quoted them,
     becomes "…".
     """
-    there = set(kept_documents)
-    found = tuple(
+    there = set(remaining_documents)
+    sent_passages = tuple(
         SentPassage(
             number=int(passage["number"]),
             chunk_id=UUID(passage["chunkId"]),
@@ -371,11 +372,12 @@ def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]
         )
         for passage in passages
     )
-    is_whole = not any(passage.is_deleted for passage in found)
+    is_complete = not any(passage.is_deleted for passage in sent_passages)
     sent = [(message["role"], message["content"]) for message in messages]
     # Removing a deleted document's passages from the rest of the text is not worth the effort.
     return Prompt(
-        messages=tuple(sent if is_whole else [*sent[:-1], (sent[-1][0], "…")] if sent else ()), passages=found
+        messages=tuple(sent if is_complete else [*sent[:-1], (sent[-1][0], "…")] if sent else ()),
+        passages=sent_passages,
     )
 
 
@@ -405,8 +407,8 @@ def _json_value(value: Any) -> Any:
 
 
 def _camel_case(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 EXPORT_COLUMNS = (
@@ -508,13 +510,13 @@ class ChatLogEntry:
     @property
     def rag_details(self) -> dict[str, Any]:
         """Return the logged details as JSON, without text from deleted documents."""
-        kept = {p.chunk_id for p in self.passages if p.title is not None}
+        remaining = {p.chunk_id for p in self.passages if p.title is not None}
         details = self.question.rag_details
         search = details.get("search")
         if not search:
             return details
-        found = [r if r.get("chunkId") in kept else {**r, "preview": ""} for r in search.get("rawResults", [])]
-        return {**details, "search": {**search, "rawResults": found}}
+        results = [r if r.get("chunkId") in remaining else {**r, "preview": ""} for r in search.get("rawResults", [])]
+        return {**details, "search": {**search, "rawResults": results}}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,18 +99,18 @@ class Conversations:
             "title": _checked_title(title),
         }
         created = pipeline.run(queries["create_conversation"], parameters)
-        return _found(next(iter(created.read(Conversation)), None))
+        return _require(next(iter(created.read(Conversation)), None))
 
     def get(self, identity: Identity, conversation_id: UUID) -> Conversation:
         """Return a conversation. Raises `NotFound` if it does not exist or belongs to someone else."""
-        found = self._database.fetch_one(
+        conversation = self._database.fetch_one(
             identity,
             "get_conversation",
             Conversation,
             account_id=identity.account_id,
             conversation_id=conversation_id,
         )
-        return _found(found)
+        return _require(conversation)
 
     def page(self, identity: Identity, conversation_id: UUID | None, *, last: int) -> ConversationPage:
         """Read the list, and an opened conversation with its `last` newest messages, in a single round trip."""
@@ -121,12 +121,12 @@ class Conversations:
             messages: builtins.list[Message] = []
             listed = pipeline.run(queries["list_conversations"], where | {"limit": MAXIMUM_LISTED})
             if conversation_id is not None:
-                found = pipeline.run(queries["get_conversation"], where)
-                held = pipeline.run(queries["list_messages"], where | {"last": last})
+                conversation_result = pipeline.run(queries["get_conversation"], where)
+                message_result = pipeline.run(queries["list_messages"], where | {"last": last})
             pipeline.finish()
             recent = listed.read(Conversation)
             if conversation_id is not None:
-                opened, messages = found.read(Conversation), held.read(Message)
+                opened, messages = conversation_result.read(Conversation), message_result.read(Message)
             return ConversationPage(
                 opened=next(iter(opened), None), messages=[_with_states(row) for row in messages], recent=recent
             )
@@ -143,7 +143,7 @@ class Conversations:
             conversation_id=conversation_id,
             title=_checked_title(title),
         )
-        return _found(renamed)
+        return _require(renamed)
 
     def pin(self, identity: Identity, conversation_id: UUID, *, is_pinned: bool) -> Conversation:
         """Pin a conversation to the top of the list, or unpin it. Raises `NotFound`."""
@@ -155,7 +155,7 @@ class Conversations:
             conversation_id=conversation_id,
             is_pinned=is_pinned,
         )
-        return _found(pinned)
+        return _require(pinned)
 
     def share(self, identity: Identity, conversation_id: UUID, *, is_shared: bool) -> Conversation:
         """Share a conversation's present content with all colleagues who may read its collection, or stop sharing.
@@ -170,7 +170,7 @@ class Conversations:
             conversation_id=conversation_id,
             is_shared=is_shared,
         )
-        return _found(shared)
+        return _require(shared)
 
     def shared(self, identity: Identity, conversation_id: UUID) -> SharedConversation:
         """Return a conversation shared by a colleague.
@@ -180,32 +180,32 @@ class Conversations:
         where = {"conversation_id": conversation_id}
         with self._database.transaction(identity) as connection:
             with connection.cursor(row_factory=class_row(_SharedRow)) as cursor:
-                found = cursor.execute(queries["get_shared_conversation"], where).fetchone()
-            if found is None:
+                conversation = cursor.execute(queries["get_shared_conversation"], where).fetchone()
+            if conversation is None:
                 raise NotFound
             with connection.cursor(row_factory=class_row(Message)) as cursor:
                 rows = cursor.execute(queries["list_shared_messages"], where).fetchall()
         messages = [replace(row, state=MessageState(row.state)) for row in rows]
-        return SharedConversation(conversation=found, shared_by=found.shared_by, messages=messages)
+        return SharedConversation(conversation=conversation, shared_by=conversation.shared_by, messages=messages)
 
     def delete(self, identity: Identity, conversation_id: UUID) -> str:
         """Delete a conversation with all messages, and return the text from which `put_back` can restore them.
 
         Stops an unfinished answer in the conversation. Raises `NotFound`.
         """
-        kept = self._database.fetch_value(
+        removed = self._database.fetch_value(
             identity, "delete_conversation", account_id=identity.account_id, conversation_id=conversation_id
         )
-        if kept is None:
+        if removed is None:
             raise NotFound
-        return str(kept)
+        return str(removed)
 
-    def put_back(self, identity: Identity, kept: str) -> None:
+    def put_back(self, identity: Identity, removed: str) -> None:
         """Restore a conversation from the text `delete` returned.
 
         Raises `PlaceTaken` if its collection or owner is gone.
         """
-        self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=kept)
+        self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=removed)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
         """Return a conversation's messages, oldest first; with `last`, only this many of the newest.
@@ -215,10 +215,10 @@ class Conversations:
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
 
         def read(pipeline: Pipeline) -> builtins.list[Message] | None:
-            found = pipeline.run(queries["get_conversation"], where)
-            held = pipeline.run(queries["list_messages"], where | {"last": last})
+            conversation_result = pipeline.run(queries["get_conversation"], where)
+            message_result = pipeline.run(queries["list_messages"], where | {"last": last})
             pipeline.finish()
-            return None if found.fetchone() is None else held.read(Message)
+            return None if conversation_result.fetchone() is None else message_result.read(Message)
 
         messages = self._database.read(identity, read, owner_id=identity.account_id)
         if messages is None:
@@ -243,8 +243,8 @@ def title_from_question(question: str) -> str:
     cut = line[:TITLE_CHARACTERS]
     # Korean, Chinese and Japanese may have no space at all: then the cut falls between two characters.
     at_word = cut.rsplit(" ", 1)[0] if line[TITLE_CHARACTERS] != " " else cut
-    kept = at_word if len(at_word) >= TITLE_CHARACTERS // 2 else cut
-    return kept.rstrip(" ,.;:–-") + "…"
+    shortened = at_word if len(at_word) >= TITLE_CHARACTERS // 2 else cut
+    return shortened.rstrip(" ,.;:–-") + "…"
 
 
 def _checked_title(title: str) -> str:
@@ -254,7 +254,7 @@ def _checked_title(title: str) -> str:
     return title
 
 
-def _found(conversation: Conversation | None) -> Conversation:
+def _require(conversation: Conversation | None) -> Conversation:
     if conversation is None:
         raise NotFound
     return conversation

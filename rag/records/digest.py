@@ -36,7 +36,7 @@ class Digest:
         lines = [self.title, "=" * len(self.title)]
         for heading, rows in self.sections:
             lines += ["", heading, "-" * len(heading)]
-            lines += [f"{label:<28} {said}".rstrip() for label, said in rows] or [_("none")]
+            lines += [f"{label:<28} {value}".rstrip() for label, value in rows] or [_("none")]
         return "\n".join(lines) + "\n"
 
     def as_event(self, period: Period) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Digest:
             "last": period.last.isoformat(),
             "title": self.title,
             "sections": [
-                {"heading": heading, "lines": [{"label": label, "value": said} for label, said in rows]}
+                {"heading": heading, "lines": [{"label": label, "value": value} for label, value in rows]}
                 for heading, rows in self.sections
             ],
             "text": self.as_text(),
@@ -59,8 +59,8 @@ class Digest:
         for heading, rows in self.sections:
             cells = "".join(
                 f'<tr><td style="padding:4px 0;padding-inline-end:24px;color:#555">{escape(label)}</td>'
-                f'<td style="padding:4px 0">{escape(said)}</td></tr>'
-                for label, said in rows
+                f'<td style="padding:4px 0">{escape(value)}</td></tr>'
+                for label, value in rows
             )
             parts.append(
                 f"<h2>{escape(heading)}</h2>" + (f"<table>{cells}</table>" if rows else f"<p>{escape(_('none'))}</p>")
@@ -107,20 +107,20 @@ def make_digest(analytics: Analytics, gaps: Gaps, who: Who, period: Period, filt
 def _figures(summary: Summary) -> list[tuple[str, str]]:
     now, before = summary.current, summary.previous
     rows = [
-        (_("Questions"), _beside(number(now.questions), number(before.questions))),
-        (_("People"), _beside(number(now.people), number(before.people))),
-        (_("Answered"), _beside(_percent(now.answered_rate), _percent(before.answered_rate))),
-        (_("Rated helpful"), _beside(_percent(now.helpful_rate), _percent(before.helpful_rate))),
-        (_("{figure}, median", figure=_("First words")), _beside(*_seconds(summary, FIRST))),
-        (_("{figure}, median", figure=_("Whole answer")), _beside(*_seconds(summary, WHOLE))),
-        (_("Cost"), _beside(_dollars(now.known_cost), _dollars(before.known_cost))),
+        (_("Questions"), _with_previous(number(now.questions), number(before.questions))),
+        (_("People"), _with_previous(number(now.people), number(before.people))),
+        (_("Answered"), _with_previous(_percent(now.answered_rate), _percent(before.answered_rate))),
+        (_("Rated helpful"), _with_previous(_percent(now.helpful_rate), _percent(before.helpful_rate))),
+        (_("{figure}, median", figure=_("First words")), _with_previous(*_seconds(summary, FIRST))),
+        (_("{figure}, median", figure=_("Whole answer")), _with_previous(*_seconds(summary, WHOLE))),
+        (_("Cost"), _with_previous(_dollars(now.known_cost), _dollars(before.known_cost))),
     ]
     if now.unpriced_calls:
         rows.append((_("Unpriced calls"), _("{calls}, not in the cost", calls=number(now.unpriced_calls))))
     return rows
 
 
-def _beside(now: str, before: str) -> str:
+def _with_previous(now: str, before: str) -> str:
     return _("{now} (before: {before})", now=now, before=before)
 
 
@@ -133,10 +133,10 @@ def _dollars(cost: Decimal | None) -> str:
 
 
 def _seconds(summary: Summary, stage: str) -> tuple[str, str]:
-    def written(times: StageTimes | None) -> str:
+    def to_text(times: StageTimes | None) -> str:
         return "–" if times is None else duration(times.p50_ms, is_about=times.is_about)
 
-    return written(summary.times.get(stage)), written(summary.previous_times.get(stage))
+    return to_text(summary.times.get(stage)), to_text(summary.previous_times.get(stage))
 
 
 def _times(gap: Gap) -> str:

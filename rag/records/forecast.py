@@ -42,12 +42,12 @@ def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> M
     spent = sum((day.cost for day in month), Decimal(0))
     past = analytics.by_day(who, back, filters, "day")
     begun = next((place for place, day in enumerate(past) if day.cost), len(past))
-    known = past[begun:]
-    if len(known) < LEAST_DAYS:
+    past_days = past[begun:]
+    if len(past_days) < LEAST_DAYS:
         return MonthForecast(spent=spent, expected=None, last_day=last_day)
     means = {}
     for weekday in range(7):
-        costs = [day.cost for day in known if day.day.weekday() == weekday]
+        costs = [day.cost for day in past_days if day.day.weekday() == weekday]
         means[weekday] = sum(costs, Decimal(0)) / len(costs)
     expected = spent
     for ahead in range(1, (last_day - today).days + 1):
@@ -99,12 +99,12 @@ def with_other_model(
         "cached_input_mtok": total.cached_input_tokens,
         "output_mtok": total.output_tokens,
     }
-    is_known = all(unit in prices for unit, amount in amounts.items() if amount)
+    is_priced = all(unit in prices for unit, amount in amounts.items() if amount)
     would = (Decimal(prices[unit]) * amount / MILLION for unit, amount in amounts.items() if amount)
     return OtherModel(
         calls=sum(row.calls for row in calls),
         paid=sum((row.cost for row in calls if row.cost is not None), Decimal(0)),
-        would_cost=sum(would, Decimal(0)) if is_known else None,
+        would_cost=sum(would, Decimal(0)) if is_priced else None,
         unpriced_calls=sum(row.unpriced_calls for row in calls),
     )
 

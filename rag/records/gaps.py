@@ -66,8 +66,8 @@ class QuestionEmbedder:
 @cache
 def question_means() -> Mapping[str, Any]:
     """Return each language's mean question vector in the built-in embedding model."""
-    with np.load(MEANS) as found:
-        return {language: found[language].astype(np.float64) for language in found.files}
+    with np.load(MEANS) as archive:
+        return {language: archive[language].astype(np.float64) for language in archive.files}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class Gaps:
         self._embedder_for = embedder_for
         self._lock = threading.Lock()
         self._grouping: set[str] = set()
-        self._wanted: set[str] = set()
+        self._pending: set[str] = set()
         self._is_closing = threading.Event()
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
@@ -148,45 +148,49 @@ class Gaps:
         """
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_gaps"])
-            found = connection.execute(queries["ungrouped_questions"], {"limit": limit}).fetchall()
-            for chat_log_id, collection_id, question, model, language in found:
+            rows = connection.execute(queries["ungrouped_questions"], {"limit": limit}).fetchall()
+            for chat_log_id, collection_id, question, model, language in rows:
                 embedder = self._embedder_for(model)
-                vector = _embedded(embedder, question)
+                vector = _embed(embedder, question)
                 parameters = {
                     "chat_log_id": chat_log_id,
                     "gap_id": _nearest(connection, embedder, collection_id, vector, language)
-                    or _opened(connection, collection_id),
+                    or _open_gap(connection, collection_id),
                     "embedder": embedder.name,
                     "embedding": HalfVector(vector),
                 }
                 connection.execute(queries["add_gap_question"], parameters)
-        return len(found)
+        return len(rows)
 
     def group_soon(self, tenant_id: str) -> None:
         """Start grouping all ungrouped questions in a background thread."""
         with self._lock:
-            self._wanted.add(tenant_id)
+            self._pending.add(tenant_id)
             if tenant_id in self._grouping or self._is_closing.is_set():
                 return
             self._grouping.add(tenant_id)
-        threading.Thread(target=self._group_wanted, args=(tenant_id,), name=f"gaps of {tenant_id}", daemon=True).start()
+        threading.Thread(
+            target=self._group_pending, args=(tenant_id,), name=f"gaps of {tenant_id}", daemon=True
+        ).start()
 
-    def _group_wanted(self, tenant_id: str) -> None:
+    def _group_pending(self, tenant_id: str) -> None:
         while True:
             with self._lock:
-                if tenant_id not in self._wanted or self._is_closing.is_set():
+                if tenant_id not in self._pending or self._is_closing.is_set():
                     self._grouping.discard(tenant_id)
                     return
-                self._wanted.discard(tenant_id)
+                self._pending.discard(tenant_id)
             try:
                 while not self._is_closing.is_set() and self.group(tenant_id) >= GROUPED_AT_ONCE:
                     pass
             except Exception as exc:
                 if self._is_closing.is_set():
                     continue  # A needed resource was closed first; the next process groups them.
-                known = exc.message if isinstance(exc, RagError) else "see the error below"
+                reason = exc.message if isinstance(exc, RagError) else "see the error below"
                 trace = None if isinstance(exc, RagError) else exc
-                log.warning("questions of %s wait for the next one to be grouped: %s", tenant_id, known, exc_info=trace)
+                log.warning(
+                    "questions of %s wait for the next one to be grouped: %s", tenant_id, reason, exc_info=trace
+                )
 
     def close(self) -> None:
         """Stop grouping; called when the process ends."""
@@ -266,12 +270,12 @@ class Gaps:
         People waiting get the reply in the uploader's name and language.
         """
         solved = {}
-        for one in self._database.fetch_all(tenant_id, "answered_gaps", _Uploaded):
+        for gap in self._database.fetch_all(tenant_id, "answered_gaps", _Uploaded):
             uploader = Identity(
-                account_id=one.account_id, tenant_id=tenant_id, email=one.email, name=one.name, role=Role(one.role)
+                account_id=gap.account_id, tenant_id=tenant_id, email=gap.email, name=gap.name, role=Role(gap.role)
             )
-            with speaking(one.language), suppress(InvalidInput):  # somebody else was first
-                solved[one.id] = self.solve(uploader, one.id, one.document_id, answered_by(one.title))
+            with speaking(gap.language), suppress(InvalidInput):  # somebody else was first
+                solved[gap.id] = self.solve(uploader, gap.id, gap.document_id, answered_by(gap.title))
         return solved
 
     def check_open(self, identity: Identity, gap_id: UUID) -> None:
@@ -288,8 +292,8 @@ class Gaps:
         """Return a gap's unanswered help requests."""
         _check_manager(identity)
         with self._database.transaction(identity) as connection:
-            found = [row[0] for row in connection.execute(queries["waiting_for_gap"], {"gap_id": gap_id})]
-        return [self._help_requests.get(identity, request_id) for request_id in found]
+            request_ids = [row[0] for row in connection.execute(queries["waiting_for_gap"], {"gap_id": gap_id})]
+        return [self._help_requests.get(identity, request_id) for request_id in request_ids]
 
     def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
         """Close a gap which needs no document.
@@ -323,13 +327,13 @@ class Gaps:
     ) -> None:
         """Store title, owner and review date in the metadata for a document written from an answer."""
         _check_manager(identity)
-        kept = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
+        fields = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
         self._database.execute(
             identity,
             "note_answer_document",
             document_id=document_id,
             title=title,
-            metadata=Jsonb({name: value for name, value in kept.items() if value}),
+            metadata=Jsonb({name: value for name, value in fields.items() if value}),
         )
 
     def _change(
@@ -370,7 +374,7 @@ def written_answer(question: str, answer: str, *, owner: str, review_on: date | 
     return f"{name}.md", "\n\n".join(parts).encode()
 
 
-def _opened(connection: Connection, collection_id: UUID) -> UUID:
+def _open_gap(connection: Connection, collection_id: UUID) -> UUID:
     row = connection.execute(queries["open_gap"], {"collection_id": collection_id}).fetchone()
     assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
     return UUID(str(row[0]))
@@ -391,11 +395,11 @@ def _nearest(
         "offsets": Jsonb({name: float(meaning @ of_language) for name, of_language in means.items()}),
         "offset": float(meaning @ mean),
     }
-    found = connection.execute(queries["nearest_gap"], parameters).fetchone()
-    return found[0] if found and found[1] >= embedder.least else None
+    row = connection.execute(queries["nearest_gap"], parameters).fetchone()
+    return row[0] if row and row[1] >= embedder.least else None
 
 
-def _embedded(embedder: QuestionEmbedder, question: str) -> Any:
+def _embed(embedder: QuestionEmbedder, question: str) -> Any:
     """Embed a question to a vector with length 1. If the embedder rejects the question, return a zero vector."""
     try:
         vector = np.asarray(embedder.embed([question])[0], dtype=np.float64)

@@ -105,10 +105,10 @@ class HelpRequests:
     def get(self, identity: Identity, request_id: UUID) -> HelpRequest:
         """Return a request, for a manager. Raises `NotAllowed`, `NotFound`."""
         _check_manager(identity)
-        found = self._find(identity, {"request_id": request_id})
-        if not found:
+        requests = self._find(identity, {"request_id": request_id})
+        if not requests:
             raise NotFound
-        return found[0]
+        return requests[0]
 
     def count_open(self, identity: Identity) -> int:
         """Count the waiting requests, for a manager. Raises `NotAllowed`."""
@@ -170,8 +170,8 @@ class HelpRequests:
     def _find(
         self, identity: Identity, conditions: Mapping[str, Any], *, limit: int = MAXIMUM_LISTED
     ) -> builtins.list[HelpRequest]:
-        wanted = {**ANY_REQUEST, **conditions, "limit": limit}
-        return self._database.fetch_all(identity, "list_help_requests", HelpRequest, **wanted)
+        parameters = {**ANY_REQUEST, **conditions, "limit": limit}
+        return self._database.fetch_all(identity, "list_help_requests", HelpRequest, **parameters)
 
 
 def _check_manager(identity: Identity) -> None:

@@ -68,8 +68,8 @@ class Privacy:
 
     def retention_days(self, tenant_id: str) -> int | None:
         """Return the days after which texts are deleted; `None` means never."""
-        found = self._database.fetch_value(tenant_id, "retention_days")
-        return None if found is None else int(found)
+        days = self._database.fetch_value(tenant_id, "retention_days")
+        return None if days is None else int(days)
 
     def set_retention_days(self, tenant_id: str, days: int | None) -> None:
         """Set the days after which texts are deleted; `None` means never.
@@ -92,18 +92,18 @@ class Privacy:
     def export(self, tenant_id: str, email: str) -> bytes:
         """Return all data about a person as JSON. Raises `NotFound`."""
         person = self._person(tenant_id, email)
-        found: dict[str, Any] = self._database.fetch_value(tenant_id, "export_person", account_id=person.id)
-        return json.dumps(found, ensure_ascii=False, indent=2).encode()
+        content: dict[str, Any] = self._database.fetch_value(tenant_id, "export_person", account_id=person.id)
+        return json.dumps(content, ensure_ascii=False, indent=2).encode()
 
     def export_for(self, identity: Identity, email: str) -> bytes:
         """Export like `export`, for a recently signed-in administrator, and record the export in the audit log."""
         require_admin(identity)
         require_recent(self._database, identity)
-        found = self.export(identity.tenant_id, email)
+        content = self.export(identity.tenant_id, email)
         self._database.execute(
             identity, "add_audit_entry", action="export made", target="data of one person", changes=Jsonb({})
         )
-        return found
+        return content
 
     def erase_for(self, identity: Identity, email: str) -> Receipt:
         """Erase like `erase`, for a recently signed-in administrator, who cannot erase their own account."""
@@ -127,7 +127,7 @@ class Privacy:
         person = self._person(tenant_id, email)
         with psycopg.connect(self._owner_conninfo, prepare_threshold=None) as owner:
             _enter(owner, tenant_id)
-            counts = _erased_rows(owner, person)
+            counts = _erase_rows(owner, person)
             noted = {"account_id": person.id, "counts": Jsonb(counts)}
             row = owner.execute(queries["note_erasure"], noted).fetchone()
         assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
@@ -140,10 +140,10 @@ class Privacy:
         return self._database.fetch_all(tenant_id, "erasures", Receipt)
 
     def _person(self, tenant_id: str, email: str) -> _Person:
-        found = self._database.fetch_one(tenant_id, "person_by_email", _Person, email=email.strip().lower())
-        if found is None:
+        person = self._database.fetch_one(tenant_id, "person_by_email", _Person, email=email.strip().lower())
+        if person is None:
             raise NotFound
-        return found
+        return person
 
 
 def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
@@ -152,8 +152,8 @@ def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
     The receipts are restored with their ids and times. Erasures in unknown tenants are skipped.
     """
     again, by_tenant = 0, defaultdict[str, list[Erasure]](list)
-    for one in erasures:
-        by_tenant[one.tenant_id].append(one)
+    for erasure in erasures:
+        by_tenant[erasure.tenant_id].append(erasure)
     if not by_tenant:
         return 0
     with psycopg.connect(owner_conninfo, prepare_threshold=None) as owner:
@@ -162,15 +162,15 @@ def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
                 _enter(owner, tenant_id)
                 if owner.execute(queries["tenant_name"]).fetchone() is None:
                     continue
-                known = {row[0] for row in owner.execute(queries["erasures"])}
-                missing = [one for one in noted if one.id not in known]
-                for one in missing:
-                    found = owner.execute(queries["person_by_id"], {"account_id": one.erased_id}).fetchone()
+                stored_ids = {row[0] for row in owner.execute(queries["erasures"])}
+                missing = [erasure for erasure in noted if erasure.id not in stored_ids]
+                for erasure in missing:
+                    row = owner.execute(queries["person_by_id"], {"account_id": erasure.erased_id}).fetchone()
                     # Without an account, rows naming its id are erased; no address or name is known to look for.
-                    unnamed = _Person(one.erased_id, str(one.erased_id), str(one.erased_id))
-                    _erased_rows(owner, _Person(*found) if found else unnamed)
-                    kept = {"id": one.id, "erased_id": one.erased_id, "counts": Jsonb(one.counts)}
-                    owner.execute(queries["keep_erasure"], {**kept, "erased_at": one.erased_at})
+                    unnamed = _Person(erasure.erased_id, str(erasure.erased_id), str(erasure.erased_id))
+                    _erase_rows(owner, _Person(*row) if row else unnamed)
+                    values = {"id": erasure.id, "erased_id": erasure.erased_id, "counts": Jsonb(erasure.counts)}
+                    owner.execute(queries["keep_erasure"], {**values, "erased_at": erasure.erased_at})
                 again += len(missing)
     if again:
         log.info("An older state of the database was restored: %d erasures made since are done again", again)
@@ -183,7 +183,7 @@ def _enter(owner: psycopg.Connection, tenant_id: str) -> None:
     owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
 
 
-def _erased_rows(owner: psycopg.Connection, person: _Person) -> dict[str, int]:
+def _erase_rows(owner: psycopg.Connection, person: _Person) -> dict[str, int]:
     """Erase a person in the owner's transaction, and return the number of rows by kind."""
     values = {"account_id": person.id, "email": person.email, "name": person.name}
     return {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}

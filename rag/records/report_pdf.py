@@ -55,16 +55,16 @@ class ReportPdf(FPDF):
         self.add_font("Sans", "", SANS)
         self._fonts = TemporaryDirectory(prefix="fonts-")
         self.add_font("Sans", "B", bold_font(foot + text, Path(self._fonts.name)))
-        own = next((path for path in CJK if path.exists()), None) if EAST_ASIAN.search(text) else None
-        others = {"Arabic": ARABIC if IN_ARABIC.search(text) else None, "CJK": own}
-        for name, font in others.items():
+        cjk_font = next((path for path in CJK if path.exists()), None) if EAST_ASIAN.search(text) else None
+        fallback_fonts = {"Arabic": ARABIC if IN_ARABIC.search(text) else None, "CJK": cjk_font}
+        for name, font in fallback_fonts.items():
             if font is not None:
                 self.add_font(name, "", font)
                 self.add_font(name, "B", font)
-        self.set_fallback_fonts([name for name, font in others.items() if font is not None])
+        self.set_fallback_fonts([name for name, font in fallback_fonts.items() if font is not None])
         self.add_page()
 
-    def written(self) -> bytes:
+    def finish(self) -> bytes:
         """Return the finished PDF and delete the temporary fonts; afterwards the object is unusable."""
         with self._fonts:
             return bytes(self.output())
@@ -118,12 +118,12 @@ def digest_pdf(digest: Digest) -> bytes:
             col_widths=(125, 55) if is_turned else (55, 125), first_row_as_headings=False, borders_layout="NONE",
             line_height=6.5, padding=(0.6, 2), cell_fill_color=PAPER, cell_fill_mode="ROWS", width=int(WIDTH),
         ) as table:  # fmt: skip
-            for label, said in rows:
+            for label, value in rows:
                 row = table.row()
-                cells = [(label, side, QUIET), (said, "R" if is_right_to_left(said) else side, INK)]
+                cells = [(label, side, QUIET), (value, "R" if is_right_to_left(value) else side, INK)]
                 for words, align, color in reversed(cells) if is_turned else cells:
                     row.cell(words, align=align, style=FontFace(color=color))
-    return page.written()
+    return page.finish()
 
 
 def _draw_days(page: ReportPdf, digest: Digest) -> None:

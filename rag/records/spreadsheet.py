@@ -12,12 +12,12 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Write rows as CSV under a header line. Cells spreadsheets would run as formulas begin with an apostrophe."""
-    written = StringIO()
-    writer = csv.writer(written, lineterminator="\r\n")
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow([_safe_cell(cell) for cell in header])
     for row in rows:
         writer.writerow([_safe_cell(cell) for cell in row])
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 def _safe_cell(cell: object) -> object:

@@ -82,15 +82,15 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
     for paragraph in [*document.paragraphs, *(each for cell in cells for each in cell.paragraphs)]:
         if is_right_to_left(paragraph.text):
             _turn_right_to_left(paragraph)
-    written = io.BytesIO()
-    document.save(written)
-    return written.getvalue()
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
 
 
 def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
     """Write the conversation to a PDF; see `to_markdown`."""
-    said = "".join(f"{m.content}{translated(m.notice)}{m.help_by}{m.help_answer}{m.citations}" for m in messages)
-    page = ReportPdf(_printable(conversation.title)[:FOOT_CHARACTERS], conversation.title + said)
+    content = "".join(f"{m.content}{translated(m.notice)}{m.help_by}{m.help_answer}{m.citations}" for m in messages)
+    page = ReportPdf(_printable(conversation.title)[:FOOT_CHARACTERS], conversation.title + content)
     page.set_title(_printable(conversation.title))
     _write(page, [_Run(conversation.title, is_bold=True)], size=18)
     for message in messages:
@@ -107,7 +107,7 @@ def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: 
             _write(page, [_Run(f"[{source['number']}] "), link], size=9, indent=4)
         if message.help_status == "answered":
             _write(page, [_Run(f"{message.help_by}: ", is_bold=True), _Run(message.help_answer)])
-    return page.written()
+    return page.finish()
 
 
 def _add_blocks(document: Any, node: SyntaxTreeNode, style: str | None = None) -> None:
@@ -205,13 +205,13 @@ def _write_table(page: ReportPdf, rows: Sequence[Sequence[SyntaxTreeNode]]) -> N
 
 
 def _runs(node: SyntaxTreeNode, *, is_bold: bool = False) -> list[_Run]:
-    found = []
+    runs = []
     for child in node.children:
         if child.children:
-            found += _runs(child, is_bold=is_bold or child.type == "strong")
+            runs += _runs(child, is_bold=is_bold or child.type == "strong")
         else:
-            found.append(_Run({"softbreak": " ", "hardbreak": "\n"}.get(child.type, child.content), is_bold))
-    return found
+            runs.append(_Run({"softbreak": " ", "hardbreak": "\n"}.get(child.type, child.content), is_bold))
+    return runs
 
 
 def _text_of(cell: SyntaxTreeNode) -> str:
@@ -257,10 +257,12 @@ def _printable(text: str) -> str:
 
 def _title(source: dict[str, Any]) -> str:
     """Return a source's link text: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
-    first, last = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
+    first_page, last_page = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
     title, file_name = (str(source.get(name) or "") for name in ("title", "file_name"))
-    said = f"{title} ({file_name})" if title and file_name and title != file_name else title or file_name
-    return ", ".join(filter(None, [title_with_pages(said, first, last), str(source.get("collection") or "")]))
+    label = f"{title} ({file_name})" if title and file_name and title != file_name else title or file_name
+    return ", ".join(
+        filter(None, [title_with_pages(label, first_page, last_page), str(source.get("collection") or "")])
+    )
 
 
 def _link(source: dict[str, Any], address: str) -> str:
@@ -274,7 +276,7 @@ def _escaped(text: str) -> str:
 def _inert(answer: str) -> str:
     """Escape the parts in an answer's Markdown which other programs would render as links, images or HTML."""
     # As entities: a backslash would undo a backslash in the text.
-    return ACTING.sub(lambda found: f"&#{ord(found[0])};", answer)
+    return ACTING.sub(lambda match: f"&#{ord(match[0])};", answer)
 
 
 def _storable(text: str) -> str:

@@ -119,7 +119,7 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
 async def _is_signed_in(identity: Identity) -> bool:
     """Check the session is still open: a person who signed out must not see the text."""
     sessions = services().sessions
-    if sessions.kept(identity.session_id) is not None:
+    if sessions.find_cached(identity.session_id) is not None:
         return True
     found = await to_thread.run_sync(lambda: sessions.find_by_id(identity.session_id, is_act=False))
     return found is not None

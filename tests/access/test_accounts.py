@@ -175,7 +175,7 @@ def test_signing_in_renews_a_hash_of_older_parameters(
     stronger.sign_in(admin.email, PASSWORD)
     with psycopg.connect(superuser_conninfo) as connection:
         (stored,) = connection.execute("SELECT password_hash FROM accounts").fetchone() or ("",)
-    assert "m=16,t=2" in stronger._passwords._opened(stored)
+    assert "m=16,t=2" in stronger._passwords._open(stored)
     stronger.sign_in(admin.email, PASSWORD)
 
 

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag.access.guard import is_act
-from rag.access.sessions import KEPT_SECONDS, Sessions, token_hash
+from rag.access.sessions import CACHE_SECONDS, Sessions, token_hash
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity
@@ -46,7 +46,7 @@ def test_a_session_ends_when_nothing_was_done_in_it(database: Database, settings
     token = sessions.start(person)
     for minutes, is_there in ((IDLE_MINUTES - 1, True), (IDLE_MINUTES + 1, False)):
         last_act(database, minutes)
-        now[0] += KEPT_SECONDS
+        now[0] += CACHE_SECONDS
         assert (sessions.find(token) is not None) is is_there
     assert sessions.list(identity_of(person)) == []
     sessions.note_act(token_hash(token))

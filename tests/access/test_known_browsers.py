@@ -193,7 +193,7 @@ def test_an_unknown_address_waits_as_an_account_does(access: Access, owner: Acco
 def test_the_queue_is_bounded() -> None:
     attempts = Attempts(failed=20, last_at=1000.0)
     for number in range(500):
-        attempts, wait = attempts.asked(Browser(mark=str(number), address=str(number)), 1001.0)
+        attempts, wait = attempts.after_attempt(Browser(mark=str(number), address=str(number)), 1001.0)
         assert wait > 0
     assert len(attempts.waiting) == 50
 

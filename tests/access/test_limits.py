@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from rag.access.guard import AuthGuard
-from rag.access.limits import MOST_KEPT, Limits, Window
+from rag.access.limits import MOST_REMEMBERED, Limits, Window
 from rag.errors import InvalidInput, ProviderUnavailable, SettingsError, TooManyAttempts, TooManyRequests
 from rag.settings import Settings, load_settings
 from rag.types import Identity
@@ -66,9 +66,9 @@ def test_nothing_is_limited_by_0(clock: Clock) -> None:
 
 def test_the_memory_is_bounded(clock: Clock) -> None:
     window = Window(3, 60, clock)
-    for number in range(MOST_KEPT + 50):
+    for number in range(MOST_REMEMBERED + 50):
         window.take(str(number))
-    assert len(window._done) == MOST_KEPT
+    assert len(window._done) == MOST_REMEMBERED
 
 
 def test_a_person_asks_so_many_questions_a_minute(admin: Identity, clock: Clock) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.access.sessions import KEPT_SECONDS, MAXIMUM_KEPT, Sessions, token_hash
+from rag.access.sessions import CACHE_SECONDS, MAXIMUM_CACHED, Sessions, token_hash
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
@@ -49,7 +49,7 @@ def test_an_ended_session_is_gone_at_once_and_told_of(access: Access, person: Ac
     access.sessions.on_end(told.append)
     assert access.sessions.find(token)
     access.sessions.end(token)
-    assert access.sessions.kept(token_hash(token)) is None
+    assert access.sessions.find_cached(token_hash(token)) is None
     assert access.sessions.find(token) is None
     assert access.sessions.find(other) is not None
     assert told == [token_hash(token)]
@@ -74,7 +74,7 @@ def test_found_sessions_are_kept_for_three_seconds(database: Database, person: A
     token = sessions.start(person)
     assert sessions.find(token)
     elsewhere.end(token)
-    now[0] += KEPT_SECONDS - 0.1
+    now[0] += CACHE_SECONDS - 0.1
     assert sessions.find(token)
     now[0] += 0.2
     assert sessions.find(token) is None
@@ -83,10 +83,10 @@ def test_found_sessions_are_kept_for_three_seconds(database: Database, person: A
 def test_what_is_kept_is_bounded(access: Access, person: Account) -> None:
     identity = access.sessions.find(access.sessions.start(person))
     assert identity is not None
-    for number in range(MAXIMUM_KEPT):
-        access.sessions._kept[f"{number:064}"] = (identity, 10.0**12)
+    for number in range(MAXIMUM_CACHED):
+        access.sessions._cache[f"{number:064}"] = (identity, 10.0**12)
     access.sessions.find(access.sessions.start(person))
-    assert len(access.sessions._kept) == MAXIMUM_KEPT
+    assert len(access.sessions._cache) == MAXIMUM_CACHED
 
 
 def test_a_session_read_before_its_end_is_not_kept_after(database: Database, person: Account) -> None:
@@ -99,7 +99,7 @@ def test_a_session_read_before_its_end_is_not_kept_after(database: Database, per
     sessions = EndedWhileRead(database)
     token = sessions.start(person)
     sessions.find(token)
-    assert sessions.kept(token_hash(token)) is None
+    assert sessions.find_cached(token_hash(token)) is None
 
 
 def test_use_is_noted_at_most_once_a_minute(database: Database, person: Account) -> None:
@@ -110,7 +110,7 @@ def test_use_is_noted_at_most_once_a_minute(database: Database, person: Account)
     def age_after_use(seconds_ago: int) -> int:
         with database.transaction("demo") as connection:
             connection.execute("UPDATE sessions SET last_seen_at = now() - make_interval(secs => %s)", (seconds_ago,))
-        now[0] += KEPT_SECONDS
+        now[0] += CACHE_SECONDS
         sessions.find(token)
         with database.transaction("demo") as connection:
             row = connection.execute("SELECT extract(epoch FROM now() - last_seen_at)::int FROM sessions").fetchone()

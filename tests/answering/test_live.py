@@ -25,7 +25,7 @@ from rag.errors import (
     TooManyRequests,
 )
 from rag.profiles.profile import Options
-from rag.records.chat_logs import ABANDONED, KEPT
+from rag.records.chat_logs import ABANDONED, PARTIAL_TEXT
 from rag.settings import Settings
 from rag.types import Identity, MessageState, Outcome, Question
 from tests.answering.scripted import add_account
@@ -273,7 +273,7 @@ def test_what_a_dead_process_left_is_closed(desk: Any) -> None:
     assert (row["outcome"], row["answer"]) == ("failed", "Half an")
     message = desk.conversations.messages(desk.identity, live)[-1]
     assert (message.state, message.content) == (MessageState.CUT, "Half an")
-    assert message.notice == f"{ABANDONED} {KEPT}"
+    assert message.notice == f"{ABANDONED} {PARTIAL_TEXT}"
     assert desk.answers.close_abandoned("demo", quiet_seconds=0) == 0
 
 
@@ -309,7 +309,7 @@ def test_shutting_down_keeps_what_was_written_and_says_why(desk: Any) -> None:
     for live in (one, two):
         message = desk.conversations.messages(desk.identity, live.conversation_id)[-1]
         assert (message.state, message.content) == (MessageState.CUT, live.text)
-        assert message.notice == f"{SHUT_DOWN} {KEPT}"
+        assert message.notice == f"{SHUT_DOWN} {PARTIAL_TEXT}"
     assert [row["outcome"] for row in desk.rows("chat_logs")] == ["stopped", "stopped"]
 
 

@@ -14,7 +14,7 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from streamlit.testing.v1 import AppTest
 
-from rag.api.form_pages import said
+from rag.api.form_pages import to_markup
 from rag.errors import DocumentError, QuestionEmpty
 from rag.language import (
     LANGUAGES,
@@ -39,7 +39,7 @@ from tests.ui.test_every_text import SINKS, name_of, page_files
 
 TRANSLATED = [language for language in LANGUAGES if language != "en"]
 PLACEHOLDER = re.compile(r"\{\w+\}")
-WRAPPERS = {"_", "N_", "NP_", "pgettext", "ngettext", "count", "translated", "said", "known_cost"}
+WRAPPERS = {"_", "N_", "NP_", "pgettext", "ngettext", "count", "translated", "to_markup", "known_cost"}
 #: Calls whose words are keys or codes.
 KEYS = {"get", "join", "setdefault", "code"}
 #: Directives of Streamlit's Markdown, and names of models and settings.
@@ -77,7 +77,7 @@ def test_numbers_in_an_error_are_written_as_its_reader_does() -> None:
 
 def test_the_sign_in_page_has_no_english_sentence_in_another_language() -> None:
     with speaking("de"):
-        assert said("No account? Ask your administrator.") == "Kein Konto? Fragen Sie Ihre Administration."
+        assert to_markup("No account? Ask your administrator.") == "Kein Konto? Fragen Sie Ihre Administration."
 
 
 # Strings that bypass the catalogues

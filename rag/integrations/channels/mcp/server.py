@@ -31,7 +31,7 @@ from rag.access.problems import invalid, problem, request_id
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.app import VERSION
 from rag.api.event_stream import ending
-from rag.api.questions import chosen_collection, failure_of
+from rag.api.questions import choose_collection, failure_of
 from rag.api.routing import CALLERS_AT_ONCE, check_scope
 from rag.errors import MethodNotAllowed, NotFound, RagError
 from rag.language import translated
@@ -204,7 +204,7 @@ class _Tool:
 def _search(caller: Caller, arguments: SearchArguments) -> Found:
     parts, who = caller.parts, caller.identity
     text = clean_question(arguments.query, maximum_characters=parts.settings.maximum_question_characters)
-    collection = chosen_collection(parts, who, arguments.collection)
+    collection = choose_collection(parts, who, arguments.collection)
     parts.limits.count_question(who)
     response = parts.searches.search(
         Question(text=text, identity=who, collection=collection),
@@ -224,7 +224,7 @@ def _search(caller: Caller, arguments: SearchArguments) -> Found:
 def _ask(caller: Caller, arguments: AskArguments) -> AskResult:
     parts, who = caller.parts, caller.identity
     with parts.limits.question(who):
-        collection = chosen_collection(parts, who, arguments.collection)
+        collection = choose_collection(parts, who, arguments.collection)
         live = _begin(parts, who, collection, arguments.question)
     _wait_for(live)
     if not live.text:
@@ -246,7 +246,7 @@ def _ask(caller: Caller, arguments: AskArguments) -> AskResult:
 
 def _list_documents(caller: Caller, arguments: ListArguments) -> DocumentList:
     parts, who = caller.parts, caller.identity
-    collection = chosen_collection(parts, who, arguments.collection) if arguments.collection else None
+    collection = choose_collection(parts, who, arguments.collection) if arguments.collection else None
     filters = DocumentFilters(
         text=arguments.text, statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id if collection else None
     )

@@ -24,7 +24,7 @@ from rag.access.guard import base_of
 from rag.answering.citations import title_with_place
 from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
-from rag.api.questions import accepted_languages, chosen_collection, failure_of, until_done
+from rag.api.questions import accepted_languages, choose_collection, failure_of, until_done
 from rag.api.routing import ANYBODY, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, QuestionEmpty
 from rag.integrations.channels.openai_routes import errors
@@ -442,7 +442,7 @@ def _ask(parts: Services, caller: Identity, body: CompletionBody, languages: Seq
 
 def _collection(parts: Services, caller: Identity, model: str) -> Collection:
     try:
-        return chosen_collection(parts, caller, model)
+        return choose_collection(parts, caller, model)
     except NotFound:
         raise NotFound(
             f"The model {model!r} does not exist: there is no such collection. GET /v1/models lists them."

@@ -27,7 +27,7 @@ from rag.answering.jobs import LiveAnswer
 from rag.answering.readers import notice_for
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending, remarks
 from rag.api.form_pages import filled, page_of
-from rag.api.questions import accepted_languages, chosen_collection
+from rag.api.questions import accepted_languages, choose_collection
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
 from rag.integrations.channels.widget.widgets import CLOSED, Widget, WidgetChange, WidgetValues, widgets_of
@@ -102,7 +102,7 @@ def list_widgets(request: Request, caller: Caller) -> WidgetList:
 )
 def add_widget(request: Request, caller: Caller, body: NewWidget) -> WidgetShape:
     """Create a widget for a collection, turned off. Other sites can ask after you turn the widget on."""
-    collection = chosen_collection(services(), caller, body.collection)
+    collection = choose_collection(services(), caller, body.collection)
     return _shape(request, widgets_of(services().database).add(caller, collection, body.name, body.sites))
 
 

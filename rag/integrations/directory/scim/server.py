@@ -305,12 +305,16 @@ class Groups(People):
         self.directory.remove_group(self.identity, resource_id)
 
     def to_resource(self, group: Any) -> Any:
-        found: DirectoryGroup = group
+        record: DirectoryGroup = group
         members = [
-            {"value": member, "$ref": f"{self.base}/Users/{member}", "type": "User"} for member, _name in found.members
+            {"value": member, "$ref": f"{self.base}/Users/{member}", "type": "User"} for member, _name in record.members
         ]
-        values = {"displayName": found.name, "externalId": found.external_id, "members": members or None}
-        return self._build_resource(found.id, found.created_at, values)
+        values = {
+            "displayName": record.name,
+            "externalId": record.external_id,
+            "members": members or None,
+        }
+        return self._build_resource(record.id, record.created_at, values)
 
 
 KINDS: dict[str, type[People]] = {"Users": People, "Groups": Groups}

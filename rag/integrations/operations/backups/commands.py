@@ -44,7 +44,7 @@ def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
     if not settings.variable("RAG_BACKUP_TO"):
         raise SettingsError("RAG_BACKUP_TO is not set. Name a folder, or s3://bucket/prefix.")
     for stored in backups.list():
-        print(f"{stored.made_at:%Y-%m-%d %H:%M} UTC  {stored.size / 1e6:10,.1f} MB  {stored.name}")
+        print(f"{stored.created_at:%Y-%m-%d %H:%M} UTC  {stored.size / 1e6:10,.1f} MB  {stored.name}")
     _, trial = backups.last()
     if trial is not None and not trial.error:
         print(

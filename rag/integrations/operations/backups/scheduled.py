@@ -52,7 +52,7 @@ RETRY = timedelta(hours=1)
 class StoredBackup:
     """A stored backup. `size` is in bytes."""
 
-    made_at: datetime
+    created_at: datetime
     name: str
     size: int
 
@@ -301,7 +301,7 @@ class ScheduledBackups:
             self._keep("backup", BackupRun(at=now, error=exc.message))
             log.error("No backup is made: %s", exc.message)
             return False
-        return not stored or now - stored[0].made_at >= self._interval
+        return not stored or now - stored[0].created_at >= self._interval
 
     def _is_trial_due(self, last_run: BackupRun | None, now: datetime) -> bool:
         if "backup_that_worked" not in self._read():
@@ -359,7 +359,7 @@ class ScheduledBackups:
         oldest = now - timedelta(days=self._keep_days)
         with _storage_errors(self._address):
             for backup in self.list()[LEAST_BACKUPS:]:
-                if backup.made_at < oldest:
+                if backup.created_at < oldest:
                     self._place().delete(backup.name)
 
     def _try(self) -> BackupRun:

@@ -443,7 +443,7 @@ class WebsiteSource:
     # Requests
 
     def _get(self, address: str, headers: Mapping[str, str], most_bytes: int = 0) -> tuple[httpx.Response, bytes]:
-        """Fetch an address after a polite pause, following allowed redirects. Raises `_PageMissing`, `httpx.HTTPError`."""
+        """Fetch an address politely, following allowed redirects. Raises `_PageMissing`, `httpx.HTTPError`."""
         limits = replace(self._limits, maximum_bytes=most_bytes) if most_bytes else self._limits
         for _ in range(MOST_REDIRECTS + 1):
             url = httpx.URL(address)

@@ -117,7 +117,7 @@ def send(api: Api) -> Iterator[Send]:
 
     event.post = post  # type: ignore[attr-defined]
     yield event
-    slack._made.clear()
+    slack._current.clear()
 
 
 def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, standin: SlackStandin, send: Send) -> None:
@@ -252,7 +252,7 @@ def test_only_slack_is_heard_and_each_event_once(api: Api, standin: SlackStandin
     assert api.client().get("/slack/events").status_code in (404, 405)
     for _ in range(3):
         send("Hello", rest={"event_id": "EvSame"}, ts="77.1")
-        slack._made.clear()  # the next one reaches another process
+        slack._current.clear()  # the next one reaches another process
     send("I am a bot", bot_id="B1")
     send("edited", subtype="message_changed")
     standin.said(2)

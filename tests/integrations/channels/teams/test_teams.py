@@ -167,7 +167,7 @@ Send = Callable[..., httpx.Response]
 def bot(api: Api, connector: Connector) -> Iterator[None]:
     TeamsBots(api.parts.database).keep(api.admin, APP.upper(), [OURS], SECRET)
     yield
-    route._made.clear()
+    route._current.clear()
     JwtTokenValidator._jwk_client_manager._cache.clear()
 
 
@@ -273,7 +273,7 @@ def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, connector:
     same = {"id": "once", "conversation": IN_CHANNEL}
     for _ in range(3):
         assert send("And next year?", **same).status_code == 202
-        route._made.clear()  # the next one reaches another process
+        route._current.clear()  # the next one reaches another process
     connector.said(2)
     (conversation,) = api.parts.conversations.list(api.admin)
     assert len(api.parts.conversations.messages(api.admin, conversation.id)) == 4, "an activity was answered twice"

@@ -155,7 +155,7 @@ def test_an_endpoint_elsewhere_without_https_is_not_asked(provider: OpenIdProvid
 def test_a_key_that_was_changed_there_is_found(provider: OpenIdProvider, elsewhere: OidcStandin) -> None:
     provider.finish(ATTEMPT, BACK)
     elsewhere.key = RSAKey.generate_key(2048, {"kid": "two", "use": "sig", "alg": "RS256"})
-    provider._kept = {path: (at - 61, kept) for path, (at, kept) in provider._kept.items()}
+    provider._cache = {path: (at - 61, kept) for path, (at, kept) in provider._cache.items()}
     assert provider.finish(ATTEMPT, BACK).email == "person@example.com"
 
 
