@@ -258,9 +258,7 @@ def next_attempt(failed_attempts: int, seconds_since: float) -> int:
 def too_early(wait_seconds: float) -> TooManyAttempts:
     """Build the error for an attempt which comes too early."""
     seconds = math.ceil(wait_seconds)
-    shown = (
-        f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
-    )
+    shown = f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
     return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)
 
 

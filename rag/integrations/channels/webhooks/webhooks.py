@@ -125,22 +125,22 @@ class Webhooks:
         """
         require_admin(identity)
         require_recent(self._database, identity)
-        wanted = validated(WebhookValues, {"name": name, "address": address, "events": [*events]})
+        webhook_values = validated(WebhookValues, {"name": name, "address": address, "events": [*events]})
         if unknown := [event for event in events if event not in EVENTS]:
             raise InvalidInput(f"There is no event {unknown[0]!r}; there are {', '.join(EVENTS)}.")
         if len(self.list(identity)) >= MOST_WEBHOOKS:
             raise InvalidInput(f"There are {MOST_WEBHOOKS} webhooks already. Remove one first.")
-        self._check_address(wanted.address)
+        self._check_address(webhook_values.address)
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
-        made = self._database.fetch_value(
+        webhook_id = self._database.fetch_value(
             identity,
             "add_webhook",
-            name=wanted.name,
-            address=wanted.address,
+            name=webhook_values.name,
+            address=webhook_values.address,
             events=list(dict.fromkeys(events)),
             secret=self._locker.encrypt(secret.encode()),
         )
-        return self.get(identity, made), secret
+        return self.get(identity, webhook_id), secret
 
     def list(self, identity: Identity) -> builtins.list[Webhook]:
         """List the tenant's webhooks, oldest first. Raises `NotAllowed`."""
@@ -150,23 +150,23 @@ class Webhooks:
     def get(self, identity: Identity, webhook_id: UUID) -> Webhook:
         """Return a webhook. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
-        found = self._database.fetch_one(identity, "list_webhooks", Webhook, webhook_id=webhook_id)
-        if found is None:
+        webhook = self._database.fetch_one(identity, "list_webhooks", Webhook, webhook_id=webhook_id)
+        if webhook is None:
             raise NotFound
-        return found
+        return webhook
 
     def remove(self, identity: Identity, webhook_id: UUID) -> str:
         """Remove an address and its deliveries; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
-        kept = self._database.fetch_value(identity, "remove_webhook", webhook_id=webhook_id)
-        if kept is None:
+        removed = self._database.fetch_value(identity, "remove_webhook", webhook_id=webhook_id)
+        if removed is None:
             raise NotFound
-        return str(kept)
+        return str(removed)
 
-    def put_back(self, identity: Identity, kept: str) -> None:
+    def put_back(self, identity: Identity, removed: str) -> None:
         """Restore a removed address with the secret and the latest deliveries. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
-        self._database.put_back(identity, "put_webhook_back", kept=kept)
+        self._database.put_back(identity, "put_webhook_back", kept=removed)
 
     def switch(self, identity: Identity, webhook_id: UUID, *, is_active: bool) -> None:
         """Turn a webhook on or off. Raises `NotAllowed`, `NotFound`."""

@@ -37,7 +37,7 @@ REQUESTS_PER_MINUTE = 20
 #: Questions a minute from a network address.
 ADDRESS_PER_MINUTE = 6
 MOST_WIDGETS, MOST_SITES = 50, 20
-MAXIMUM_KEPT = 10_000
+MAXIMUM_CACHED_TENANTS = 10_000
 CLOSED = N_("This assistant is switched off.")
 BUSY = "Too many questions are being asked here at this moment. Wait {wait} seconds and ask again."
 DAY_OVER = "This assistant has answered as many questions as it may today. It is back tomorrow."
@@ -85,14 +85,14 @@ class Widget:
 
 def _sites(sites: builtins.list[str]) -> builtins.list[str]:
     """Normalise sites to origins in the form browsers send. Raises `InvalidInput` for other text."""
-    found = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
-    if len(found) > MOST_SITES:
+    origins = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
+    if len(origins) > MOST_SITES:
         raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
-    for site in found:
+    for site in origins:
         is_own_machine = re.fullmatch(r"http://(localhost|127\.0\.0\.1)(:[0-9]{1,5})?", site)
         if not ORIGIN.fullmatch(site) or not (site.startswith("https://") or is_own_machine):
             raise InvalidInput(f"{site} is no site: write it like https://intranet.example.com, without a path.")
-    return found
+    return origins
 
 
 Name = Annotated[str, Field(title=N_("Name"), min_length=1, max_length=80), BeforeValidator(one_line)]
@@ -165,21 +165,21 @@ class Widgets:
             )
         if len(self.list(identity)) >= MOST_WIDGETS:
             raise InvalidInput(f"There are {MOST_WIDGETS} widgets already. Remove one first.")
-        wanted = validated(WidgetValues, {"name": name, "sites": [*sites]})
+        widget_values = validated(WidgetValues, {"name": name, "sites": [*sites]})
         public_key = PREFIX + secrets.token_urlsafe(18)
         with self._database.transaction(identity) as connection:
-            hidden = {"name": f"Widget: {wanted.name}", "secret_hash": token_hash(secrets.token_urlsafe(32))}
+            hidden = {"name": f"Widget: {widget_values.name}", "secret_hash": token_hash(secrets.token_urlsafe(32))}
             key = connection.execute(
                 queries["add_widget_key"], {**hidden, "requests_per_minute": REQUESTS_PER_MINUTE}
             ).fetchone()
             assert key is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
-            values = {**wanted.model_dump(), "public_key": public_key, "key_hash": token_hash(public_key)}
-            made = connection.execute(
+            values = {**widget_values.model_dump(), "public_key": public_key, "key_hash": token_hash(public_key)}
+            row = connection.execute(
                 queries["add_widget"], {**values, "api_key_id": key[0], "collection_id": collection.id}
             ).fetchone()
-            if made is None:
+            if row is None:
                 raise NotFound
-        return self.get(identity, made[0])
+        return self.get(identity, row[0])
 
     def list(self, identity: Identity) -> builtins.list[Widget]:
         """List the tenant's widgets, oldest first. Raises `NotAllowed`."""
@@ -189,20 +189,20 @@ class Widgets:
     def get(self, identity: Identity, widget_id: UUID) -> Widget:
         """Return a widget. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
-        found = self._database.fetch_one(identity, "list_widgets", Widget, widget_id=widget_id)
-        if found is None:
+        widget = self._database.fetch_one(identity, "list_widgets", Widget, widget_id=widget_id)
+        if widget is None:
             raise NotFound
-        return found
+        return widget
 
-    def change(self, identity: Identity, widget_id: UUID, wanted: WidgetChange) -> Widget:
+    def change(self, identity: Identity, widget_id: UUID, change: WidgetChange) -> Widget:
         """Change a widget. Raises `NotAllowed`, `SignInAgain`, `NotFound`."""
         require_admin(identity)
         require_recent(self._database, identity)
-        changes = {"widget_id": widget_id, **{name: getattr(wanted, name) for name in WidgetChange.model_fields}}
+        changes = {"widget_id": widget_id, **{name: getattr(change, name) for name in WidgetChange.model_fields}}
         with self._database.transaction(identity) as connection:
             if not connection.execute(queries["change_widget"], changes).rowcount:
                 raise NotFound
-            if wanted.requests_per_minute is not None:
+            if change.requests_per_minute is not None:
                 connection.execute(queries["change_widget_limit"], changes)
         return self.get(identity, widget_id)
 
@@ -212,15 +212,15 @@ class Widgets:
         Raises `NotAllowed`, `NotFound`.
         """
         require_admin(identity)
-        kept = self._database.fetch_value(identity, "remove_widget", widget_id=widget_id)
-        if kept is None:
+        removed = self._database.fetch_value(identity, "remove_widget", widget_id=widget_id)
+        if removed is None:
             raise NotFound
-        return str(kept)
+        return str(removed)
 
-    def put_back(self, identity: Identity, kept: str) -> None:
+    def put_back(self, identity: Identity, removed: str) -> None:
         """Restore a removed widget: the tag works again. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
-        self._database.put_back(identity, "put_widget_back", kept=kept)
+        self._database.put_back(identity, "put_widget_back", kept=removed)
 
     # For visitors
 
@@ -229,8 +229,8 @@ class Widgets:
         tenant_id = self._tenant_of(public_key) if PUBLIC_KEY.fullmatch(public_key) else None
         if tenant_id is None:
             raise NotFound(CLOSED)
-        found = self._database.fetch_value(tenant_id, "widget_of_key", public_key=public_key)
-        widget = self._database.fetch_one(tenant_id, "list_widgets", Widget, widget_id=found) if found else None
+        widget_id = self._database.fetch_value(tenant_id, "widget_of_key", public_key=public_key)
+        widget = self._database.fetch_one(tenant_id, "list_widgets", Widget, widget_id=widget_id) if widget_id else None
         if widget is None:
             raise NotFound(CLOSED)
         return widget
@@ -246,8 +246,10 @@ class Widgets:
             seconds = max(counted[1] if counted else 60, 1)
             raise TooManyRequests(BUSY.format(wait=seconds), wait_seconds=seconds)
         # The log alone knows questions from before an update.
-        has_room = widget.asked_today < widget.questions_per_day
-        if not has_room or not self._database.execute(widget.tenant_id, "count_widget_day", widget_id=widget.id):
+        has_questions_left = widget.asked_today < widget.questions_per_day
+        if not has_questions_left or not self._database.execute(
+            widget.tenant_id, "count_widget_day", widget_id=widget.id
+        ):
             raise TooManyRequests(DAY_OVER, wait_seconds=3600)
 
     def _tenant_of(self, public_key: str) -> str | None:
@@ -256,14 +258,14 @@ class Widgets:
                 return tenant_id
         hashed = token_hash(public_key)
         with self._database.transaction(None, token_hash=hashed) as connection:
-            found = connection.execute(queries["tenant_of_widget"], {"key_hash": hashed}).fetchone()
-        if found is None:
+            row = connection.execute(queries["tenant_of_widget"], {"key_hash": hashed}).fetchone()
+        if row is None:
             return None
         with self._lock:
-            self._tenants[public_key] = found[0]
-            while len(self._tenants) > MAXIMUM_KEPT:
+            self._tenants[public_key] = row[0]
+            while len(self._tenants) > MAXIMUM_CACHED_TENANTS:
                 self._tenants.popitem(last=False)
-        return str(found[0])
+        return str(row[0])
 
 
 @lru_cache(maxsize=8)
