@@ -123,7 +123,7 @@ LEADERS = (
 #: Clauses, which name no subject to ask about: "Before you leave".
 CLAUSES = r"(?:because|before|after|while|until|unless|once|since|whether|although) .+"
 #: Headings no employee asks about.
-NOT_ASKED_ABOUT = re.compile(
+NO_QUESTION = re.compile(
     rf"(?:the )?(?:{LABEL}(?:\d+[a-z]?(?:[.-]\d+)*|[ivxlc]+)|{SELF_PRAISE}|mission|values|core values|{LEADERS})"
     rf"|{CLAUSES}",
     re.IGNORECASE,

@@ -26,7 +26,7 @@ from rag.ingestion.question_templates import (
     LABELLED,
     NEEDS,
     NEEDS_PARENT,
-    NOT_ASKED_ABOUT,
+    NO_QUESTION,
     QUESTIONS,
     TEMPLATES,
     WITH_ARTICLE,
@@ -239,7 +239,7 @@ def _candidate(
     is_dense = language in DENSE
     subject = heading
     folded_title, folded = title.casefold(), heading.casefold()
-    if NOT_ASKED_ABOUT.fullmatch(heading) or nobody_asks(heading):
+    if NO_QUESTION.fullmatch(heading) or nobody_asks(heading):
         return None
     is_question = heading.endswith(("?", "？", "؟"))
     pattern = QUESTIONS.get(language)

@@ -115,11 +115,11 @@ def name_of(entry: zipfile.ZipInfo) -> str:
 def _read(packed: IO[bytes], most: int) -> bytes:
     """Read an unpacked file. Raises `BadZipFile` if there is more data than the archive declares."""
     parts = []
-    left = most + 1
-    while left > 0 and (part := packed.read(min(left, READ_AT_ONCE))):
+    remaining = most + 1
+    while remaining > 0 and (part := packed.read(min(remaining, READ_AT_ONCE))):
         parts.append(part)
-        left -= len(part)
-    if left <= 0:
+        remaining -= len(part)
+    if remaining <= 0:
         raise zipfile.BadZipFile("longer than its entry says")
     return b"".join(parts)
 

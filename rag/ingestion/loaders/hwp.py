@@ -134,14 +134,14 @@ def _texts(records: bytes) -> Iterator[str]:
 
 
 def _without_controls(text: bytes) -> str:
-    remaining = bytearray()
+    plain = bytearray()
     place = 0
     while place + 2 <= len(text):
         unit = int.from_bytes(text[place : place + 2], "little")
         if unit >= ord(" "):
-            remaining += text[place : place + 2]
+            plain += text[place : place + 2]
         place += 2 if unit >= ord(" ") or unit in SHORT_CONTROLS else 2 * CONTROL_WIDTH
-    return remaining.decode("utf-16-le", "replace")
+    return plain.decode("utf-16-le", "replace")
 
 
 UNREAD = {

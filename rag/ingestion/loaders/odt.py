@@ -274,12 +274,12 @@ class _Walk:
                     continue
                 for _ in range(min(_integer(cell.get(f"{TABLE}number-columns-repeated"), 1), WIDEST)):
                     place = len(cells)
-                    left, text = deep.get(place, (0, ""))
+                    rows_below, text = deep.get(place, (0, ""))
                     if name == "covered-table-cell":
                         self.left_out.extend(_texts(cell))
-                        cells.append(text if left else None)
-                        if left:
-                            deep[place] = (left - 1, text)
+                        cells.append(text if rows_below else None)
+                        if rows_below:
+                            deep[place] = (rows_below - 1, text)
                         continue
                     text = self._cell(cell, below)
                     down = _integer(cell.get(f"{TABLE}number-rows-spanned"), 1)

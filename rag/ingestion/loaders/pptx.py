@@ -151,8 +151,8 @@ class _Slide:
 
     def _count_lost(self, root: Any, text: str) -> None:
         there = Counter(letters_in("".join([*_texts(root), *self.elsewhere])))
-        left = Counter(letters_in("".join([*self.left_out, *self.struck])))
-        self.unread["text"] = sum((there - left - Counter(letters_in(text))).values())
+        omitted = Counter(letters_in("".join([*self.left_out, *self.struck])))
+        self.unread["text"] = sum((there - omitted - Counter(letters_in(text))).values())
 
     # Shapes
 
