@@ -217,7 +217,7 @@ class Attempts:
         0 means the password may be checked now; the attempt already counts as wrong. Otherwise the browser is in the
         queue.
         """
-        me = Waiting(_hashed(browser.address, browser.mark), _hashed(browser.address), now)
+        me = Waiting(_hash(browser.address, browser.mark), _hash(browser.address), now)
         failed = 0 if now - self.last_at >= FORGOTTEN_AFTER_SECONDS else self.failed
         opens_at = self.last_at + wait_seconds_after(failed)
         queue = [w for w in self.waiting if w.browser == me.browser or now - w.seen_at < SILENT_SECONDS]
@@ -310,6 +310,6 @@ class ResetRequests:
                 self._asked.popitem(last=False)
 
 
-def _hashed(*parts: str) -> str:
+def _hash(*parts: str) -> str:
     """Return a short hash to tell browsers apart, so their network addresses are not stored."""
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

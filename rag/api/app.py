@@ -111,7 +111,7 @@ class Api(FastAPI):
             telemetry=NO_TELEMETRY,
             exception_handlers=dict.fromkeys((RagError, RequestValidationError, HTTPException), self._on_error),
         )
-        self.described = cache(self._described)
+        self.described = cache(self._describe)
         self.api_routes = [r for router in routers for r in router.routes if isinstance(r, ApiRoute)]
         for router in routers:
             self.include_router(router)
@@ -126,7 +126,7 @@ class Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         return self.described()
 
-    def _described(self) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         described = get_openapi(
             title=TITLE,
             version=VERSION,
@@ -176,13 +176,13 @@ class Api(FastAPI):
 
 def _describe_defaults(schemas: dict[str, Any], bodies: Any) -> None:
     """Move body fields' defaults into their descriptions, because openapi-typescript would send every default."""
-    waiting, visited = _referenced(bodies), set[str]()
+    waiting, visited = _referenced_schemas(bodies), set[str]()
     while waiting:
         name = waiting.pop()
         if name in visited:
             continue
         visited.add(name)
-        waiting += _referenced(schemas[name])
+        waiting += _referenced_schemas(schemas[name])
         for field in schemas[name].get("properties", {}).values():
             if (default := field.pop("default", None)) not in (None, "") and "Default" not in field.get(
                 "description", ""
@@ -191,7 +191,7 @@ def _describe_defaults(schemas: dict[str, Any], bodies: Any) -> None:
                 field["description"] = f"{field['description']} {sentence}" if "description" in field else sentence
 
 
-def _referenced(described: Any) -> list[str]:
+def _referenced_schemas(described: Any) -> list[str]:
     """Return the names of all schemas referenced in a description."""
     return re.findall(r"'\$ref': '#/components/schemas/([^']+)'", str(described))
 

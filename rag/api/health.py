@@ -299,7 +299,7 @@ def _embedder(parts: Services) -> Check:
             return Check(
                 name=_("Embeddings"),
                 state="ok",
-                sentence=_("Searches compare words and meaning, both built in.") + _unfinished(parts),
+                sentence=_("Searches compare words and meaning, both built in.") + _meaning_progress(parts),
                 detail=_(
                     "{embedder} for words and {model} for meaning, both built in.",
                     embedder=identifier,
@@ -322,7 +322,7 @@ def _embedder(parts: Services) -> Check:
     return Check(name=_("Embeddings"), state="ok", sentence=_("{embedder} for new collections.", embedder=identifier))
 
 
-def _unfinished(parts: Services) -> str:
+def _meaning_progress(parts: Services) -> str:
     """Return a sentence on how many chunks still wait for a vector from the meaning model; "" if none do."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)

@@ -86,11 +86,11 @@ ApiKey = Annotated[KeyUse | None, Depends(key_of)]
 
 def needs(scope: str) -> params.Security:
     """Declare the scope which a route needs: a key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks it."""
-    declared: params.Security = Security(_declared, scopes=[scope])
+    declared: params.Security = Security(_declare_scope, scopes=[scope])
     return declared
 
 
-async def _declared() -> None:
+async def _declare_scope() -> None:
     """Do nothing: `ApiRoute` has already checked the scope."""
 
 

@@ -300,7 +300,7 @@ class Gaps:
 
         Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason or if someone else was first.
         """
-        reason = _cleaned(reason)[:MAXIMUM_REASON_CHARACTERS]
+        reason = _clean(reason)[:MAXIMUM_REASON_CHARACTERS]
         if not reason:
             raise InvalidInput("Say in a few words why this needs no answer, such as: not about our company.")
         self._change(identity, gap_id, "dismissed", reason=reason)
@@ -359,7 +359,7 @@ def written_answer(question: str, answer: str, *, owner: str, review_on: date | 
     The question becomes the heading, which helps search find it; owner and review date follow the text. Raises
     `InvalidInput` for an empty or too long answer.
     """
-    title, text = " ".join(_cleaned(question).split()).strip("# "), _cleaned(answer)
+    title, text = " ".join(_clean(question).split()).strip("# "), _clean(answer)
     if not title or not text:
         raise InvalidInput("Please write the question and its answer.")
     if len(text) > MAXIMUM_ANSWER_CHARACTERS:
@@ -413,5 +413,5 @@ def _check_manager(identity: Identity) -> None:
         raise NotAllowed
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text.replace("\r\n", "\n")).strip()

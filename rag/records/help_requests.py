@@ -80,7 +80,7 @@ class HelpRequests:
             account_id=identity.account_id,
             message_id=message_id,
             reason=reason,
-            comment=_cleaned(comment)[:MAXIMUM_COMMENT_CHARACTERS],
+            comment=_clean(comment)[:MAXIMUM_COMMENT_CHARACTERS],
         )
         if request_id is None:
             raise NotFound
@@ -120,7 +120,7 @@ class HelpRequests:
 
         Raises `NotAllowed`, `NotFound`, or `InvalidInput` for an empty or too long answer.
         """
-        text = _cleaned(text)
+        text = _clean(text)
         if not text:
             raise InvalidInput("Please write an answer first.")
         if len(text) > MAXIMUM_ANSWER_CHARACTERS:
@@ -135,7 +135,7 @@ class HelpRequests:
 
         Raises `NotAllowed`, `NotFound`.
         """
-        return self._end(identity, request_id, "dismissed", _cleaned(why)[:MAXIMUM_ANSWER_CHARACTERS])
+        return self._end(identity, request_id, "dismissed", _clean(why)[:MAXIMUM_ANSWER_CHARACTERS])
 
     def of_conversation(self, identity: Identity, conversation_id: UUID) -> builtins.list[HelpRequest]:
         """List the help requests from a conversation that belongs to this person."""
@@ -179,6 +179,6 @@ def _check_manager(identity: Identity) -> None:
         raise NotAllowed
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     """Remove control characters except line breaks and tabs, and surrounding whitespace."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", storable(text.replace("\r\n", "\n"))).strip()

@@ -44,18 +44,18 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
 
     `address` is the product's address, without a trailing slash.
     """
-    lines = [f"# {_escaped(conversation.title)}", ""]
+    lines = [f"# {_escape(conversation.title)}", ""]
     for message in messages:
         if message.role == "user":
-            lines += [*(f"> {_escaped(line)}" for line in message.content.splitlines()), ""]
+            lines += [*(f"> {_escape(line)}" for line in message.content.splitlines()), ""]
             continue
-        lines += [_inert(message.content) or f"_{_escaped(translated(message.notice))}_", ""]
+        lines += [_inert(message.content) or f"_{_escape(translated(message.notice))}_", ""]
         for source in message.citations:
-            lines.append(f"- [{source['number']}] [{_escaped(_title(source))}]({_link(source, address)})")
+            lines.append(f"- [{source['number']}] [{_escape(_title(source))}]({_link(source, address)})")
         if message.citations:
             lines.append("")
         if message.help_status == "answered":
-            lines += [f"**{_escaped(message.help_by)}:** {_escaped(message.help_answer)}", ""]
+            lines += [f"**{_escape(message.help_by)}:** {_escape(message.help_answer)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -221,10 +221,10 @@ def _text_of(cell: SyntaxTreeNode) -> str:
 def _write(
     page: ReportPdf, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
 ) -> None:
-    """Write a paragraph to the PDF. Text containing Arabic goes to `_write_turned`."""
+    """Write a paragraph to the PDF. Text containing Arabic goes to `_write_arabic`."""
     text = "".join(run.text for run in runs)
     if IN_ARABIC.search(text):
-        _write_turned(page, runs, text, size=size, color=color)
+        _write_arabic(page, runs, text, size=size, color=color)
         return
     lines = page.text_columns(line_height=1.35)
     with lines.paragraph(text_align=Align.L, indent=indent) as paragraph:
@@ -236,7 +236,7 @@ def _write(
     page.ln(1.5)
 
 
-def _write_turned(
+def _write_arabic(
     page: ReportPdf, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]
 ) -> None:
     """Write a paragraph containing Arabic, in a single style: shaping and ordering need the whole text."""
@@ -269,7 +269,7 @@ def _link(source: dict[str, Any], address: str) -> str:
     return address + page_path(source["document_id"], int(source.get("first_page") or 1))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#!|~" else c for c in text)
 
 

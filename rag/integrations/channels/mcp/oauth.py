@@ -290,7 +290,7 @@ def _onward(address: str, program: str) -> Response:
     return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
 
 
-def _limited(handle: Any) -> ASGIApp:
+def _limit_body(handle: Any) -> ASGIApp:
     """Wrap a handler to refuse too large bodies before they are read."""
     return RequestBodyLimitMiddleware(request_response(handle), MAXIMUM_BYTES)
 
@@ -299,6 +299,6 @@ PROVIDER = Provider()
 CLIENTS = ClientAuthenticator(PROVIDER)
 REGISTRATION = ClientRegistrationOptions(enabled=True, valid_scopes=list(SCOPES), default_scopes=list(SCOPES))
 AUTHORIZATION = AuthorizationHandler(PROVIDER)
-token = _limited(TokenHandler(PROVIDER, CLIENTS).handle)
-register = _limited(RegistrationHandler(PROVIDER, REGISTRATION).handle)
-revoke = _limited(_revoke)
+token = _limit_body(TokenHandler(PROVIDER, CLIENTS).handle)
+register = _limit_body(RegistrationHandler(PROVIDER, REGISTRATION).handle)
+revoke = _limit_body(_revoke)

@@ -361,7 +361,7 @@ class _AnswerFormatter:
         """Return the sources in a Markdown list; "" if there are none or the client does not want them."""
         if self._body.sources != "text" or self.live.kind == "nearest" or not self.live.citations:
             return ""
-        lines = (f"- [{item.number}] [{_escaped(_title(item))}]({self._url(item)})" for item in self.live.citations)
+        lines = (f"- [{item.number}] [{_escape(_title(item))}]({self._url(item)})" for item in self.live.citations)
         return "\n\n" + "\n".join(lines)
 
     @property
@@ -457,7 +457,7 @@ def _title(citation: Citation) -> str:
     return title_with_place(citation)
 
 
-def _escaped(title: str) -> str:
+def _escape(title: str) -> str:
     return re.sub(r"([\\\[\]()<>*_`#!|~])", r"\\\1", title)
 
 

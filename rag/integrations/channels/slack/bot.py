@@ -178,7 +178,7 @@ def _blocks(live: LiveAnswer, base: str) -> list[dict[str, Any]]:
     """Format an answer for Slack: text, sources with links, remarks, and thumbs."""
     notes = remarks(live)
     text = live.text or " ".join(notes) or _("This answer could not be written. Please ask again.")
-    texts = list(_pieces(_marked(text).strip()))
+    texts = list(_pieces(_to_mrkdwn(text).strip()))
     citations = () if live.kind == "nearest" else live.citations
     lists = list(_pieces("\n".join(_source_line(citation, base) for citation in citations)))
     blocks: list[dict[str, Any]] = [
@@ -236,7 +236,7 @@ def _plain(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦")
 
 
-def _marked(text: str) -> str:
+def _to_mrkdwn(text: str) -> str:
     """Convert Markdown's bold, headings and lists to Slack's markup, and escape the rest."""
     escaped = _plain(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"*\1*", escaped)

@@ -203,7 +203,7 @@ class People:
         listed = ListResponse[self.model](  # type: ignore[name-defined]
             total_results=total, start_index=start, items_per_page=len(resources), resources=resources
         )
-        chosen = _chosen(parameters, self.model)
+        chosen = _read_attributes(parameters, self.model)
         return _json(listed.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
 
     def find(self, query: DirectoryQuery) -> tuple[list[Any], int]:
@@ -213,7 +213,7 @@ class People:
     def read(self, resource_id: str, parameters: Any) -> Response:
         """Return a person or group."""
         resource = self.to_resource(self.current(resource_id))
-        chosen = _chosen(parameters, self.model)
+        chosen = _read_attributes(parameters, self.model)
         return _json(resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
 
     def create(self, body: Body) -> Response:
@@ -416,7 +416,7 @@ def _number(parameters: Any, name: str, otherwise: int) -> int:
         raise InvalidInput(f"{name} is a whole number.") from exc
 
 
-def _chosen(parameters: Any, model: Any) -> ResponseParameters[Any]:
+def _read_attributes(parameters: Any, model: Any) -> ResponseParameters[Any]:
     """Read which attributes to return from a query or a search body."""
     named = {name: parameters.get(name) for name in ("attributes", "excludedAttributes") if parameters.get(name)}
     return ResponseParameters[model].model_validate(named)

@@ -45,7 +45,7 @@ async def start(request: Request) -> Response:
         _keep(request, answer, ATTEMPT_COOKIE, google.seal(attempt, identity), ATTEMPT_SECONDS)
         return answer
 
-    return await _answered(request, begin)
+    return await _run_for_admin(request, begin)
 
 
 async def come_back(request: Request) -> Response:
@@ -59,7 +59,7 @@ async def come_back(request: Request) -> Response:
         _keep(request, answer, ACCOUNT_COOKIE, google.seal(account, identity), ACCOUNT_SECONDS)
         return answer
 
-    answer = await _answered(request, finish)
+    answer = await _run_for_admin(request, finish)
     answer.delete_cookie(
         cookie_name(request.scope, services().settings, ATTEMPT_COOKIE),
         httponly=True, samesite="lax", secure=is_https(request.scope, services().settings),
@@ -67,7 +67,7 @@ async def come_back(request: Request) -> Response:
     return answer
 
 
-async def _answered(request: Request, act: Callable[[Identity, GoogleSignIn], Response]) -> Response:
+async def _run_for_admin(request: Request, act: Callable[[Identity, GoogleSignIn], Response]) -> Response:
     """Run `act` for a signed-in administrator; show errors on a page with a link back."""
     identity = request.scope.get("identity")
     try:

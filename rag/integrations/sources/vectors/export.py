@@ -86,10 +86,10 @@ def _number_records(path: Path) -> Iterator[tuple[int, str, Any]]:
     """Yield each record with the number and unit; an `_Unusable` in place of invalid JSON."""
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
-    value = _parsed(first)
+    value = _parse(first)
     is_document = isinstance(value, list) or (isinstance(value, dict) and _list_records(value) is not None)
     if is_document or isinstance(value, _Unusable):
-        content = _parsed(path.read_bytes())
+        content = _parse(path.read_bytes())
         listed = content if isinstance(content, list) else _list_records(content) if isinstance(content, dict) else None
         if listed is not None:
             for number, item in enumerate(listed, 1):
@@ -105,10 +105,10 @@ def _number_records(path: Path) -> Iterator[tuple[int, str, Any]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                yield number, "line", _parsed(line)
+                yield number, "line", _parse(line)
 
 
-def _parsed(content: bytes) -> Any:
+def _parse(content: bytes) -> Any:
     """Parse JSON; return an `_Unusable` on errors."""
     try:
         return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)

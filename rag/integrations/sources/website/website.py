@@ -194,7 +194,7 @@ class WebsiteSource:
         visited = failures = 0
         while waiting:
             address = waiting.popleft()
-            if not self._allowed(httpx.URL(address)):
+            if not self._is_allowed(httpx.URL(address)):
                 closed += 1
                 continue
             if visited >= self._website.pages:
@@ -314,12 +314,12 @@ class WebsiteSource:
             self._robots[host] = Protego.parse(text) if is_there else None
         return self._robots[host]
 
-    def _allowed(self, url: httpx.URL) -> bool:
+    def _is_allowed(self, url: httpx.URL) -> bool:
         robots = self._robots_of(url)
         return robots is None or bool(robots.can_fetch(str(url), AGENT))
 
     def _require_allowed(self, url: httpx.URL) -> None:
-        if not self._allowed(url):
+        if not self._is_allowed(url):
             raise InvalidInput(
                 f"robots.txt of {url.host} keeps programs from reading {url}. Ask the owner of the website to "
                 f"allow {AGENT} there."
@@ -459,7 +459,7 @@ class WebsiteSource:
             is_robots = url.path == "/robots.txt"
             if not self._is_on_list(onward) or not (is_robots or self._website.holds(onward) or most_bytes):
                 raise _PageMissing
-            if not is_robots and not self._allowed(onward):
+            if not is_robots and not self._is_allowed(onward):
                 raise _PageMissing
             address = str(onward)
         raise _PageMissing

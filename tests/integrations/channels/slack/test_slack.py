@@ -191,7 +191,7 @@ def test_a_long_answer_is_whole_with_all_sources_and_what_to_know_of_it(
     assert len(texts) > 1
     assert max(map(len, texts)) < 3000
     (live,) = api.parts.answers._answers.values()
-    assert " ".join(" ".join(texts).split()) == " ".join(slack._marked(live.text).split())
+    assert " ".join(" ".join(texts).split()) == " ".join(slack._to_mrkdwn(live.text).split())
     notes = [e["text"] for block in blocks if block["type"] == "context" for e in block["elements"]][-1]
     assert "The answer reached its length limit and ends here." in notes
     assert "Check this sentence, its source does not say it: “Each of them gets 3 company cars”" in notes
@@ -258,7 +258,7 @@ def test_only_slack_is_heard_and_each_event_once(api: Api, standin: SlackStandin
     standin.said(2)
     send("Hello")
     assert len(standin.said(2)) == 2, "an event was answered twice"
-    assert slack._marked("**Bold** <!channel> <https://evil.example|Here>\n# Head\n- one") == (
+    assert slack._to_mrkdwn("**Bold** <!channel> <https://evil.example|Here>\n# Head\n- one") == (
         "*Bold* &lt;!channel&gt; &lt;https://evil.example¦Here&gt;\n*Head*\n• one"
     )
 
