@@ -284,10 +284,10 @@ def _has_unknown_name(claim: str, source_text: str, terms: frozenset[str], langu
         return True
     if language == "de":
         return False
-    return any(_is_unknown(run, source_text, lowered, terms, language) for run in _capitalised(text))
+    return any(_is_unknown(run, source_text, lowered, terms, language) for run in _find_capitalised_runs(text))
 
 
-def _capitalised(text: str) -> list[list[str]]:
+def _find_capitalised_runs(text: str) -> list[list[str]]:
     """Return runs with at least two capitalised words, for example "Sarah Jones", without all-capital words and months.
 
     A run after an article, "the Line Manager", is a role and left out.

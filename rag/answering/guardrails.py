@@ -288,7 +288,7 @@ class SourceFinder:
         out = ""
         for number, piece in enumerate(BLOCK_END.split(text)):
             if number % 2:
-                out += self._closed() + piece
+                out += self._close_block() + piece
             else:
                 self._block += piece
                 out += piece
@@ -297,9 +297,9 @@ class SourceFinder:
     def finish(self) -> str:
         """Return the citations to add after the last block."""
         self._buffer = ""
-        return self._closed()
+        return self._close_block()
 
-    def _closed(self) -> str:
+    def _close_block(self) -> str:
         block, self._block = self._block, ""
         self._beginning = (self._beginning + block)[:400]
         if not block.strip():
@@ -417,7 +417,7 @@ def says_not_found(text: str) -> bool:
 
     A reply which continues with a citation, "I could not find X, but Y [1]", is an answer.
     """
-    sentences = [part.strip() for part in _SENTENCE.split(_joined(text)) if part and part.strip()]
+    sentences = [part.strip() for part in _SENTENCE.split(_join(text)) if part and part.strip()]
     before = accumulate(map(len, sentences), initial=0)
     opening = [sentence for sentence, length in zip(sentences, before, strict=False) if length <= OPENING_CHARACTERS]
     # Most replies do not start with a "not found" sentence and need no further check.
@@ -434,7 +434,7 @@ def says_not_found(text: str) -> bool:
     return True
 
 
-def _joined(text: str) -> str:
+def _join(text: str) -> str:
     """Move citations which follow a full stop into the sentence before."""
     return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
 

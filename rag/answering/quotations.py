@@ -97,8 +97,8 @@ class Quotes:
         Everything is kept if the question has several parts, documents disagree, or the asker's place has a different
         rule.
         """
-        is_kept = self.has_parts or self.is_own_place or self.is_disagreed
-        if is_kept or self.signals is None or self.signals.is_across:
+        keeps_all = self.has_parts or self.is_own_place or self.is_disagreed
+        if keeps_all or self.signals is None or self.signals.is_across:
             return self
         first = self.numbers[0]
         lines = [line for line in self.text.split("\n\n") if line.endswith(f"[{first}]")]
@@ -239,7 +239,7 @@ def write_quotations(
             heading = _heading_above(by_place, passage, firsts[run]) or _last_heading(citations[passage])
             is_headed = has_rows or any(by_place[passage, place].is_headed for place in places)
             source = _source(citations[passage], heading, day) if is_named else heading if is_headed else ""
-            lines.append((source, f"“{_joined(runs[run])}” [{number}]"))
+            lines.append((source, f"“{_join(runs[run])}” [{number}]"))
     # Consecutive quotations from the same source name the source only before the first.
     named = [
         f"{source}: {text}" if source and source != before else text
@@ -431,7 +431,7 @@ def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: i
     return steps if len(steps) <= MOST_STEPS and characters <= LONGEST_STEPS else []
 
 
-def _joined(run: Sequence[str]) -> str:
+def _join(run: Sequence[str]) -> str:
     """Join sentences by spaces, and list items without closing punctuation by semicolons."""
     text = run[0]
     for part in run[1:]:

@@ -400,13 +400,13 @@ def _versions(
 
 def _most_similar(sentence: str, among: Sequence[_VersionSentence]) -> tuple[_VersionSentence | None, float]:
     """Return the most similar sentence and its similarity, 0 … 101; `None` for a sentence below `SAME_PLACE`."""
-    masked = _masked(sentence)
-    alike = ((ratio(_masked(candidate.text), masked) + (candidate.text == sentence), candidate) for candidate in among)
+    masked = _mask(sentence)
+    alike = ((ratio(_mask(candidate.text), masked) + (candidate.text == sentence), candidate) for candidate in among)
     likeness, candidate = max(alike, key=lambda item: item[0], default=(0.0, None))
     return (candidate, likeness) if likeness >= SAME_PLACE else (None, likeness)
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     return FIGURE.sub("0", text).casefold()
 
 

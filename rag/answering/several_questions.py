@@ -61,7 +61,7 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     state.context = context
     lines = []
     for reply, text in zip(replies, texts, strict=True):
-        lines.append(f"**{_repeated(reply.question, language)}**")
+        lines.append(f"**{_repeat_question(reply.question, language)}**")
         if reply.evidence == "none":
             lines.append(phrase(PART_NOT_ANSWERED, language))
         elif reply.evidence == "perhaps":
@@ -119,18 +119,18 @@ def _merge_replies(replies: Sequence[_Reply], base: ContextResponse) -> tuple[Co
             if citation.number in reply.quotes.numbers:
                 numbered_citation = numbered.setdefault(citation.chunk_id, replace(citation, number=len(numbered) + 1))
                 numbers[str(citation.number)] = numbered_citation.number
-        texts.append(_renumbered(reply.quotes.text, numbers))
+        texts.append(_renumber(reply.quotes.text, numbers))
     versions = dict.fromkeys(version for reply in replies for version in reply.context.versions)
     staying = dict.fromkeys(version for reply in replies for version in reply.context.staying)
     context = replace(base, citations=tuple(numbered.values()), versions=tuple(versions), staying=tuple(staying))
     return context, texts
 
 
-def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
+def _renumber(text: str, numbers: Mapping[str, int]) -> str:
     return _NUMBER.sub(lambda match: f"[{numbers[match[1]]}]" if match[1] in numbers else "", text)
 
 
-def _repeated(question: str, language: str) -> str:
+def _repeat_question(question: str, language: str) -> str:
     """Return a question with a capital and the language's question mark, as the line above its answer."""
     text = " ".join(_SIGNS.sub(" ", question).split()).rstrip(" ?？؟")
     mark = _MARKS.get(language.split("-")[0], "?")

@@ -84,7 +84,7 @@ class EvidenceRule:
     #: Up to this probability, other languages get a reserved place each, or three places if the question names a
     #: country.
     sure: float = 0.95
-    places_of_foreign: int = 1
+    foreign_places: int = 1
     places_of_named: int = 3
     #: The reciprocal rank constant for choosing passages in other languages, by meaning and by words.
     foreign_constant: int = 20
@@ -497,7 +497,7 @@ def in_order(
         for rank, item in enumerate(scored, 1)
     ]
     ordered = sorted(scored, key=lambda item: -(item.order or 0.0))
-    reserved = RULE.places_of_named if named else 0 if is_sure else RULE.places_of_foreign
+    reserved = RULE.places_of_named if named else 0 if is_sure else RULE.foreign_places
     # Passages which are early anyway need no reserved place.
     early = {item.result.chunk_id for item in ordered[:places]}
     foreign = _of_other_languages(scored, hits, language, early=set() if named else early)

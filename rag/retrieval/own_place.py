@@ -253,7 +253,7 @@ def search_countries(
     is_within_documents = trace.filters.document_ids or trace.question.document_ids
     if not countries or is_within_documents or of_countries(countries, hits.results).matching:
         return hits
-    candidates = _named_like(trace, country_names(countries))
+    candidates = _find_labelled(trace, country_names(countries))
     document_ids = {facts.document_id for facts in candidates if countries_in(facts.folder).keys() & countries}
     return search_too(trace, parsed, hits, document_ids, come_first=False) if document_ids else hits
 
@@ -267,7 +267,7 @@ def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: Search
     trace.of_place = documents_of(names, facts, ())
     if trace.of_place or trace.filters.document_ids or trace.question.document_ids:
         return None
-    labelled = _named_like(trace, names)
+    labelled = _find_labelled(trace, names)
     documents = trace.of_place = documents_of(names, (*facts, *labelled), ())
     return search_too(trace, parsed, hits, documents, come_first=False) if documents else None
 
@@ -299,7 +299,7 @@ def _own_places(trace: RetrievalTrace) -> tuple[str, ...]:
     return places_of(trace.question.identity.user_group) if trace.profile.search.refine_order else ()
 
 
-def _named_like(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]:
+def _find_labelled(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]:
     """Read the place facts of documents with any of the names in title, folder or tags."""
     ids = list(trace.collection_ids or (trace.question.collection.id,))
 

@@ -41,7 +41,7 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
     if first.isdigit() and (last.isdigit() or last == "present"):
         until = int(last) if last.isdigit() else this_year or datetime.now(UTC).year
         return tuple(range(int(first), min(until, int(first) + LONGEST_JOB_YEARS) + 1))
-    return tuple(int(item) for item in _listed(year) if str(item).isdigit())
+    return tuple(int(item) for item in _as_list(year) if str(item).isdigit())
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
@@ -49,7 +49,7 @@ def of_passage(result: SearchResult, document: Signals, this_year: int | None = 
     category = result.metadata.get("category")
     return replace(
         document,
-        categories=tuple(dict.fromkeys((*document.categories, *map(str, _listed(category))))),
+        categories=tuple(dict.fromkeys((*document.categories, *map(str, _as_list(category))))),
         years=own_years(result, this_year) or document.years,
     )
 
@@ -131,8 +131,8 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
         written_on=written_day,
         is_pinned=_value(metadata, "is_pinned") is True,
         is_important=_value(metadata, "is_important") is True,
-        categories=tuple(str(item) for item in _listed(categories)),
-        years=tuple(int(item) for item in _listed(years) if str(item).isdigit()),
+        categories=tuple(str(item) for item in _as_list(categories)),
+        years=tuple(int(item) for item in _as_list(years) if str(item).isdigit()),
     )
 
 
@@ -207,7 +207,7 @@ def _value(metadata: Mapping[str, Any], name: str) -> Any:
     return metadata.get(name, metadata.get(first + "".join(map(str.capitalize, rest))))
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
 
 

@@ -201,8 +201,8 @@ class VectorIndexes:
         index = self.find(collection)
         if index is None or not index.is_whole:
             raise InvalidInput(f"{collection.name} has no index, or its making was interrupted. Make it once more.")
-        questions, passages = self._questions(collection), self._sampled(collection)
-        measurement = self._measured(collection, questions, passages, breadths or BREADTHS[index.kind])
+        questions, passages = self._questions(collection), self._sample_passages(collection)
+        measurement = self._measure_searches(collection, questions, passages, breadths or BREADTHS[index.kind])
         seconds = index.seconds if build_seconds is None else build_seconds
         details = {
             "build_seconds": seconds, "questions": measurement.questions, "passages": measurement.passages,
@@ -259,12 +259,12 @@ class VectorIndexes:
         except (ProviderError, SettingsError):
             return None
 
-    def _sampled(self, collection: Collection) -> list[tuple[UUID, HalfVector]]:
+    def _sample_passages(self, collection: Collection) -> list[tuple[UUID, HalfVector]]:
         parameters = {"collection_id": collection.id, "embedding_model": collection.embedding_model, "wanted": PASSAGES}
         with self._database.transaction(collection.tenant_id) as connection:
             return connection.execute(queries["passages_to_search_for"], parameters).fetchall()
 
-    def _measured(
+    def _measure_searches(
         self,
         collection: Collection,
         questions: FloatMatrix | None,

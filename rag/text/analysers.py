@@ -117,7 +117,7 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
     if is_plain(language):
         return [(word, (word,)) for word in _PLAIN_BREAK.sub(" ", text).split() if len(word) > 1]
     words: list[tuple[str, tuple[str, ...]]] = []
-    for word in _WORD.findall(_lowered(text)):
+    for word in _WORD.findall(_lower(text)):
         if is_unspaced(word):
             words += [(term, (term,)) for term in _bigrams(word, language)]
         else:
@@ -178,7 +178,7 @@ def _word(word: str, language: str) -> tuple[str, ...]:
     return (_DOUBLE_VOWEL.sub(r"\1", stem) if latin == "nl" else stem,)
 
 
-def _lowered(text: str) -> str:
+def _lower(text: str) -> str:
     """Return the text in lower case and NFKC form.
 
     "İ" becomes "i" first, because Python's `lower` adds a combining dot, which would split the word.

@@ -58,7 +58,7 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
     """
     if not text:
         return 0
-    kinds, letters = _classified(text)
+    kinds, letters = _classify(text)
     words = letters.split()
     is_english = len(words) > 0 and sum(map(ENGLISH_WORDS.__contains__, words)) * 20 >= len(words)
     if CL100K_MODEL.match(model):
@@ -77,7 +77,7 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
     return max(1, round(tokens))
 
 
-def _classified(text: str) -> tuple[bytes, bytes]:
+def _classify(text: str) -> tuple[bytes, bytes]:
     """Return two bytes for each character: its class, and its lower-case letter ("~" if accented, blank if no letter).
 
     Table look-ups and byte counts avoid a Python loop over characters.

@@ -286,7 +286,7 @@ class _Place:
     is_example: bool
 
 
-def _placed(passage: _OpenPassage) -> Iterator[tuple[Unit, _Place]]:
+def _place_units(passage: _OpenPassage) -> Iterator[tuple[Unit, _Place]]:
     """Yield the passage's units with their places, in order."""
     heading, above = passage.heading, frozenset[str]()
     # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
@@ -307,7 +307,7 @@ def _placed(passage: _OpenPassage) -> Iterator[tuple[Unit, _Place]]:
 
 def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterator[CandidateSentence]:
     kind, question = wording.kind, wording.text
-    for unit, near in _placed(passage):
+    for unit, near in _place_units(passage):
         terms = passage.terms_in(unit.subject or unit.text)
         if unit.kind == "column" and not wording.terms & (passage.terms_in(unit.subject) - passage.title):
             continue

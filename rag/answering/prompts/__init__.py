@@ -92,12 +92,12 @@ def rules_of(answer: Answer, language: str) -> str:
     called, added = ADDITIONS_IN_KOREAN if _HANGUL.search(rules) else ADDITIONS
     additions = [f"{called} {own_name}"] if own_name else []
     additions += [f"{added}\n{own_rules.strip()}"] if own_rules.strip() else []
-    return "\n\n".join([_filled(rules, values), *additions])
+    return "\n\n".join([_fill(rules, values), *additions])
 
 
 def _source_rules(rules: str, values: Mapping[str, str], own_rules: str) -> str:
     added = [f"{ADDITIONS[1]}\n{own_rules.strip()}"] if own_rules.strip() else []
-    return "\n\n".join([_filled(rules, values), *added])
+    return "\n\n".join([_fill(rules, values), *added])
 
 
 #: Introduce a collection's name, and the rules added by the administrator.
@@ -109,10 +109,10 @@ def persona_part(name: str, facts: str) -> str:
     """Return the prompt's part about the person the profile is set up for, or the part for no person."""
     if not name.strip():
         return _read(FOLDER / "no_persona.md")
-    return _filled(_read(FOLDER / "persona.md"), {"name": name.strip(), "facts": facts.strip() or "(none)"})
+    return _fill(_read(FOLDER / "persona.md"), {"name": name.strip(), "facts": facts.strip() or "(none)"})
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def _fill(text: str, values: Mapping[str, str]) -> str:
     """Replace each `{name}` once; braces inside the values stay unchanged."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
@@ -120,12 +120,12 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 def own_place_rule(group: str, numbers: Sequence[int]) -> str:
     """Return the rule which names the passages, by number, from the place in the asker's group name."""
     named = defused(" ".join(group.split()))
-    return _filled(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
+    return _fill(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
 
 
 def opinion_rules(opinion_type: str) -> str:
     """Return the rules for the draft of an opinion."""
-    return _filled(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})
+    return _fill(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})
 
 
 def answer_messages(
@@ -138,7 +138,7 @@ def answer_messages(
     """
     if form and (path := SOURCE / f"{form}.user.md").is_file():
         values = {"system_prompt": system, "context": defused(context_text), "query": question}
-        return [*history, ChatMessage(role="user", content=_filled(_read(path), values))]
+        return [*history, ChatMessage(role="user", content=_fill(_read(path), values))]
     return [
         ChatMessage(role="system", content=system),
         *history,
@@ -159,7 +159,7 @@ def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[Chat
 
 def route_rules(task: str, language: str) -> str:
     """Return the rules for a reply about whole documents: a `summary`, a `comparison` or a `listing`."""
-    return _filled(_read(FOLDER / f"{task}.md"), {"language": language_name(language)})
+    return _fill(_read(FOLDER / f"{task}.md"), {"language": language_name(language)})
 
 
 def route_messages(text: str) -> list[ChatMessage]:

@@ -131,7 +131,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
             for item in _items(inner):
                 yield from entry(inner, _row_text(item), item)
     for part in contents.parts:
-        for item in _opened_by(part, terms, language, is_subject_negated=is_subject_negated):
+        for item in _items_below_opening(part, terms, language, is_subject_negated=is_subject_negated):
             yield from entry(part, item, item)
     if not seen and terms <= frozenset(tokenize(contents.document.title, language)):
         for part in contents.parts:
@@ -147,7 +147,7 @@ def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
     return [part for part in parts if part.level == highest]
 
 
-def _opened_by(
+def _items_below_opening(
     part: OutlineSection, terms: frozenset[str], language: str, *, is_subject_negated: bool
 ) -> Iterator[str]:
     """Yield the items in a list with an opening line naming the subject: "Lessons that the programme covers:"."""
