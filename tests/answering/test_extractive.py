@@ -101,6 +101,29 @@ def test_likeness_in_meaning_chooses_the_sentence_where_words_cannot() -> None:
     assert len(seen) == 3
 
 
+@pytest.mark.parametrize(
+    ("language", "question", "rule", "group_rule"),
+    [
+        ("de", "Wie viele Plusstunden dürfen Azubis haben?",
+         "Beschäftigte dürfen auf dem Zeitkonto am Ende des Monats höchstens 40 Plusstunden haben.",
+         "Auszubildende sammeln höchstens 10."),
+        ("en", "How many guests may apprentices bring?",
+         "Members of staff may bring guests to the canteen on 4 days a month.",
+         "Trainees: at most one day."),
+    ],
+)  # fmt: skip
+def test_a_figure_does_not_stand_in_for_a_word(language: str, question: str, rule: str, group_rule: str) -> None:
+    """Half of the question's words and the type of figure asked for are not all words: meaning is compared."""
+
+    def alike(questions: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+        return [[0.92 if text == group_rule else 0.7 for text in texts] for _ in questions]
+
+    passages = [replace(passage(1, f"{rule} {group_rule}"), section="")]
+    quotes = best_quotes(question, passages, language=language, similarities=alike)
+    assert quotes is not None
+    assert quotes.best[1] == group_rule
+
+
 def test_a_heading_that_repeats_its_section_after_a_colon_is_no_sentence() -> None:
     text = "IMPORTANT INFORMATION: Overtime pay\nHours above 38 are paid one and a half times, on Sundays twice."
     quotes = best_quotes("What is the overtime pay?", [replace(passage(1, text), section="Overtime pay")])

@@ -66,6 +66,11 @@ def shares_of_words(
     return {c: _points(c, weights, named, subjects) / total * passage_weights[c.passage] / most for c in candidates}
 
 
+def value_of(candidate: CandidateSentence) -> float:
+    """Return the factor for a sentence's points: more with figures of the type which the question asks for."""
+    return candidate.value * (RULE.figure_value if candidate.figures else 1.0)
+
+
 def _points(
     candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
 ) -> float:
@@ -81,7 +86,7 @@ def _points(
     # A very short unit has no content; most of a very long unit is about something else.
     length = len(candidate.text.split()) if candidate.kind in ("row", "column") else len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
-    value = candidate.value * (RULE.figure_value if candidate.figures else 1.0)
+    value = value_of(candidate)
     if named - candidate.title - candidate.terms:
         value *= RULE.other_document_value
     return (points + RULE.heading_weight * above) * brevity * value * (RULE.next_passage**candidate.passage)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag.answering.answer_types import AnswerType
 from rag.answering.carried_over import Carried
-from rag.answering.extractive.in_words import terms_near, weight_of
+from rag.answering.extractive.in_words import terms_near, value_of, weight_of
 from rag.answering.extractive.likeness import ComparedPart, Similarities
 from rag.answering.extractive.reading import Passages, Reading
 from rag.answering.extractive.rule import RULE
@@ -73,7 +73,9 @@ def score(
     below = first_below(everything, without_units(weights, question, language), translatable)
     likely = {c: about[c.passage] * (in_words[c] + near.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
     # Comparing takes about 20 ms per sentence and is skipped if a sentence has all words.
-    is_compared = bool(parts) or max(in_words.values()) < RULE.all_in_words
+    is_compared = bool(parts) or all(
+        share < RULE.all_in_words * max(1.0, value_of(candidate)) for candidate, share in in_words.items()
+    )
     meanings = by_meaning([question, *parts], candidates, likely, passages.similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
     if kind is None and below:
