@@ -22,7 +22,7 @@ def end(session: OpenSession) -> None:
     st.toast(_("Signed out there."), icon=":material/check:")
 
 
-def end_others() -> None:
+def end_other_sessions() -> None:
     sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
     st.toast(_("Signed out everywhere else."), icon=":material/check:")
 
@@ -40,7 +40,7 @@ st.header(_("Where you are signed in"), anchor=False, divider="gray")
 opened = sessions.list(identity)
 draw_sessions(opened, identity.session_id, time_zone(st.context.timezone), end)
 if len(opened) > 1:
-    st.button(_("Sign out everywhere else"), icon=":material/phonelink_erase:", on_click=end_others)
+    st.button(_("Sign out everywhere else"), icon=":material/phonelink_erase:", on_click=end_other_sessions)
 st.caption(
     _(
         "If you do not recognise a session, sign it out and change your password. A new password ends every "

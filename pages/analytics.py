@@ -128,8 +128,8 @@ def choose_period() -> Period:
                 bind="query-params",
                 width=230,
             )
-    given = days if isinstance(days, tuple) else (days,)
-    dates = [day for day in given if isinstance(day, date)]
+    ends = days if isinstance(days, tuple) else (days,)
+    dates = [day for day in ends if isinstance(day, date)]
     # If only the first end is chosen, show this day.
     return Period(min(dates), max(dates)) if dates else default
 
@@ -137,20 +137,20 @@ def choose_period() -> Period:
 def choose_document() -> UUID | None:
     """Draw the choice of a document: a short list, else the results of a search."""
     library = services().documents
-    kept = uuid_of(st.query_params.get("analytics_document", ""))
+    document_id = uuid_of(st.query_params.get("analytics_document", ""))
     offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)
     if len(offered) > MOST_OFFERED:
         text = search_box(_("Find a document"), key="analytics_document_text", live=True, width=200)
-        found = library.names(identity, replace(ANSWERING, text=text), limit=MOST_OFFERED) if text else offered
-        offered = found[:MOST_OFFERED]
-    if kept is not None and kept not in {name.id for name in offered}:
-        offered = [*library.names(identity, replace(ANSWERING, document_ids=(kept,)), limit=1), *offered]
+        matches = library.names(identity, replace(ANSWERING, text=text), limit=MOST_OFFERED) if text else offered
+        offered = matches[:MOST_OFFERED]
+    if document_id is not None and document_id not in {name.id for name in offered}:
+        offered = [*library.names(identity, replace(ANSWERING, document_ids=(document_id,)), limit=1), *offered]
     titles = document_labels(offered)
-    key = f"analytics_document_{hash((kept, *titles.items()))}"
+    key = f"analytics_document_{hash((document_id, *titles.items()))}"
 
     chosen = filter_box(
         _("Document"), titles, everything=_("All documents"), key=key, width=220,
-        index=list(titles).index(kept) if kept is not None and kept in titles else None,
+        index=list(titles).index(document_id) if document_id is not None and document_id in titles else None,
         on_change=lambda: put_in_address("analytics_document", st.session_state[key]),
     )  # fmt: skip
     if chosen not in titles:
@@ -199,11 +199,12 @@ def choose_filters(period: Period) -> Filters:
         )  # fmt: skip
         language = choose_language(period)
         names = {collection.id: collection.name for collection in services().documents.collections(identity)}
-        kept = uuid_of(st.query_params.get("analytics_collection", ""))
-        key = f"analytics_collection_{kept}"
+        collection_id = uuid_of(st.query_params.get("analytics_collection", ""))
+        key = f"analytics_collection_{collection_id}"
         chosen = (
             choose_collection(
-                names, key=key, everything=_("All collections"), chosen=kept if kept in names else None, width=195,
+                names, key=key, everything=_("All collections"), width=195,
+                chosen=collection_id if collection_id in names else None,
                 on_change=lambda: put_in_address("analytics_collection", st.session_state[key]),
             )
             if len(names) > 1
@@ -242,13 +243,13 @@ def draw_report(period: Period, filters: Filters) -> None:
             )
             return
         actions.draw_problem(REPORT_PROBLEM)
-        kept = scheduled.letters(identity.tenant_id)
+        recipients = scheduled.letters(identity.tenant_id)
         st.selectbox(
-            _("By e-mail every Monday to"), list(REPORT_READERS), index=place_of_reader(kept.digest_for),
+            _("By e-mail every Monday to"), list(REPORT_READERS), index=place_of_reader(recipients.digest_for),
             format_func=words_of(REPORT_READERS), key="analytics_report_to", on_change=save_readers,
         )  # fmt: skip
         st.selectbox(
-            _("Alerts of budgets and answers to"), list(REPORT_READERS), index=place_of_reader(kept.alerts_for),
+            _("Alerts of budgets and answers to"), list(REPORT_READERS), index=place_of_reader(recipients.alerts_for),
             format_func=words_of(REPORT_READERS), key="analytics_alerts_to", on_change=save_readers,
         )  # fmt: skip
 
@@ -261,15 +262,15 @@ def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
 
 def choose_language(period: Period) -> str | None:
     languages = analytics.languages(identity, period)
-    kept = st.query_params.get("analytics_language", "")
+    address_language = st.query_params.get("analytics_language", "")
     # A key per address lets Back and table rows change the choice.
-    key = f"analytics_language_{kept if kept in languages else ''}"
+    key = f"analytics_language_{address_language if address_language in languages else ''}"
     if len(languages) < 2:
         return None
     names = {code: language_name(code) for code in languages}
     return filter_box(
         _("Language"), names, everything=_("All languages"), key=key, width=175,
-        index=languages.index(kept) if kept in languages else None,
+        index=languages.index(address_language) if address_language in languages else None,
         on_change=lambda: put_in_address("analytics_language", st.session_state[key]),
     )  # fmt: skip
 
@@ -277,10 +278,10 @@ def choose_language(period: Period) -> str | None:
 def names_of(filters: Filters) -> list[str]:
     """Return the names of the chosen filters, as shown on the page."""
     library, document, collection = services().documents, filters.document_id, filters.collection_id
-    found = library.names(identity, replace(ANSWERING, document_ids=(document,)), limit=1) if document else []
-    kept = [named.name for named in library.collections(identity) if named.id == collection] if collection else []
-    spoken = language_name(filters.language) if filters.language else ""
-    return [*(named.title for named in found), *filter(None, (filters.user_group, spoken)), *kept]
+    documents = library.names(identity, replace(ANSWERING, document_ids=(document,)), limit=1) if document else []
+    names = [named.name for named in library.collections(identity) if named.id == collection] if collection else []
+    language = language_name(filters.language) if filters.language else ""
+    return [*(named.title for named in documents), *filter(None, (filters.user_group, language)), *names]
 
 
 def place_of_reader(role: Role | None) -> int:
@@ -291,8 +292,8 @@ def save_readers() -> None:
     state = st.session_state
     chosen = [None if value == "nobody" else Role(value) for value in (state.analytics_report_to,
                                                                          state.analytics_alerts_to)]  # fmt: skip
-    letters = Letters(digest_for=chosen[0], alerts_for=chosen[1])
-    actions.attempt(REPORT_PROBLEM, services().scheduled_work.set_letters, identity, letters)
+    recipients = Letters(digest_for=chosen[0], alerts_for=chosen[1])
+    actions.attempt(REPORT_PROBLEM, services().scheduled_work.set_letters, identity, recipients)
 
 
 # Questions
@@ -320,18 +321,18 @@ def draw_questions(period: Period, filters: Filters) -> None:
                 "as questions, but the costs include them."
             ),
         )
-        wanted = QuestionFilters(text=text, outcome=outcome, kind=kind, rating=rating)
+        question_filters = QuestionFilters(text=text, outcome=outcome, kind=kind, rating=rating)
         actions.draw_export(
             identity,
             _("Export CSV"),
-            partial(export, period, filters, wanted),
+            partial(export, period, filters, question_filters),
             f"questions_{period.first}_{period.last}.csv",
             key="analytics_export",
         )
     page = int(st.session_state.get("analytics_page", 1))
     # Counting every match for a text would take long: count only enough to know whether there is another page.
-    most = page * ROWS_PER_PAGE + 1 if wanted.text.strip() else None
-    total = analytics.count_questions(identity, period, filters, wanted, most=most)
+    most = page * ROWS_PER_PAGE + 1 if question_filters.text.strip() else None
+    total = analytics.count_questions(identity, period, filters, question_filters, most=most)
     if not total:
         st.caption(_("No question matches. Change the search, the outcome or the period."))
         return
@@ -342,7 +343,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         identity,
         period,
         filters,
-        wanted,
+        question_filters,
         slowest_first=order == "Slowest",
         limit=ROWS_PER_PAGE,
         offset=(page - 1) * ROWS_PER_PAGE,
@@ -390,9 +391,9 @@ def draw_questions(period: Period, filters: Filters) -> None:
             draw_details(chosen.id)
 
 
-def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
+def export(period: Period, filters: Filters, question_filters: QuestionFilters) -> bytes:
     """Return the questions as CSV."""
-    return analytics.export_csv(identity, period, filters, wanted)
+    return analytics.export_csv(identity, period, filters, question_filters)
 
 
 def draw_details(chat_log_id: UUID) -> None:

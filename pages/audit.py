@@ -18,7 +18,7 @@ from rag.ui.text import plain
 from rag.ui.theme import PRODUCT
 
 PERIODS = {N_("Last 7 days"): 7, N_("Last 30 days"): 30, N_("Last year"): 365, N_("All"): None}
-SHOWN = 500
+MOST_ENTRIES = 500
 
 identity = require(Role.ADMIN)
 audit = services().audit
@@ -93,7 +93,7 @@ filters: AuditFilters = {
     "kind": AUDIT_KINDS[kind or "Everything"],
     "text": text or "",
 }
-entries = audit.entries(identity, limit=SHOWN, **filters)
+entries = audit.entries(identity, limit=MOST_ENTRIES, **filters)
 if not entries:
     is_filtered = bool(AUDIT_KINDS[kind or "Everything"] or actor or text)
     st.caption(
@@ -126,7 +126,7 @@ if chosen is not None:
 else:
     st.caption(_("Select a row (Shift + Space on the keyboard) to open an entry."))
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    more = _(", the latest {shown}", shown=thousands(SHOWN)) if len(entries) == SHOWN else ""
+    more = _(", the latest {shown}", shown=thousands(MOST_ENTRIES)) if len(entries) == MOST_ENTRIES else ""
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
     actions.draw_export(
         identity,

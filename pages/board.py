@@ -59,8 +59,8 @@ def save_source(collection: Collection) -> None:
     state.board_problem = ""
     settings: dict[str, Any] = {}
     for group, names in column_groups().items():
-        given = {name: state[f"board_column_{group}_{name}"].strip() for name in names}
-        changed = {name: value for name, value in given.items() if value and value != names[name]}
+        columns = {name: state[f"board_column_{group}_{name}"].strip() for name in names}
+        changed = {name: value for name, value in columns.items() if value and value != names[name]}
         settings |= changed if not group else {group: changed} if changed else {}
     hidden = [status.strip().lower() for status in state.board_hidden.split(",") if status.strip()]
     settings["hidden_statuses"] = hidden
@@ -123,7 +123,7 @@ def is_sample(collection: Collection) -> bool:
 
 def draw_source(collection: Collection) -> None:
     """Say which table the posts come from."""
-    kept = running.syncs.sources(collection)
+    sources = running.syncs.sources(collection)
     if is_sample(collection):
         st.caption(
             _(
@@ -132,19 +132,19 @@ def draw_source(collection: Collection) -> None:
             )
         )
         return
-    settings = next((source.settings for source in kept if source.kind == PostsTable.kind), {})
+    settings = next((source.settings for source in sources if source.kind == PostsTable.kind), {})
     with st.expander(_("Where the posts come from"), icon=":material/database:"), st.form("board_source", border=False):
         st.caption(
             _("Write what the table and its columns are called in your database. An empty field has its usual name.")
         )
         for group, names in column_groups().items():
             st.markdown(f"**{_(GROUP_WORDS[group])}**")
-            kept_names = settings.get(group, {}) if group else settings
+            stored_names = settings.get(group, {}) if group else settings
             with st.container(horizontal=True):
                 for name, usual in names.items():
                     st.text_input(
                         plain(field_label(name)),
-                        str(kept_names.get(name, usual)),
+                        str(stored_names.get(name, usual)),
                         key=f"board_column_{group}_{name}",
                         max_chars=127,
                         placeholder=usual,
@@ -222,7 +222,7 @@ if figures:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = search_box(_("Search by title"), key="board_text", live=True, width=280)
         categories = name_labels({f.category: f.category for f in figures})
-        wanted = st.pills(
+        category = st.pills(
             _("Category"),
             list(categories),
             selection_mode="multi",
@@ -244,14 +244,14 @@ if figures:
         collection_id=board.id,
         only_ready=not is_admin,
         text=text,
-        categories=tuple(wanted),
+        categories=tuple(category),
         is_pinned="isPinned" in marks,
         is_important="isImportant" in marks,
         has_attachments="attachmentCount" in marks,
     )
-    found = library.count_posts(identity, filters)
-    paged = paging("board_page", filters, found, rows=DOCUMENTS_PER_PAGE)
-    shown = library.posts(identity, filters, offset=paged.offset)
+    total = library.count_posts(identity, filters)
+    paged = paging("board_page", filters, total, rows=DOCUMENTS_PER_PAGE)
+    posts = library.posts(identity, filters, offset=paged.offset)
     opened = opened_post(board)
     if opened is not None:
         st.button(
@@ -270,10 +270,10 @@ if figures:
         )
         == "Table"
     )
-    if shown and as_table:
-        draw_posts(shown, st.query_params.get("post"), with_costs=is_admin, on_open=open_post)
-    elif shown:
-        draw_cards(shown, on_open=open_post)
+    if posts and as_table:
+        draw_posts(posts, st.query_params.get("post"), with_costs=is_admin, on_open=open_post)
+    elif posts:
+        draw_cards(posts, on_open=open_post)
     else:
         st.caption(_("No post matches."))
     if paged.pages > 1:
@@ -282,8 +282,8 @@ if figures:
                 _(
                     "{first} to {first_2} of {found}",
                     first=thousands(paged.offset + 1),
-                    first_2=thousands(paged.offset + len(shown)),
-                    found=count(found, "post"),
+                    first_2=thousands(paged.offset + len(posts)),
+                    found=count(total, "post"),
                 ),
                 width="content",
             )

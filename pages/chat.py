@@ -41,14 +41,14 @@ from rag.ui.text import plain
 from rag.ui.widgets import draw_question_buttons
 
 #: A long history is the most expensive part of a run: older turns are loaded on demand.
-TURNS_SHOWN = 10
+EXCHANGES_SHOWN = 10
 #: If an answer is stored within this time after its last word, only the stored version is drawn.
 SOON_SECONDS = 0.2
 
 identity = require(Role.EMPLOYEE)
 running = services()
 state = st.session_state
-state.setdefault("chat_turns", TURNS_SHOWN)
+state.setdefault("chat_turns", EXCHANGES_SHOWN)
 state.setdefault("chat_problem", "")
 state.setdefault("chat_source", None)
 state.setdefault("chat_dialog", None)
@@ -63,12 +63,12 @@ state.setdefault("chat_moved", None)
 
 def open_conversation(conversation_id: UUID | None) -> None:
     opened = str(conversation_id) if conversation_id is not None else ""
-    if left := st.query_params.get("c"):
-        state.chat_moved = (left, opened)
+    if previous := st.query_params.get("c"):
+        state.chat_moved = (previous, opened)
     st.query_params.clear()
     if opened:
         st.query_params["c"] = opened
-    state.chat_turns = TURNS_SHOWN
+    state.chat_turns = EXCHANGES_SHOWN
     state.chat_source = None
     state.chat_problem = ""
     state.chat_chose = False
@@ -81,8 +81,8 @@ def ask(text: str, *, is_again: bool = False) -> None:
         open_conversation(None)
     state.chat_problem = ""
     state.chat_source = None
-    asked = scope()
-    conversation = asked.conversation
+    chat_scope = scope()
+    conversation = chat_scope.conversation
     try:
         if conversation is not None and (unfinished := running.answers.active(identity, conversation.id)):
             unfinished.stop()
@@ -92,15 +92,15 @@ def ask(text: str, *, is_again: bool = False) -> None:
             question = Question(
                 text=text,
                 identity=identity,
-                collection=asked.collection,
-                others=asked.others,
-                document_ids=asked.document_ids,
+                collection=chat_scope.collection,
+                others=chat_scope.others,
+                document_ids=chat_scope.document_ids,
                 reader_languages=reader_languages(),
             )
             live = running.answers.ask(
                 question,
                 conversation_id=conversation.id if conversation else None,
-                options=asked.options,
+                options=chat_scope.options,
                 is_again=is_again,
             )
     except RagError as exc:
@@ -168,8 +168,8 @@ def close_source() -> None:
     state.chat_source = None
 
 
-def show_more_turns() -> None:
-    state.chat_turns += TURNS_SHOWN
+def show_more_exchanges() -> None:
+    state.chat_turns += EXCHANGES_SHOWN
 
 
 # What the page is about.
@@ -177,14 +177,14 @@ def show_more_turns() -> None:
 
 def opened_conversation() -> Conversation | None:
     """Return the conversation in the address, if it belongs to this person."""
-    wanted = wanted_conversation()
+    conversation_id = requested_conversation_id()
     try:
-        return running.conversations.get(identity, wanted) if wanted is not None else None
+        return running.conversations.get(identity, conversation_id) if conversation_id is not None else None
     except NotFound:
         return None
 
 
-def wanted_conversation() -> UUID | None:
+def requested_conversation_id() -> UUID | None:
     """Return the conversation id in the address, whoever owns it."""
     if state.chat_moved is not None and st.query_params.get("c") == state.chat_moved[0]:
         # A question was sent right after a click on another conversation, before the browser had the new address.
@@ -216,7 +216,7 @@ def scope() -> ChatScope:
 # Drawing.
 
 
-def draw_welcome(asked: ChatScope) -> None:
+def draw_welcome(chat_scope: ChatScope) -> None:
     searchable = running.documents.searchable_collections(identity)
     first_name = identity.name.split()[0] if identity.name.split() else ""
     st.space("large")
@@ -230,19 +230,19 @@ def draw_welcome(asked: ChatScope) -> None:
             st.page_link("documents.py", label=_("Add documents"), icon=":material/upload_file:")
         return
     st.caption(_("Answers come only from the documents here, with the page they come from."))
-    if len(asked.collections) > 1:
-        asked.draw_choice()
-        if asked.collection.id not in searchable:
+    if len(chat_scope.collections) > 1:
+        chat_scope.draw_choice()
+        if chat_scope.collection.id not in searchable:
             st.caption(_("Nothing in this collection can be searched yet."))
     languages = [current(), *reader_languages()]
     questions: list[str] = []
-    if asked.options.filters is None:  # which questions the rest answers is not known
+    if chat_scope.options.filters is None:  # which questions the rest answers is not known
         with extra("suggested questions"):
             questions = running.documents.suggested_questions(
                 identity,
-                asked.collection.id,
-                others=[collection.id for collection in asked.others],
-                document_ids=asked.document_ids,
+                chat_scope.collection.id,
+                other_ids=[collection.id for collection in chat_scope.others],
+                document_ids=chat_scope.document_ids,
                 languages=languages,
                 limit=4,
             )
@@ -271,14 +271,14 @@ def draw_around() -> None:
     """Draw everything except the latest question and its answer."""
     draw_sidebar()
     with state.frame_sidebar:
-        draw_recent(running.conversations, identity, shown.recent, conversation, open_conversation)
+        draw_recent(running.conversations, identity, history.recent, conversation, open_conversation)
     if conversation is None and shared is None:
         with welcome.container():
             draw_welcome(now)
     else:
         welcome.html(unseen_heading(conversation.title if conversation is not None else _("Chat")))
-    if len(shown.messages) > len(messages):
-        earlier.button(_("Show earlier messages"), key="chat_earlier", type="tertiary", on_click=show_more_turns)
+    if len(history.messages) > len(messages):
+        earlier.button(_("Show earlier messages"), key="chat_earlier", type="tertiary", on_click=show_more_exchanges)
     if now.collections:
         with filter_slot.container(width="content"):
             now.draw_filter()
@@ -302,23 +302,25 @@ def draw_around() -> None:
             draw_shared(shared, show_source)
         replaced = asked_again(messages)
         for message in messages[:-2]:
-            draw_message(message, reading, is_last=False, is_replaced=message.id in replaced)
+            draw_message(message, viewer, is_last=False, is_replaced=message.id in replaced)
 
 
 # The page.
 
-wanted = wanted_conversation()
+conversation_id = requested_conversation_id()
 # Read the live answer first: if it ends in between, its message is complete.
-live: LiveAnswer | None = running.answers.active_here(identity, wanted) if wanted is not None else None
-shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
-if live is None and shown.messages and shown.messages[-1].state is MessageState.STREAMING:
+live: LiveAnswer | None = (
+    running.answers.active_here(identity, conversation_id) if conversation_id is not None else None
+)
+history = running.conversations.page(identity, conversation_id, last=2 * state.chat_turns + 1)
+if live is None and history.messages and history.messages[-1].state is MessageState.STREAMING:
     # Another process is writing the answer or has died, or the answer has just ended.
-    live = running.answers.active(identity, shown.messages[-1].conversation_id)
-    shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
-conversation = shown.opened
+    live = running.answers.active(identity, history.messages[-1].conversation_id)
+    history = running.conversations.page(identity, conversation_id, last=2 * state.chat_turns + 1)
+conversation = history.opened
 take_up_narrowing(conversation)
 now = ChatScope(running.documents, identity, state.frame_collections, conversation)
-messages = list(shown.messages[-2 * state.chat_turns :])
+messages = list(history.messages[-2 * state.chat_turns :])
 shared = shared_conversation() if conversation is None and "c" in st.query_params else None
 if conversation is None and shared is None and "c" in st.query_params:
     st.query_params.clear()
@@ -336,8 +338,8 @@ with st.bottom.container():
     draw_question_to_go_on(identity)
     # Drawn here, the undo is visible however far the page and the conversations are scrolled.
     actions.draw_undo("chat", problem="chat_problem")
-asked_in = now.collection_name
-hint = _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents")
+collection_name = now.collection_name
+hint = _("Ask in {asked_in}", asked_in=collection_name) if collection_name else _("Ask about your documents")
 typed = st.chat_input(
     _("Ask in all collections") if now.asks_all else hint,
     key="chat_question",
@@ -348,7 +350,7 @@ if typed and not state.chat_taken:  # The first run in a session has no callback
     st.rerun()
 state.chat_taken = False
 
-reading = Viewer(
+viewer = Viewer(
     on_open=show_source,
     on_rate=rate,
     on_ask_person=ask_person,
@@ -375,7 +377,7 @@ if not is_just_asked:
     draw_around()
 if len(messages) > 1:
     with latest_question:
-        draw_message(messages[-2], reading, is_last=False)
+        draw_message(messages[-2], viewer, is_last=False)
 
 if live is not None:
     # A click while follow-up questions are generated redraws the page, when there is nothing left to stop.
@@ -395,7 +397,7 @@ if live is not None:
     if not live.wait(SOON_SECONDS):
         # Sources and buttons do not wait for follow-up questions, which need another model call.
         with answer.container():
-            figures = draw_message(as_written(messages[-1], live), reading, is_last=True, question=question)
+            figures = draw_message(as_written(messages[-1], live), viewer, is_last=True, question=question)
         is_drawn = True
         while not live.wait(running.answers.pulse_seconds()):
             be_interrupted()
@@ -407,7 +409,7 @@ if is_drawn:
         draw_figures(figures, messages[-1])
 elif messages:
     with answer if live is None else answer.container():
-        draw_message(messages[-1], reading, is_last=True, question=question)
+        draw_message(messages[-1], viewer, is_last=True, question=question)
 
 if messages and (finished := running.answers.find_here(identity, messages[-1].id)) and finished.follow_ups:
     with next_questions if live is None else next_questions.container():

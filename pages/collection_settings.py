@@ -143,11 +143,11 @@ def ask_to_create() -> None:
                 st.markdown(f"{plain(embedder_line(option))}  \n:small[:gray[{plain(added_by(option.provider))}]]")
 
     def create() -> None:
-        made = library.create_collection(
+        collection = library.create_collection(
             identity, name, profile.name, embedding_model=str(embedder), language=str(language)
         )
         state.collections_done = _("Collection created.")
-        open_collection(made.id)
+        open_collection(collection.id)
 
     actions.draw_ending(_("Create collection"), create, key="collections_new_create", on_close=close_dialog)
 
@@ -184,7 +184,7 @@ def ask_to_rename(collection: Collection) -> None:
 
 def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
     """Ask before a collection moves to the bin with its contents."""
-    held = [
+    items = [
         _(
             "{documents} with {chunks}",
             documents=count(contents.documents, unit_of(collection)),
@@ -194,12 +194,12 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
     if contents.conversations:
         by = count(contents.people, "person", "people")
         conversations = count(contents.conversations, "conversation")
-        held.append(_("{conversations} of {by}, with their answers", conversations=conversations, by=by))
+        items.append(_("{conversations} of {by}, with their answers", conversations=conversations, by=by))
     lost = _("The collection goes to the bin for {BIN_DAYS} days, and nobody can find its contents:", BIN_DAYS=BIN_DAYS)
     ask_to_confirm(
         _("Delete this collection?"),
         f"**{plain(collection.name)}**",
-        f"{lost}\n" + "".join(f"\n- {item}" for item in held),
+        f"{lost}\n" + "".join(f"\n- {item}" for item in items),
         _("You can restore the collection as it was. The questions and their costs stay in the analytics."),
         does=_("Delete it with {documents}", documents=count(contents.documents, unit_of(collection))),
         on_confirm=lambda: put_in_bin(collection),
@@ -284,10 +284,10 @@ def draw_binned(binned: Sequence[BinnedCollection]) -> None:
     with st.expander(words, icon=":material/delete_outline:", key="collections_bin"):
         for collection in binned:
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-                kept = day(collection.kept_until)
-                held = [count(collection.documents, "document"), count(collection.conversations, "conversation")]
-                held.append(_("kept until {day}", day=kept))
-                st.markdown(f"**{plain(collection.name)}**  \n:small[:gray[{' · '.join(held)}]]", width="stretch")
+                last_day = day(collection.kept_until)
+                facts = [count(collection.documents, "document"), count(collection.conversations, "conversation")]
+                facts.append(_("kept until {day}", day=last_day))
+                st.markdown(f"**{plain(collection.name)}**  \n:small[:gray[{' · '.join(facts)}]]", width="stretch")
                 st.button(
                     _("Restore"),
                     key=f"collections_restore_{collection.id}",
@@ -303,11 +303,11 @@ def draw_binned(binned: Sequence[BinnedCollection]) -> None:
                     on_click=open_dialog,
                     args=(f"purge {collection.id}",),
                 )
-    wanted = [collection for collection in binned if state.collections_dialog == f"purge {collection.id}"]
-    if wanted and actions.is_needed(identity):
+    chosen = [collection for collection in binned if state.collections_dialog == f"purge {collection.id}"]
+    if chosen and actions.is_needed(identity):
         open_dialog("")
-    elif wanted:
-        ask_to_delete_for_good(wanted[0])
+    elif chosen:
+        ask_to_delete_for_good(chosen[0])
 
 
 def unit_of(collection: Collection) -> str:

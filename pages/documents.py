@@ -198,12 +198,12 @@ def restore(version: Document) -> None:
     open_document(str(version.id))
 
 
-def open_corrected(made: Document, page: int) -> None:
+def open_corrected(document: Document, page: int) -> None:
     """Open the version made by a correction, at the same page."""
-    follow(made.id)
+    follow(document.id)
     if page > 1:
-        state[f"documents_page_{made.id}"] = page
-    open_document(str(made.id))
+        state[f"documents_page_{document.id}"] = page
+    open_document(str(document.id))
 
 
 def each(named: Iterable[tuple[str, Callable[[], object]]]) -> None:
@@ -227,8 +227,8 @@ def each_document(action: Callable[[UUID], object], document_ids: Sequence[UUID]
 
 def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
     """Return the selected documents currently in any of these states."""
-    wanted = DocumentFilters(document_ids=tuple(state.documents_selected), statuses=tuple(statuses))
-    return [name.id for name in library.names(identity, wanted, limit=None)]
+    filters = DocumentFilters(document_ids=tuple(state.documents_selected), statuses=tuple(statuses))
+    return [name.id for name in library.names(identity, filters, limit=None)]
 
 
 def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> None:
@@ -236,11 +236,11 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
     put = partial(library.bin.put, identity, list(document_ids), is_unconfirmed=is_unconfirmed)
     if actions.attempt("documents_notice", put):
         state.documents_binned = list(document_ids)
-        gone = set(document_ids)
-        state.documents_selected = [i for i in state.documents_selected if i not in gone]
+        removed = set(document_ids)
+        state.documents_selected = [i for i in state.documents_selected if i not in removed]
         # The browser remembers ticked rows by the table's key. With the same key they would come back ticked.
         draw_table_again("documents_table")
-        if st.query_params.get("document") in set(map(str, gone)):
+        if st.query_params.get("document") in set(map(str, removed)):
             open_document(None)
     elif state.get("frame_sign_in_again"):
         # Only one dialog can be open: the panel closes for the sign-in dialog.
@@ -276,8 +276,8 @@ def delete_for_good(document_ids: Sequence[UUID]) -> None:
 
 def discard_all(until: datetime) -> None:
     waiting = DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))
-    found = library.find(identity, waiting, sort="oldest", limit=MOST_ROWS)
-    put_in_bin([document.id for document in found if document.updated_at <= until], is_unconfirmed=True)
+    documents = library.find(identity, waiting, sort="oldest", limit=MOST_ROWS)
+    put_in_bin([document.id for document in documents if document.updated_at <= until], is_unconfirmed=True)
     state.documents_cards = {}
 
 
@@ -323,7 +323,7 @@ def take(name: str, content: bytes, choice: UploadChoice, key: str, password: st
         forget(key)
         copy = (name, error.details.get("document_id"), error.details.get("title") or name)
         # The same file uploaded again is a single line.
-        state.documents_copies[:] = [kept for kept in state.documents_copies if kept[:2] != copy[:2]] + [copy]
+        state.documents_copies[:] = [earlier for earlier in state.documents_copies if earlier[:2] != copy[:2]] + [copy]
     except RagError as error:
         forget(key)
         refuse(Refused(name, len(content), error.message))
@@ -363,9 +363,9 @@ def ask_to_replace(*, is_open: bool) -> None:
 )
 def ask_for_files() -> None:
     """Ask for the selected documents' new files."""
-    wanted = DocumentFilters(document_ids=tuple(state.documents_selected))
+    filters = DocumentFilters(document_ids=tuple(state.documents_selected))
     draw_replacing_several(
-        library.names(identity, wanted, limit=None),
+        library.names(identity, filters, limit=None),
         largest_mb=ExtractionLimits.of(services().settings).maximum_bytes // 2**20,
         on_files=replace_files,
     )
@@ -462,13 +462,13 @@ def move(folder: str) -> None:
 def draw_queue() -> None:
     """Draw the documents being read, waiting for confirmation, processed or just finished; redrawn during work."""
     # Do not read the same state a second time right after a full run.
-    drawn_whole = state.pop("documents_drawn_whole", None)
-    figures, (at_work, total) = drawn_whole or read_state()
-    seen = (at_work, total, [(f.status, f.documents) for f in figures])
+    full_state = state.pop("documents_drawn_whole", None)
+    figures, (at_work, total) = full_state or read_state()
+    snapshot = (at_work, total, [(f.status, f.documents) for f in figures])
     before = state.get("documents_seen")
-    state.documents_seen = seen
+    state.documents_seen = snapshot
     note_finished(before[0] if before else {}, at_work)
-    if before != seen and drawn_whole is None:
+    if before != snapshot and full_state is None:
         st.rerun()  # figures and table above and below change too, and polling starts or ends
 
     if files := waiting_files(figures):
@@ -491,7 +491,7 @@ def draw_queue() -> None:
 
 def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
     """Return the files waiting for a decision; files decided on this page keep their places."""
-    estimated = shown_of(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
+    estimated = find_carded(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
     cards: dict[UUID, WaitingFile] = state.documents_cards
     for document in estimated:
         other = library.replaced_by(identity, document)
@@ -514,10 +514,10 @@ def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
     """Remember the documents which are ready now and were processed, or queued here, before."""
     worked_on = {i for i, was in before.items() if was in ACTIVE}
-    left = tuple((worked_on | state.documents_followed) - at_work.keys())
-    if left:
-        gone = DocumentFilters(document_ids=left, statuses=(DocumentStatus.COMPLETED,))
-        finished = [name.id for name in library.names(identity, gone, limit=None)]
+    ended = tuple((worked_on | state.documents_followed) - at_work.keys())
+    if ended:
+        filters = DocumentFilters(document_ids=ended, statuses=(DocumentStatus.COMPLETED,))
+        finished = [name.id for name in library.names(identity, filters, limit=None)]
         state.documents_followed.difference_update(finished)
         state.documents_finished = list(dict.fromkeys([*state.documents_finished, *finished]))
 
@@ -536,17 +536,17 @@ def draw_just_finished() -> None:
             draw_finished(document, on_dismiss=forget)
 
 
-def shown_of(
-    figures: Sequence[DocumentFigures], wanted: DocumentFilters, *, newest_first: bool = True
+def find_carded(
+    figures: Sequence[DocumentFigures], filters: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
     """Return the documents in some states which get a card; without any in the totals, skip the query."""
-    if not any(f.status in wanted.statuses for f in figures):
+    if not any(f.status in filters.statuses for f in figures):
         return []
-    return library.find(identity, wanted, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)
+    return library.find(identity, filters, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)
 
 
 def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
-    troubled = shown_of(figures, DocumentFilters(statuses=TROUBLED))
+    troubled = find_carded(figures, DocumentFilters(statuses=TROUBLED))
     if troubled:
         st.header(_("Needs attention"), anchor=False)
     for document in troubled:
@@ -577,14 +577,14 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
     particulars = library.particulars
     shelves, views = particulars.shelves(identity), particulars.views(identity)
-    looking = draw_toolbar(
+    query = draw_toolbar(
         LibraryContents(figures, names, shelves, views, owners(), binned),
         me=identity.account_id,
         on_save=with_page(save_view),
         on_drop=with_page(drop_view),
     )
-    if looking.is_bin:
-        words = looking.filters.text.casefold().split()
+    if query.is_bin:
+        words = query.filters.text.casefold().split()
         draw_bin(
             [d for d in library.bin.list(identity) if all(w in f"{d.title} {d.file_name}".casefold() for w in words)],
             binned,
@@ -594,28 +594,28 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             is_confirmed_needed=lambda: actions.is_needed(identity),
         )
         return
-    shown = rows_of(looking, figures)
-    present = {row.id for row in shown}
+    rows = rows_of(query, figures)
+    present = {row.id for row in rows}
     state.documents_selected = [i for i in state.documents_selected if i in present]
-    if not shown:
+    if not rows:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(_("No document matches."), width="content")
             st.button(_("Show all documents"), key="documents_show_all", type="tertiary", on_click=show_all)
             draw_bin_opener(binned)
         return
-    open_beside = with_page(lambda document_id: open_document(str(document_id)))
+    open_in_panel = with_page(lambda document_id: open_document(str(document_id)))
     # The row above the table has the same height with and without actions: ticking a box must not move the boxes.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if state.documents_selected:
             draw_selected()
         else:
-            sentences = [ngettext("{count} document.", "{count} documents.", len(shown))]
-            is_narrowed = looking.filters != DocumentFilters()
-            if len(shown) == MOST_ROWS:
+            sentences = [ngettext("{count} document.", "{count} documents.", len(rows))]
+            is_narrowed = query.filters != DocumentFilters()
+            if len(rows) == MOST_ROWS:
                 sentences.append(_("There are more: narrow the search to see others."))
             elif is_narrowed:
                 total = sum(f.documents for f in figures)
-                sentences = [_("{shown} of {total} documents.", shown=thousands(len(shown)), total=thousands(total))]
+                sentences = [_("{shown} of {total} documents.", shown=thousands(len(rows)), total=thousands(total))]
             with st.container(horizontal=True, vertical_alignment="center", width="content"):
                 if is_narrowed:
                     st.caption(" ".join(sentences), width="content")
@@ -626,10 +626,10 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
                 draw_bin_opener(binned)
             offered = [
                 DocumentName(id=row.id, title=row.title, file_name=row.file_name, created_at=row.updated_at)
-                for row in shown[:MOST_OFFERED]
+                for row in rows[:MOST_OFFERED]
             ]
-            draw_opener(offered, on_open=open_beside)
-    draw_table(shown, collections=names, today=today, on_open=open_beside, on_select=select)
+            draw_opener(offered, on_open=open_in_panel)
+    draw_table(rows, collections=names, today=today, on_open=open_in_panel, on_select=select)
 
 
 def with_page(action: Callable[..., object]) -> Callable[..., None]:
@@ -642,17 +642,17 @@ def with_page(action: Callable[..., object]) -> Callable[..., None]:
     return run
 
 
-def rows_of(looking: Looking, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
+def rows_of(query: Looking, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
     """Return the documents of the current filters; read again only when the library or the filters have changed.
 
     Each click draws the page again, and the totals, which are read each time, change with every document.
     """
-    wanted = (looking, tuple(figures))
-    if state.get("documents_rows", (None,))[0] != wanted:
-        filters = looking.filters
+    key = (query, tuple(figures))
+    if state.get("documents_rows", (None,))[0] != key:
+        filters = query.filters
         if filters.text:
             filters = replace(filters, found_ids=library.with_words(identity, filters.text))
-        state.documents_rows = (wanted, library.rows(identity, filters, sort=looking.sort, limit=MOST_ROWS))
+        state.documents_rows = (key, library.rows(identity, filters, sort=query.sort, limit=MOST_ROWS))
     rows: list[DocumentRow] = state.documents_rows[1]
     return rows
 
@@ -742,7 +742,7 @@ def draw_panel(document_id: UUID) -> None:
     draw_reference(document)
     collection = library.collection(identity, document.collection_id)
 
-    def draw_particulars() -> None:
+    def draw_details() -> None:
         particulars = library.particulars
         draw_form(identity, document, particulars, owners(), particulars.shelves(identity), today=today)
 
@@ -751,7 +751,7 @@ def draw_panel(document_id: UUID) -> None:
         draw_replacing(document, largest_mb=largest, on_file=replace_file)
 
     tabs = DetailTabs(
-        details=draw_particulars,
+        details=draw_details,
         ask=lambda: draw_ask(identity, document, collection, services().answerer),
         questions=lambda: draw_questions(library.questions_of(identity, document)),
         replace=draw_new_file,
@@ -930,8 +930,8 @@ def draw_reminders() -> None:
 # The page
 
 state.documents_whole = False
-if wanted_back := state.pop("documents_wanted_back", None):
-    take_back(wanted_back)
+if to_restore := state.pop("documents_wanted_back", None):
+    take_back(to_restore)
 figures, at_work = read_state()
 with st.container(
     key="documents_head", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"

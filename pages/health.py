@@ -44,14 +44,16 @@ def draw(checks: Sequence[Check]) -> None:
 
 
 with draw_head(_("Health"), is_title=True):
-    is_asked = st.button(_("Check the providers"), key="health_check", type="primary", icon=":material/network_check:")
+    is_clicked = st.button(
+        _("Check the providers"), key="health_check", type="primary", icon=":material/network_check:"
+    )
 st.caption(
     _(
         "This page shows what answers, searches and reads documents here. The check makes a free call to each "
         "provider, and shows at once if a key is wrong or an address does not answer."
     )
 )
-if is_asked:
+if is_clicked:
     with st.spinner(_("Asking the providers")):
         answers = probe_checks(running)
     st.header(_("Providers"), anchor=False)

@@ -40,8 +40,8 @@ state = st.session_state
 def open_document(document_id: UUID | None) -> None:
     """Keep the opened document in the address: it survives a refresh and can be shared with its readers."""
     text = state.get("library_text") or ""
-    found = page_with_words(library.pages(identity, document_id), text) if document_id is not None and text else 1
-    turn_to(found)
+    page = page_with_words(library.pages(identity, document_id), text) if document_id is not None and text else 1
+    turn_to(page)
     if document_id is not None:
         st.query_params["document"] = str(document_id)
     elif "document" in st.query_params:
@@ -60,14 +60,14 @@ def ask_document(document: Document) -> None:
 
 def opened_document() -> Document | None:
     try:
-        found = library.get(identity, UUID(st.query_params["document"]))
+        document = library.get(identity, UUID(st.query_params["document"]))
     except (KeyError, ValueError):
         return None
     except NotFound:
         st.toast(_("This document does not exist, or is not open to you."), icon=":material/info:")
         open_document(None)
         return None
-    return found if found.status == DocumentStatus.COMPLETED else None
+    return document if document.status == DocumentStatus.COMPLETED else None
 
 
 def draw_list(opened: Document | None) -> None:
@@ -86,20 +86,20 @@ def draw_list(opened: Document | None) -> None:
         return
     paged = paging("library_page", (text, chosen), total, rows=PAGE_ROWS)
     st.caption(count(total, "document", "documents"))
-    found = library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=paged.offset)
-    titles = Counter(document.title for document in found)
-    for document in found:
+    documents = library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=paged.offset)
+    titles = Counter(document.title for document in documents)
+    for document in documents:
         # Add the file name and collection to distinguish equal titles.
         collection = names.get(document.collection_id, "") if len(names) > 1 else ""
-        beside = [document.file_name, collection] if titles[document.title] > 1 else []
-        draw_row(document, opened, beside=beside)
+        details = [document.file_name, collection] if titles[document.title] > 1 else []
+        draw_row(document, opened, details=details)
     paged.draw()
 
 
-def draw_row(document: Document, opened: Document | None, *, beside: Sequence[str]) -> None:
+def draw_row(document: Document, opened: Document | None, *, details: Sequence[str]) -> None:
     is_opened = opened is not None and document.id == opened.id
     facts = [
-        *beside,
+        *details,
         count(document.page_count, "page", "pages") if has_pictures(document) else "",
         language_name(document.language) if document.language else "",
         language.day(document.updated_at),
@@ -122,8 +122,8 @@ def draw_row(document: Document, opened: Document | None, *, beside: Sequence[st
             )
         if opened is not None:
             # Beside an open document there is room for titles alone.
-            if any(beside):
-                st.caption(plain(" · ".join(filter(None, beside))), width="content")
+            if any(details):
+                st.caption(plain(" · ".join(filter(None, details))), width="content")
             return
         st.space("stretch")
         st.caption(plain(" · ".join(filter(None, facts))), width="content")
@@ -148,15 +148,19 @@ def draw_search(document: Document) -> None:
             args=(document,),
         )
     if text.strip():
-        found = find_in_pages(library.pages(identity, document.id), text, limit=MOST_PLACES)
-        draw_places(found, has_pages=has_pictures(document))
+        findings = find_in_pages(library.pages(identity, document.id), text, limit=MOST_PLACES)
+        draw_places(findings, has_pages=has_pictures(document))
 
 
-def draw_places(found: list[Finding], *, has_pages: bool) -> None:
-    if not found:
+def draw_places(findings: list[Finding], *, has_pages: bool) -> None:
+    if not findings:
         st.caption(_("Nothing in this document holds these words."))
-    with st.container(height=min(64 * len(found) + 16, 230), border=False, gap="xsmall") if found else st.container():
-        for number, place in enumerate(found):
+    with (
+        st.container(height=min(64 * len(findings) + 16, 230), border=False, gap="xsmall")
+        if findings
+        else st.container()
+    ):
+        for number, place in enumerate(findings):
             with st.container(horizontal=True, vertical_alignment="center", wrap=False):
                 if has_pages:
                     st.button(

@@ -178,10 +178,10 @@ def draw_account(identity: Identity) -> None:
 
 def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
     """Say this page does not exist for this person, and whom to ask or what to do; the chat is below."""
-    asked = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
-    if not asked or asked in {page.url_path for group in pages.values() for page in group}:
+    path = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
+    if not path or path in {page.url_path for group in pages.values() for page in group}:
         return
-    missing = plain(asked[:60])
+    missing = plain(path[:60])
     if identity.may(Role.ADMIN):
         # Administrators may open every existing page.
         sentence = _("There is no page “{page}” here. Choose one in the menu, or ask below.", page=missing)

@@ -109,23 +109,23 @@ def draw_case(collection: Collection) -> None:
         )
 
 
-def draw_reference(found: SearchResult) -> bool:
+def draw_reference(result: SearchResult) -> bool:
     """Draw a reference with its tick box; return whether it is ticked."""
-    tags = [str(found.metadata[name]) for name in ("topic", "crime_type") if found.metadata.get(name)]
+    tags = [str(result.metadata[name]) for name in ("topic", "crime_type") if result.metadata.get(name)]
     with st.container(border=True, gap="small"):
         ticked = st.checkbox(
-            f"{plain(found.title)}, p. {found.first_page}", value=True, key=f"opinions_use_{found.chunk_id}"
+            f"{plain(result.title)}, p. {result.first_page}", value=True, key=f"opinions_use_{result.chunk_id}"
         )
         if tags:
             st.markdown(" ".join(f":blue-badge[{plain(tag)}]" for tag in tags))
-        if summary := str(found.metadata.get("summary") or ""):
+        if summary := str(result.metadata.get("summary") or ""):
             st.caption(plain(summary))
         with st.expander(_("Passage")):
-            st.markdown(lines(found.content))
+            st.markdown(lines(result.content))
     return ticked
 
 
-def write(collection: Collection, found: FoundReferences, chosen: list[SearchResult]) -> None:
+def write(collection: Collection, references: FoundReferences, chosen: list[SearchResult]) -> None:
     """Draw the draft while it is written, and keep its id."""
     slot, text = st.empty(), ""
     try:
@@ -139,7 +139,7 @@ def write(collection: Collection, found: FoundReferences, chosen: list[SearchRes
                     instructions=state.opinions_wanted,
                 ),
                 references=chosen,
-                query=found.query,
+                query=references.query,
             )
         with st.spinner(_("Writing the draft")):
             for piece in draft.pieces:
@@ -152,13 +152,13 @@ def write(collection: Collection, found: FoundReferences, chosen: list[SearchRes
     st.rerun()
 
 
-def draw_found(collection: Collection, found: FoundReferences) -> None:
+def draw_results(collection: Collection, references: FoundReferences) -> None:
     st.header(_("References"), anchor=False)
-    for notice in found.notices:
+    for notice in references.notices:
         st.info(plain(translated(notice)), icon=":material/info:")
-    if not found.results:
+    if not references.results:
         st.caption(_("No reference fits. Add some, or search without the filters."))
-    chosen = [item for item in found.results if draw_reference(item)]
+    chosen = [item for item in references.results if draw_reference(item)]
     block = reference_block(profile_of(collection), chosen)
     with st.expander(_("What the model gets, exactly"), icon=":material/data_object:"):
         st.code(block or _("No references."), language=None, wrap_lines=True)
@@ -170,7 +170,7 @@ def draw_found(collection: Collection, found: FoundReferences) -> None:
         placeholder=_("Such as: ask for probation, two pages"),
     )
     if st.button(_("Write the draft"), key="opinions_write", type="primary", icon=":material/edit_document:"):
-        write(collection, found, chosen)
+        write(collection, references, chosen)
 
 
 def draw_opinion(opinion: Opinion, place: str) -> None:
@@ -216,14 +216,14 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
                 )
 
 
-def draw_kept() -> None:
-    kept, total = running.opinions.list(identity, limit=PER_PAGE)
-    if not kept:
+def draw_drafts() -> None:
+    drafts, total = running.opinions.list(identity, limit=PER_PAGE)
+    if not drafts:
         st.caption(_("No draft yet. Each one is kept here, for you alone."))
-    for opinion in kept:
+    for opinion in drafts:
         draw_opinion(opinion, "kept")
-    if total > len(kept):
-        st.caption(_("The latest {shown} of {total} are shown.", shown=thousands(len(kept)), total=thousands(total)))
+    if total > len(drafts):
+        st.caption(_("The latest {shown} of {total} are shown.", shown=thousands(len(drafts)), total=thousands(total)))
 
 
 # References
@@ -243,18 +243,24 @@ def add_reference(collection: Collection) -> None:
         with st.status(_("Reading, splitting, embedding and tagging")) as status:
             if file:
                 kind: PdfType = "scanned" if state.references_scanned else "digital"
-                made = running.references.ingest(
+                reference = running.references.ingest(
                     identity, collection, described, file_name=file.name, content=file.getvalue(), pdf_type=kind
                 )
             else:
-                made = running.references.register(identity, collection, described)
+                reference = running.references.register(identity, collection, described)
                 status.update(label=_("Splitting"))
-                running.references.chunk(identity, made.id, page_texts={1: text})
+                running.references.chunk(identity, reference.id, page_texts={1: text})
                 status.update(label=_("Tagging"))
-                running.references.tag(identity, made.id)
+                running.references.tag(identity, reference.id)
                 status.update(label=_("Embedding"))
-                made = running.references.embed(identity, made.id)
-        st.toast(_("{title} is added: {passages}.", title=plain(made.title), passages=count(made.chunks, "passage")))
+                reference = running.references.embed(identity, reference.id)
+        st.toast(
+            _(
+                "{title} is added: {passages}.",
+                title=plain(reference.title),
+                passages=count(reference.chunks, "passage"),
+            )
+        )
     except RagError as error:
         state.opinions_problem = error.message
 
@@ -275,9 +281,9 @@ def draw_add(collection: Collection) -> None:
         add_reference(collection)
 
 
-def save_particulars(document_id: UUID) -> None:
-    given = {name: state[f"reference_{name}_{document_id}"] for name in ("title", "source_description", "category")}
-    if attempt("opinions_problem", running.references.change, identity, document_id, **given):
+def save_reference(document_id: UUID) -> None:
+    values = {name: state[f"reference_{name}_{document_id}"] for name in ("title", "source_description", "category")}
+    if attempt("opinions_problem", running.references.change, identity, document_id, **values):
         st.toast(_("Saved."), icon=":material/check:")
 
 
@@ -327,15 +333,15 @@ def draw_tags(document: ReferenceDocument, collection: Collection) -> None:
 
 def draw_references(collection: Collection) -> None:
     draw_add(collection)
-    found, _total = running.references.list(identity, limit=100)
-    found = [document for document in found if document.collection_id == collection.id]
-    if not found:
+    documents, _total = running.references.list(identity, limit=100)
+    documents = [document for document in documents if document.collection_id == collection.id]
+    if not documents:
         st.caption(_("No reference yet."))
         return
-    st.caption(count(len(found), "reference"))
-    names = name_labels({document.id: document.title for document in found})
+    st.caption(count(len(documents), "reference"))
+    names = name_labels({document.id: document.title for document in documents})
     chosen = st.selectbox(_("Reference"), list(names), format_func=names.of, key="references_chosen")
-    document = next(item for item in found if item.id == chosen)
+    document = next(item for item in documents if item.id == chosen)
     with st.container(border=True):
         st.text_input(_("Title"), document.title, key=f"reference_title_{document.id}", max_chars=LONGEST_TITLE)
         st.text_input(
@@ -351,7 +357,7 @@ def draw_references(collection: Collection) -> None:
             _("Save"),
             key=f"reference_keep_{document.id}",
             icon=":material/check:",
-            on_click=save_particulars,
+            on_click=save_reference,
             args=(document.id,),
         )
         st.caption(
@@ -377,28 +383,28 @@ if not collections:
     st.stop()
 collection = collections[0]
 if len(collections) > 1:
-    wanted = choose_collection(
+    collection_id = choose_collection(
         {c.id: c.name for c in collections}, key="opinions_collection", label=_("References"), width=320
     )
-    collection = next((c for c in collections if c.id == wanted), collection)
+    collection = next((c for c in collections if c.id == collection_id), collection)
 st.caption(
     _("Drafts are written on the case you describe and the references you tick. They are yours to check and sign.")
 )
 draw_problem("opinions_problem")
 draw_undo("opinions", problem="opinions_problem")
 labels = [_("Draft"), _("Your drafts"), *([_("References")] if is_admin else [])]
-draft_tab, kept_tab, *admin_tabs = st.tabs(labels)
+draft_tab, drafts_tab, *admin_tabs = st.tabs(labels)
 with draft_tab:
     draw_case(collection)
     if state.opinions_found is not None:
-        draw_found(collection, state.opinions_found)
+        draw_results(collection, state.opinions_found)
     if state.opinions_written is not None:
         try:
             draw_opinion(running.opinions.get(identity, state.opinions_written), "written")
         except RagError:
             state.opinions_written = None
-with kept_tab:
-    draw_kept()
+with drafts_tab:
+    draw_drafts()
 for tab in admin_tabs:
     with tab:
         draw_references(collection)

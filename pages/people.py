@@ -238,22 +238,22 @@ def status_of(person: Account) -> str:
 
 def draw_list(people: Sequence[Account]) -> Account | None:
     """Draw the matching people as a table, and return the selected person."""
-    asked = _("Search by name, e-mail or group")
-    wanted = search_box(_("Search people"), key="people_search", placeholder=asked, width=360).casefold().strip()
-    found = [p for p in people if wanted in f"{p.name}\n{p.email}\n{p.user_group}".casefold()]
-    if not found:
+    placeholder = _("Search by name, e-mail or group")
+    query = search_box(_("Search people"), key="people_search", placeholder=placeholder, width=360).casefold().strip()
+    matches = [p for p in people if query in f"{p.name}\n{p.email}\n{p.user_group}".casefold()]
+    if not matches:
         st.caption(_("Nobody is called that."))
         return None
-    last = (date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else _("Never") for p in found)
+    sign_ins = (date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else _("Never") for p in matches)
     return lists.choose_row(
-        found,
+        matches,
         {
-            _("Name"): [p.name + (_(" (you)") if p.id == identity.account_id else "") for p in found],
-            _("E-mail"): [p.email for p in found],
-            _("Role"): lists.texts((_(ROLES[p.role]) for p in found), 105),
-            _("Group"): lists.texts((p.user_group or None for p in found), 80),
-            _("Status"): lists.texts((_(status_of(p)) for p in found), 75),
-            _("Last sign-in"): lists.texts(last, 140),
+            _("Name"): [p.name + (_(" (you)") if p.id == identity.account_id else "") for p in matches],
+            _("E-mail"): [p.email for p in matches],
+            _("Role"): lists.texts((_(ROLES[p.role]) for p in matches), 105),
+            _("Group"): lists.texts((p.user_group or None for p in matches), 80),
+            _("Status"): lists.texts((_(status_of(p)) for p in matches), 75),
+            _("Last sign-in"): lists.texts(sign_ins, 140),
         },
         key="people_table",
         alt=_("People with their role, group, status and last sign-in"),
@@ -266,14 +266,14 @@ def draw_person(person: Account) -> None:
         status = status_of(person)
         badge = f":{STATUS_COLORS[status]}-badge[{_(status)}]"
         st.markdown(f"**{plain(person.name)}** {badge}  \n:gray[{plain(person.email)}]")
-        last = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else _("never")
+        last_sign_in = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else _("never")
         if person.is_active and person.password_asked_at:
-            asked = plain(date_time(person.password_asked_at, zone))
+            asked_at = plain(date_time(person.password_asked_at, zone))
             st.info(
                 _(
                     "Asked for a new password on {asked}. Make sure that it was them, then give them a new password "
                     "link.",
-                    asked=asked,
+                    asked=asked_at,
                 ),
                 icon=":material/key:",
             )
@@ -281,7 +281,7 @@ def draw_person(person: Account) -> None:
             _(
                 "Added {created_at} · Last sign-in {last}",
                 created_at=plain(date_time(person.created_at, zone)),
-                last=plain(last),
+                last=plain(last_sign_in),
             )
         )
         with st.form(f"people_change_{person.id}", border=False):
@@ -328,14 +328,14 @@ def draw_person(person: Account) -> None:
                     )
                 ):
                     ask_to_remove_factor(person)
-                is_asked = st.button(
+                is_clicked = st.button(
                     red(_("Disable this account")),
                     key=f"people_disable_{person.id}",
                     icon=":material/person_off:",
                     disabled=is_oneself,
                     help=_(NOT_ONESELF) if is_oneself else None,
                 )
-                if is_asked and not actions.is_needed(identity):
+                if is_clicked and not actions.is_needed(identity):
                     ask_to_disable(person)
             else:
                 st.button(
@@ -370,8 +370,8 @@ def draw_readable(person: Account) -> None:
             else:
                 why = _("No: only for {groups}", groups=listed(collection.groups))
                 may_read = False
-            held = contents.get(collection.id)
-            rows.append((collection.name, may_read, why, held.ready if held else 0))
+            counts = contents.get(collection.id)
+            rows.append((collection.name, may_read, why, counts.ready if counts else 0))
         heads = (_("Collection"), _("May read"), _("Why"), _("Ready documents"))
         lists.draw(
             {head: [row[place] for row in rows] for place, head in enumerate(heads)},

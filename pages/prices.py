@@ -37,25 +37,25 @@ def planned(price: Price) -> str:
     )
 
 
-def draw_list(found: Sequence[Price]) -> None:
+def draw_list(price_list: Sequence[Price]) -> None:
     """Draw every list price, with the price replacing it."""
     lists.draw(
         {
-            _("Model"): [price.model for price in found],
-            _("For"): [_(UNIT_NAMES[price.unit]) for price in found],
-            _("List price"): [amount(price.listed) or _("Not listed") for price in found],
-            _("Price list"): [price.source for price in found],
-            _("Your price"): [amount(price.own) for price in found],
-            _("Since"): [str(price.own_since or "") for price in found],
-            _("Planned"): [planned(price) for price in found],
+            _("Model"): [price.model for price in price_list],
+            _("For"): [_(UNIT_NAMES[price.unit]) for price in price_list],
+            _("List price"): [amount(price.listed) or _("Not listed") for price in price_list],
+            _("Price list"): [price.source for price in price_list],
+            _("Your price"): [amount(price.own) for price in price_list],
+            _("Since"): [str(price.own_since or "") for price in price_list],
+            _("Planned"): [planned(price) for price in price_list],
         },
         alt=_("Prices of models with their list, your own price and the day from which it counts"),
     )
-    st.caption(count(len(found), "price"))
+    st.caption(count(len(price_list), "price"))
 
 
 @st.dialog(_("Set a price"), icon=":material/payments:")
-def ask_for_price(known: Sequence[Price]) -> None:
+def ask_for_price(price_list: Sequence[Price]) -> None:
     def save() -> None:
         text = (state.prices_price or "").strip().removeprefix("$")
         prices.set(identity, state.prices_model or "", state.prices_unit, text or None, state.prices_from)
@@ -64,7 +64,7 @@ def ask_for_price(known: Sequence[Price]) -> None:
     with st.form("prices_set", border=False):
         st.selectbox(
             _("Model"),
-            sorted({price.model for price in known}),
+            sorted({price.model for price in price_list}),
             index=None,
             key="prices_model",
             accept_new_options=True,
@@ -89,12 +89,12 @@ def ask_for_price(known: Sequence[Price]) -> None:
         actions.draw_submit(_("Save"), save, key="prices_error", icon=":material/check:")
 
 
-found = prices.list(identity)
+price_list = prices.list(identity)
 with draw_head(_("Prices"), is_title=True):
     if st.button(_("Set a price"), key="prices_add", type="primary", icon=":material/payments:") and (
         not actions.is_needed(identity)
     ):
-        ask_for_price(found)
+        ask_for_price(price_list)
 st.caption(
     _(
         "Costs are calculated with the listed prices, or with your own price if you have set one. A new price "
@@ -102,8 +102,8 @@ st.caption(
     )
 )
 actions.draw_done("prices_done")
-if found:
-    draw_list(found)
+if price_list:
+    draw_list(price_list)
 else:
     st.caption(_("Models appear here with their first call. You can set a price before."))
 draw_budgets(identity)

@@ -18,7 +18,7 @@ from rag.ui.widgets import dialog, name_labels, red, words_of
 PROBLEM = "privacy_problem"
 DONE = "privacy_done"
 #: Days after which personal data is deleted; 0 keeps it.
-KEPT = {0: N_("Kept until they are deleted"), 30: N_("30 days"), 90: N_("90 days"), 180: N_("Half a year"),
+RETENTION = {0: N_("Kept until they are deleted"), 30: N_("30 days"), 90: N_("90 days"), 180: N_("Half a year"),
         365: N_("A year"), 730: N_("Two years")}  # fmt: skip
 NAMES = {"admin": N_("Administrators"), "manager": N_("Managers and administrators"), "nobody": N_("Nobody")}
 COUNTED = {
@@ -55,9 +55,9 @@ def draw_retention() -> None:
           "every night. Costs, times and outcomes stay: they name nobody.")
     )  # fmt: skip
     days = privacy.retention_days(identity.tenant_id) or 0
-    options = sorted({*KEPT, days})
+    options = sorted({*RETENTION, days})
     labels = name_labels({
-        option: _(KEPT[option]) if option in KEPT else ngettext("{count} day", "{count} days", option)
+        option: _(RETENTION[option]) if option in RETENTION else ngettext("{count} day", "{count} days", option)
         for option in options
     })  # fmt: skip
     st.selectbox(
@@ -84,7 +84,9 @@ def draw_person() -> None:
         _("Export or erase everything that is kept about one person: account, questions, conversations, ratings "
           "and the name in the audit log. Costs and times are kept without the name.")
     )  # fmt: skip
-    people = name_labels({one.email: f"{one.name} · {one.email}" for one in running.accounts.list(identity)})
+    people = name_labels(
+        {person.email: f"{person.name} · {person.email}" for person in running.accounts.list(identity)}
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         email = st.selectbox(
             _("Person"), list(people), index=None, format_func=people.of, placeholder=_("Choose a person"),

@@ -264,16 +264,16 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
             key=f"setup_key_value_{name}",
             width=420,
         )
-        is_given = st.form_submit_button(_("Check and keep"), icon=":material/key:")
-    if is_given and key.strip() and not actions.is_needed(identity):
+        is_submitted = st.form_submit_button(_("Check and keep"), icon=":material/key:")
+    if is_submitted and key.strip() and not actions.is_needed(identity):
         keep_key(name, key.strip())
     if has_key:
-        is_asked = st.button(
+        is_clicked = st.button(
             red(_("Remove the key of {name}", name=provider_name(name))),
             key=f"setup_key_remove_{name}",
             type="tertiary",
         )
-        if is_asked and not actions.is_needed(identity):
+        if is_clicked and not actions.is_needed(identity):
             ask_to_confirm(
                 _("Remove the key of {name}?", name=provider_name(name)),
                 _("From now on, this provider is no longer called."),
@@ -340,17 +340,17 @@ def draw_model(model: InstallationModel) -> None:
         if model.capability not in lists:
             with st.spinner(_("Asking for the list of models")):
                 lists[model.capability] = providers.models(model.capability)
-        found = lists[model.capability]
+        model_list = lists[model.capability]
         in_use = used(model)
         st.caption(
             _("In use: {model}", model=plain(in_use))
             if in_use
             else _("Not in use: no provider is set up for this yet.")
         )
-        if not found.provider:
+        if not model_list.provider:
             return
-        if found.error:
-            st.caption(plain(found.error))
+        if model_list.error:
+            st.caption(plain(model_list.error))
         chosen = str(getattr(running.settings, model.setting))
         if model.setting in running.chosen_models.fixed:
             setting = CHOSEN[model.setting]
@@ -358,10 +358,10 @@ def draw_model(model: InstallationModel) -> None:
                 _("{setting} is set on the server. That value is used and cannot be changed here.", setting=setting)
             )
         else:
-            names = [*([chosen] if chosen and chosen not in found.names else []), *found.names]
+            names = [*([chosen] if chosen and chosen not in model_list.names else []), *model_list.names]
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.selectbox(
-                    _("Model by {provider}", provider=provider_name(found.provider)),
+                    _("Model by {provider}", provider=provider_name(model_list.provider)),
                     names,
                     index=names.index(chosen) if chosen else None,
                     placeholder=_("As each collection has it"),
@@ -430,10 +430,10 @@ def draw_better_search() -> None:
     """Offer collections on a built-in model the best available model, and follow their moves."""
     moves = running.documents.reembeddings.find(identity)
     moved = {move.collection_id for move in moves if move.is_open or move.can_be_undone}
-    shown = [c for c in running.documents.collections(identity) if c.id in moved or better_models(c)]
-    if shown:
+    collections = [c for c in running.documents.collections(identity) if c.id in moved or better_models(c)]
+    if collections:
         st.header(_("Better search"), anchor=False)
-        draw_moves(identity, shown, problem="setup_problem")
+        draw_moves(identity, collections, problem="setup_problem")
 
 
 st.title(_("Set-up"), anchor=False)

@@ -138,7 +138,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
         parts.require_tenant(identity.tenant_id)
         if arguments.act == "create":
             language = arguments.language or ""
-            made = library.create_collection(
+            created = library.create_collection(
                 identity,
                 arguments.collection,
                 arguments.profile,
@@ -146,22 +146,22 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
                 language=language,
                 is_as_source=arguments.as_source,
             )
-            print(_described(made))
+            print(_describe(created))
         elif arguments.act == "list":
             if arguments.bin:
-                gone = library.bin.collections(identity)
-                if not gone:
+                deleted = library.bin.collections(identity)
+                if not deleted:
                     print(f"There is no collection of {identity.tenant_id} in the bin.")
-                for binned in gone:
+                for binned in deleted:
                     print(f"{binned.id}  deleted for good on {binned.kept_until:%Y-%m-%d}  {binned.name}")
                 return 0
             listed = library.collections(identity)
             if not listed:
                 print(f"{identity.tenant_id} has no collection yet. Make one: python -m rag collection create NAME")
-            for found in listed:
-                print(_described(found))
+            for each in listed:
+                print(_describe(each))
         elif arguments.act == "restore":
-            binned = _binned(parts, identity, arguments.collection)
+            binned = _choose_binned(parts, identity, arguments.collection)
             problems = library.bin.take_collection_back(identity, binned.id)
             print("\n".join(problems) or f"{binned.name} is back.")
             return 1 if problems else 0
@@ -171,14 +171,14 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
             chosen = parts.choose_collection(identity.tenant_id, arguments.collection)
             if arguments.act == "index":
                 return _index(parts, identity, chosen, arguments)
-            changes = dict(_setting(value) for value in arguments.values)
+            changes = dict(_parse_setting(value) for value in arguments.values)
             if changes or arguments.reset:
                 chosen = library.override_collection(identity, chosen.id, changes, resets=arguments.reset)
             if arguments.name is not None or arguments.language is not None or arguments.groups is not None:
                 chosen = library.change_collection(
                     identity, chosen.id, name=arguments.name, language=arguments.language, groups=arguments.groups
                 )
-            print(_described(chosen))
+            print(_describe(chosen))
     finally:
         parts.close()
     return 0
@@ -188,24 +188,26 @@ def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) 
     """Move a collection to the bin, or delete it permanently, also from the bin."""
     from rag.library.bin import BIN_DAYS
 
-    library, wanted = parts.documents, arguments.collection
+    library, name_or_id = parts.documents, arguments.collection
     if arguments.for_good:
-        gone = library.choose(identity.tenant_id, wanted) or _binned(parts, identity, wanted)
-        library.delete_collection(identity, gone.id, confirmed_name=arguments.confirm)
-        print(f"{gone.name} is deleted for good.")
+        deleted = library.choose(identity.tenant_id, name_or_id) or _choose_binned(parts, identity, name_or_id)
+        library.delete_collection(identity, deleted.id, confirmed_name=arguments.confirm)
+        print(f"{deleted.name} is deleted for good.")
         return 0
-    chosen = parts.choose_collection(identity.tenant_id, wanted)
+    chosen = parts.choose_collection(identity.tenant_id, name_or_id)
     library.bin.put_collection(identity, chosen.id)
     print(f"{chosen.name} is in the bin, for {BIN_DAYS} days. `collection restore {chosen.id}` takes it back.")
     return 0
 
 
-def _binned(parts: Services, identity: Identity, wanted: str) -> BinnedCollection:
+def _choose_binned(parts: Services, identity: Identity, name_or_id: str) -> BinnedCollection:
     """Return a collection in the bin by name or id. If several match, the last deleted."""
-    for found in parts.documents.bin.collections(identity):
-        if wanted in (found.name, str(found.id)):
-            return found
-    raise InvalidInput(f"There is no collection {wanted!r} in the bin. `collection list --bin` shows what is there.")
+    for binned in parts.documents.bin.collections(identity):
+        if name_or_id in (binned.name, str(binned.id)):
+            return binned
+    raise InvalidInput(
+        f"There is no collection {name_or_id!r} in the bin. `collection list --bin` shows what is there."
+    )
 
 
 def _index(parts: Services, identity: Identity, chosen: Collection, arguments: argparse.Namespace) -> int:
@@ -219,37 +221,37 @@ def _index(parts: Services, identity: Identity, chosen: Collection, arguments: a
         if indexes.find(chosen) is None:
             print(f"{chosen.name} has no index; its vectors are scanned.")
             return 0
-        found = indexes.measure(identity, chosen)
+        index = indexes.measure(identity, chosen)
     else:
         print(f"Making the index of {chosen.name}. Searching and adding documents go on meanwhile.", flush=True)
-        found = indexes.make(identity, chosen, arguments.kind)
-    _print_index(chosen, found)
+        index = indexes.make(identity, chosen, arguments.kind)
+    _print_index(chosen, index)
     return 0
 
 
-def _print_index(chosen: Collection, found: VectorIndex) -> None:
+def _print_index(chosen: Collection, index: VectorIndex) -> None:
     from rag.retrieval.hybrid_search import FUSED_CANDIDATES
     from rag.retrieval.vector_index import LEAST_RECALL
 
-    measured = found.measurement
+    measured = index.measurement
     if measured is None:
         return
     print(
-        f"{chosen.name}: {found.kind} on {counted(found.passages, 'passage')} of "
-        f"{counted(found.dimensions, 'dimension')}, made in {found.seconds:g} s, {found.bytes / 2**20:.1f} MB on disk"
+        f"{chosen.name}: {index.kind} on {counted(index.passages, 'passage')} of "
+        f"{counted(index.dimensions, 'dimension')}, made in {index.seconds:g} s, {index.bytes / 2**20:.1f} MB on disk"
     )
-    asked = counted(measured.questions, "question that was asked", "questions that were asked")
-    print(f"Measured by {asked} and {measured.passages} of its passages")
+    questions = counted(measured.questions, "question that was asked", "questions that were asked")
+    print(f"Measured by {questions} and {measured.passages} of its passages")
     print(f"{'':24}{'recall@10':>10}{f'recall@{FUSED_CANDIDATES}':>11}{'p50 ms':>9}{'p95 ms':>9}")
     for name, times in (("exact scan", measured.exact_ms), ("search without index", measured.scan_ms)):
         recall = f"{1:10.3f}{1:11.3f}" if name == "exact scan" else f"{'':21}"
         print(f"{name:24}{recall}{times.p50:9.2f}{times.p95:9.2f}")
-    breadth = "ef_search" if found.kind == "hnsw" else "probes"
+    breadth = "ef_search" if index.kind == "hnsw" else "probes"
     for each in measured.tried:
         figures = f"{each.recall:10.3f}{each.recall_of_all:11.3f}{each.ms.p50:9.2f}{each.ms.p95:9.2f}"
         print(f"{f'index, {breadth} {each.breadth}':24}{figures}")
-    if found.is_used:
-        print(f"The search uses it, with {breadth} {found.breadth}.")
+    if index.is_used:
+        print(f"The search uses it, with {breadth} {index.breadth}.")
     elif not measured.finds_enough:
         print(
             f"The search does not use it: it finds {measured.chosen.recall:.3f} of the ten nearest, and "
@@ -259,16 +261,16 @@ def _print_index(chosen: Collection, found: VectorIndex) -> None:
         print("The search does not use it: scanning is faster here. Remove it with --drop.")
 
 
-def _described(found: Collection) -> str:
-    settings = "".join(f" {name}={json.dumps(value, ensure_ascii=False)}" for name, value in found.overrides.items())
-    return f"{found.name}: {found.profile}, {found.language}, {found.embedding_model}{settings}"
+def _describe(chosen: Collection) -> str:
+    settings = "".join(f" {name}={json.dumps(value, ensure_ascii=False)}" for name, value in chosen.overrides.items())
+    return f"{chosen.name}: {chosen.profile}, {chosen.language}, {chosen.embedding_model}{settings}"
 
 
-def _setting(given: str) -> tuple[str, Any]:
+def _parse_setting(text: str) -> tuple[str, Any]:
     """Parse SETTING=VALUE. The value is JSON, else text. Raises `InvalidInput`."""
-    name, equals, value = given.partition("=")
+    name, equals, value = text.partition("=")
     if not equals:
-        raise InvalidInput(f"Settings are written SETTING=VALUE, such as top_k=20, not {given!r}.")
+        raise InvalidInput(f"Settings are written SETTING=VALUE, such as top_k=20, not {text!r}.")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):
@@ -291,7 +293,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
         board = None if is_any else parts.syncs.default_collection(tenant)
         collection = board or parts.choose_collection(tenant, arguments.collection)
         try:
-            report = _compared(parts, identity, collection, arguments)
+            report = _sync_source(parts, identity, collection, arguments)
         except JobTaken:
             raise InvalidInput("This collection is being synced by another process. Try again later.") from None
         failed = report.failed
@@ -304,7 +306,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
             note = f": {document.message}" if document.message else ""
             print(f"{document.title}: {document.status}, {counted(document.chunk_count, 'passage')}{note}", flush=True)
         runs = parts.syncs.runs(tenant, collection.id, limit=1)
-        kept = parts.syncs.sources(collection)
+        sources = parts.syncs.sources(collection)
     finally:
         parts.close()
     counts = ("added", "updated", "unchanged", "removed", "failed")
@@ -313,7 +315,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
         print(f"Cost: ${runs[0].cost:.4f}" if runs[0].is_priced else "Cost: partly unpriced")
     for problem in report.problems:
         print(f"  {problem}")
-    for source in kept:
+    for source in sources:
         if source.next_sync_at is not None and source.every_minutes is not None:
             print(
                 f"Synced automatically ({source.kind}): every {counted(source.every_minutes, 'minute')}, next at "
@@ -322,29 +324,31 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     return 1 if failed else 0
 
 
-def interval(given: str) -> int:
+def interval(text: str) -> int:
     """Parse 30m, 6h or 1d to minutes; `off` is 0."""
     units = {"m": 1, "h": 60, "d": 1440}
-    if given == "off":
+    if text == "off":
         return 0
-    if given[-1:] not in units or not given[:-1].isdecimal():
-        raise argparse.ArgumentTypeError(f"{given!r} is not a time such as 30m, 6h or 1d, nor off")
-    return int(given[:-1]) * units[given[-1]]
+    if text[-1:] not in units or not text[:-1].isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30m, 6h or 1d, nor off")
+    return int(text[:-1]) * units[text[-1]]
 
 
-def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
+def _parse_mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
     """Return the source settings for a table of posts. Raises `InvalidInput`."""
     mapping: dict[str, Any] = {"table": table}
-    for given in columns:
-        field, equals, name = given.partition("=")
+    for entry in columns:
+        field, equals, name = entry.partition("=")
         if not equals:
-            raise InvalidInput(f"--column takes FIELD=NAME, such as title=subject, not {given!r}.")
-        beside, _, column = field.rpartition(".")
-        (mapping.setdefault(beside, {}) if beside else mapping)[column] = name
+            raise InvalidInput(f"--column takes FIELD=NAME, such as title=subject, not {entry!r}.")
+        group, _, column = field.rpartition(".")
+        (mapping.setdefault(group, {}) if group else mapping)[column] = name
     return mapping
 
 
-def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
+def _sync_source(
+    parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace
+) -> SyncReport:
     """Sync a collection with a source.
 
     RAG_SYNC_FOLDERS does not apply, because the person at the terminal can read files.
@@ -357,21 +361,21 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
     if arguments.folder is not None:
         path = arguments.folder.expanduser().resolve()
         source = FolderSource(path, ExtractionLimits.of(parts.settings))
-        is_kept = False
+        is_followed = False
         with contextlib.suppress(InvalidInput):  # only allowed folders are followed automatically
             parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
-            is_kept = True
+            is_followed = True
         _set_schedule(parts, identity, collection, arguments.every, FolderSource.kind)
-        if is_kept:  # Records a run, which the page shows.
+        if is_followed:  # Records a run, which the page shows.
             return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
         writer = SyncWriter(parts.database, parts.files, collection, source.kind, queue=parts.queue)
         return sync_collection(writer, source, allow_empty=arguments.allow_empty)
     if arguments.table:
-        parts.syncs.set_source(identity, collection, PostsTable.kind, _mapping(arguments.table, arguments.column))
+        parts.syncs.set_source(identity, collection, PostsTable.kind, _parse_mapping(arguments.table, arguments.column))
     if arguments.github:
         parts.syncs.set_source(identity, collection, GITHUB, {"owner": arguments.github})
     if arguments.source:
-        settings, secrets = _pairs("--set", arguments.set), _pairs("--secret", arguments.secret)
+        settings, secrets = _parse_pairs("--set", arguments.set), _parse_pairs("--secret", arguments.secret)
         secrets = {name: _secret_in(Path(file)) for name, file in secrets.items()}
         parts.syncs.set_source(identity, collection, arguments.source, settings, secrets=secrets or None)
     kind = PostsTable.kind if arguments.table else GITHUB if arguments.github else arguments.source or None
@@ -379,9 +383,9 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
     return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
 
 
-def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    if wrong := next((text for text, (_, equals, _) in zip(given, pairs, strict=True) if not equals), None):
+def _parse_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if wrong := next((text for text, (_, equals, _) in zip(texts, pairs, strict=True) if not equals), None):
         raise InvalidInput(f"{option} takes NAME=VALUE, not {wrong!r}.")
     return {name: value for name, _, value in pairs}
 
@@ -417,16 +421,16 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
             print("The vectors of earlier models are removed.")
             return 0
         profile = profile_of(collection)
-        wanted = arguments.model or parts.providers.default_embedder_id(profile)
+        to_model = arguments.model or parts.providers.default_embedder_id(profile)
         if arguments.undo:
-            wanted = _model_before(moves.find(tenant, collection_id=collection.id), collection.embedding_model)
+            to_model = _model_before(moves.find(tenant, collection_id=collection.id), collection.embedding_model)
         open_moves = [m for m in moves.find(tenant, collection_id=collection.id) if m.is_open]
-        if open_moves and open_moves[0].to_model != wanted:
+        if open_moves and open_moves[0].to_model != to_model:
             raise SettingsError(
                 f"This collection is being moved to {open_moves[0].to_model}. Name it with --model, or cancel it on "
                 "the documents page."
             )
-        move = open_moves[0] if open_moves else moves.estimate(identity, collection.id, wanted)
+        move = open_moves[0] if open_moves else moves.estimate(identity, collection.id, to_model)
         print(f"{collection.name}: {move.from_model} to {move.to_model}, {cost_words(move)}")
         if move.status == "estimated" and not arguments.yes and not agreed():
             moves.cancel(identity, move.id)
@@ -466,19 +470,21 @@ def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = services()
     try:
         collection = parts.choose_collection(arguments.tenant or settings.tenant, arguments.collection)
-        found = parts.calibrations.measure(collection, keep=not arguments.dry_run)
+        result = parts.calibrations.measure(collection, keep=not arguments.dry_run)
     finally:
         parts.close()
-    print(f"{collection.name}: {counted(found.passages, 'passage')} measured, embedded by {collection.embedding_model}")
+    print(
+        f"{collection.name}: {counted(result.passages, 'passage')} measured, embedded by {collection.embedding_model}"
+    )
     print(f"{'similarity of a sentence with':32}{'lowest 5 %':>12}{'median':>9}{'highest 5 %':>13}")
-    low, middle = found.related
+    low, middle = result.related
     print(f"{'  the rest of its own passage':32}{low:12.3f}{middle:9.3f}")
-    middle, high = found.unrelated
+    middle, high = result.unrelated
     print(f"{'  a passage from elsewhere':32}{'':12}{middle:9.3f}{high:13.3f}")
     done = "would be" if arguments.dry_run else "is now"
-    print(f"The threshold {done} {found.threshold:.3f}; the embedder's own is {found.default:.3f}.")
-    print(f"95 of 100 passages that belong to a sentence reach it, and {100 * found.mistaken:.0f} of 100 that do not.")
-    if found.mistaken > MOST_MISTAKEN:
+    print(f"The threshold {done} {result.threshold:.3f}; the embedder's own is {result.default:.3f}.")
+    print(f"95 of 100 passages that belong to a sentence reach it, and {100 * result.mistaken:.0f} of 100 that do not.")
+    if result.mistaken > MOST_MISTAKEN:
         print(
             "That is too many: on this text the model's similarities do not tell what belongs together. Take another "
             "model, or let the embedder's own threshold count (collection settings)."

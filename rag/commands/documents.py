@@ -118,12 +118,12 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     tenant = arguments.tenant or settings.tenant
     added = stored = failed = 0
 
-    def process(found: FoundFile) -> ProcessingResult:
-        if found.refusal:
-            raise DocumentError(found.refusal)
+    def process(file: FoundFile) -> ProcessingResult:
+        if file.refusal:
+            raise DocumentError(file.refusal)
         return parts.pipeline.process_document(
-            file=found.content,
-            file_name=found.path,
+            file=file.content,
+            file_name=file.path,
             tenant_id=tenant,
             collection=collection,
             options=options,
@@ -133,7 +133,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         collection = parts.choose_collection(tenant, arguments.collection)
         show_progress(0, total, "")
-        for number, (found, future) in enumerate(in_order(process, _files(paths, limits)), 1):
+        for number, (file, future) in enumerate(in_order(process, _files(paths, limits)), 1):
             try:
                 result = future.result()
             except DocumentAlreadyStored as exc:
@@ -150,16 +150,16 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
                 line += f"; version {version}, the one before can be restored" if version > 1 else ""
                 line += f". {result.message}" if result.message else ""
             clear_progress()
-            print(f"[{number}/{total}] {found.place}: {line}", flush=True)
-            show_progress(number, total, found.place)
+            print(f"[{number}/{total}] {file.place}: {line}", flush=True)
+            show_progress(number, total, file.place)
         if total > 1:
             clear_progress()
             print(f"{counted(added, 'document')} processed, {stored} stored before, {failed} failed.", flush=True)
-        if left_out := [_shown(paths, path, name) for path in paths for name in unreadable_files(path)]:
-            shown = ", ".join(left_out[:SHOWN_PROBLEMS])
+        if left_out := [_display_path(paths, path, name) for path in paths for name in unreadable_files(path)]:
+            listed = ", ".join(left_out[:SHOWN_PROBLEMS])
             more = f" and {len(left_out) - SHOWN_PROBLEMS:,} more" if len(left_out) > SHOWN_PROBLEMS else ""
             clear_progress()
-            print(f"{len(left_out):,} left out, of kinds that cannot be read: {shown}{more}", file=sys.stderr)
+            print(f"{len(left_out):,} left out, of kinds that cannot be read: {listed}{more}", file=sys.stderr)
     finally:
         clear_progress()
         parts.close()
@@ -183,11 +183,11 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
     from rag.ingestion.sources.folder import files_at
 
     for path in paths:
-        for found in files_at(path, limits):
-            yield replace(found, place=_shown(paths, path, found.place))
+        for file in files_at(path, limits):
+            yield replace(file, place=_display_path(paths, path, file.place))
 
 
-def _shown(paths: list[Path], path: Path, place: str) -> str:
+def _display_path(paths: list[Path], path: Path, place: str) -> str:
     """Return a file's path within its folder or archive. If there are several, their path comes first."""
     if len(paths) == 1:
         return place
@@ -231,11 +231,11 @@ def _correct(parts: Services, identity: Identity, arguments: argparse.Namespace)
 
     library, document_id, number = parts.documents, arguments.id, arguments.page
     library.get(identity, document_id)
-    shown = {page.number: page.text for page in library.pages(identity, document_id)}
-    if number not in shown:
+    pages = {page.number: page.text for page in library.pages(identity, document_id)}
+    if number not in pages:
         raise NotFound(f"This document has no page {number}.")
     if arguments.text is None and not arguments.as_read:
-        print(shown[number])
+        print(pages[number])
         return True
     try:
         text = None if arguments.as_read else arguments.text.read_text("utf-8").removesuffix("\n")
@@ -243,31 +243,31 @@ def _correct(parts: Services, identity: Identity, arguments: argparse.Namespace)
         raise InvalidInput(f"{arguments.text} cannot be read as a text in UTF-8.") from exc
     plan = library.corrections.plan(identity, document_id, number, text)
     cost = plan.estimate["total"]
-    said = "at a cost that is not known" if cost is None else f"for about ${float(cost):.6f}"
-    print(f"{counted(plan.passages, 'passage')} to embed again, {said}.")
+    price = "at a cost that is not known" if cost is None else f"for about ${float(cost):.6f}"
+    print(f"{counted(plan.passages, 'passage')} to embed again, {price}.")
     if arguments.dry_run:
         return True
-    made = library.corrections.save(identity, document_id, number, text, seen=fingerprint(shown[number]))
-    return processed_to_end(parts, identity.tenant_id, made.id)
+    document = library.corrections.save(identity, document_id, number, text, seen=fingerprint(pages[number]))
+    return processed_to_end(parts, identity.tenant_id, document.id)
 
 
 def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) -> None:
     from rag.types import Document
 
     chosen = parts.choose_collection(identity.tenant_id, arguments.collection) if arguments.collection else None
-    found: Sequence[Document | BinnedDocument]
+    rows: Sequence[Document | BinnedDocument]
     if arguments.bin:
-        found = [row for row in parts.documents.bin.list(identity) if chosen is None or row.collection_id == chosen.id]
+        rows = [row for row in parts.documents.bin.list(identity) if chosen is None or row.collection_id == chosen.id]
     else:
-        found = parts.documents.list(identity, collection_id=chosen.id if chosen else None)
-    if not found and not arguments.json:
+        rows = parts.documents.list(identity, collection_id=chosen.id if chosen else None)
+    if not rows and not arguments.json:
         place = f"“{chosen.name}”" if chosen else identity.tenant_id
         options = f" --collection {shlex.quote(chosen.name)}" if chosen else ""
         options += f" --tenant {arguments.tenant}" if arguments.tenant else ""
         adding = f"There is no document in {place} yet. Add one: python -m rag ingest PATH{options}"
         print(f"There is no document of {place} in the bin." if arguments.bin else adding)
     names = {collection.id: collection.name for collection in parts.documents.collections(identity)}
-    for row in found:
+    for row in rows:
         if arguments.json:
             print(json.dumps(asdict(row), default=str, ensure_ascii=False))
         elif isinstance(row, Document):
@@ -290,11 +290,11 @@ def in_order(
     begun: deque[tuple[FoundFile, Future[ProcessingResult]]] = deque()
     pool = ThreadPoolExecutor(DOCUMENTS_AT_ONCE, thread_name_prefix="ingest")
     try:
-        for found in files:
-            while len(begun) > DOCUMENTS_AT_ONCE or any(earlier.name == found.name for earlier, _ in begun):
+        for file in files:
+            while len(begun) > DOCUMENTS_AT_ONCE or any(earlier.name == file.name for earlier, _ in begun):
                 wait([begun[0][1]])
                 yield begun.popleft()
-            begun.append((found, pool.submit(process, found)))
+            begun.append((file, pool.submit(process, file)))
         for earlier, future in begun:
             wait([future])
             yield earlier, future

@@ -52,7 +52,7 @@ class CommandListener:
         self._wake, self._woken = socket.socketpair()
         self._lock = Lock()
         self._clients: dict[socket.socket, Thread] = {}
-        self._room = Semaphore(MOST_COMMANDS)
+        self._slots = Semaphore(MOST_COMMANDS)
         self._thread = Thread(target=self._run, name="commands", daemon=True)
 
     def start(self) -> None:
@@ -110,7 +110,7 @@ class CommandListener:
 
     def _begin(self, client: socket.socket) -> None:
         client.settimeout(CLIENT_SECONDS)
-        if not self._room.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             client.close()
             return
         thread = Thread(target=self._serve, args=(client,), name="command", daemon=True)
@@ -123,17 +123,17 @@ class CommandListener:
             with client:
                 request = _request(client)
                 work = SERVED.get(str(request.get("command")))
-                is_taken = work is not None and request.get("settings") == self._settings_digest
+                is_accepted = work is not None and request.get("settings") == self._settings_digest
                 reply = Reply(client)
-                reply.send({"is_taken": is_taken})
-                if work is None or not is_taken:
+                reply.send({"is_taken": is_accepted})
+                if work is None or not is_accepted:
                     return
                 with reply.watched():
                     reply.send({"status": self._status(work, argparse.Namespace(**request["options"]), reply)})
         finally:
             with self._lock:
                 del self._clients[client]
-            self._room.release()
+            self._slots.release()
 
     def _status(self, work: Work, arguments: argparse.Namespace, reply: Reply) -> int:
         try:
@@ -193,7 +193,7 @@ def _request(client: socket.socket) -> dict[str, Any]:
     """Read the request from a process; {} if it is unreadable."""
     with client.makefile("rb") as lines:
         try:
-            found = json.loads(lines.readline(LONGEST_REQUEST))
+            request = json.loads(lines.readline(LONGEST_REQUEST))
         except (OSError, ValueError, RecursionError):
             return {}
-    return found if isinstance(found, dict) and isinstance(found.get("options"), dict) else {}
+    return request if isinstance(request, dict) and isinstance(request.get("options"), dict) else {}

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from rag.services import Services
     from rag.types import Collection, MessageState, Outcome, Question
 #: The third exit status for `ask`, beside 0 and 1.
-NOT_WHOLE = 3
+INCOMPLETE = 3
 MORE = {
     "search": "Notices, such as that a reranker did not answer, go to standard error.",
     "ask": "Notices, such as why an answer is not whole, go to standard error. Exit status: 0 for a whole "
     "answer, also where it says that the documents do not answer the question; 1 where it failed or was refused; "
-    f"{NOT_WHOLE} where it was cut, such as at the model's length limit, or stopped.",
+    f"{INCOMPLETE} where it was cut, such as at the model's length limit, or stopped.",
 }
 
 
@@ -133,20 +133,20 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
         replace(question, language=arguments.language), profile=profile, options=options, for_model=False
     )
     profile = options.applied_to(profile)
-    found = retrieval.response
+    response = retrieval.response
     lines = [*explained(retrieval, profile=profile, collection=collection), ""] if arguments.explain else []
-    scores = {result.chunk_id: result.score for result in found.results}
-    for citation in found.citations or found.nearest:
+    scores = {result.chunk_id: result.score for result in response.results}
+    for citation in response.citations or response.nearest:
         lines += shortened(citation, scores.get(citation.chunk_id, citation.score))
-    if (cut := found.rag_details.search.below_threshold) is not None:
+    if (cut := response.rag_details.search.below_threshold) is not None:
         were = counted(cut, "passage was cut: it is", "passages were cut: they are")
         lines.append(f"{were} not above the threshold.")
-    if not found.citations and found.nearest:
+    if not response.citations and response.nearest:
         lines.append("The documents do not answer this; above are the nearest passages.")
-    elif not found.citations:
+    elif not response.citations:
         lines.append("The documents do not answer this, and no passage comes near it.")
     output.out("\n".join(lines) + "\n")
-    say(found.notices, output)
+    say(response.notices, output)
     return 0
 
 
@@ -210,7 +210,7 @@ def exit_status(outcome: Outcome, state: MessageState) -> int:
     """Return the exit status for an answer: 0 only if it is complete."""
     if outcome in ("failed", "refused"):
         return 1
-    return 0 if state == "complete" else NOT_WHOLE
+    return 0 if state == "complete" else INCOMPLETE
 
 
 def terminal_languages() -> list[str]:
@@ -264,7 +264,7 @@ def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.profiles import profile_by_name, profile_of
     from rag.services import program_of, services
 
-    least = _least(arguments.at_least, list(FIGURES))
+    least = _parse_minimums(arguments.at_least, list(FIGURES))
     golden = read_golden(arguments.file) if arguments.file else None
     parts = services()
     tenant = arguments.tenant or settings.tenant
@@ -283,8 +283,12 @@ def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
             profiles = [profile_by_name(name) for name in arguments.profile] or [profile_of(collection)]
             if arguments.judge:
                 costs = [evaluations.judge.estimate(tenant, profile, len(questions)) for profile in profiles]
-                known = [cost * max(1, len(arguments.model)) for cost in costs if cost is not None]
-                about = f"about ${sum(known):.4f}" if len(known) == len(costs) else "an amount that is not known"
+                known_costs = [cost * max(1, len(arguments.model)) for cost in costs if cost is not None]
+                about = (
+                    f"about ${sum(known_costs):.4f}"
+                    if len(known_costs) == len(costs)
+                    else "an amount that is not known"
+                )
                 print(f"Checking the answers costs {about}, beside the answers themselves.", file=sys.stderr)
             begun = [
                 evaluations.begin(collection, profile, questions, model=model, is_judged=arguments.judge)
@@ -326,23 +330,23 @@ def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
                     f"  {_title(row.figure):40} {row.first:10.3f} {row.second:10.3f}  "
                     f"{row.difference:+.3f} [{row.low:+.3f}, {row.high:+.3f}]  {row.verdict}"
                 )
-    return _too_low(runs, least)
+    return _report_too_low(runs, least)
 
 
-def _least(wanted: list[str], known: list[str]) -> dict[str, float]:
-    found = {}
-    for text in wanted:
+def _parse_minimums(texts: list[str], figures: list[str]) -> dict[str, float]:
+    minimums = {}
+    for text in texts:
         name, _, value = text.partition("=")
         try:
-            found[name] = float(value)
+            minimums[name] = float(value)
         except ValueError as exc:
             raise InvalidInput(f"Write {text!r} as FIGURE=VALUE, such as page_recall=0.8.") from exc
-        if name not in known:
-            raise InvalidInput(f"There is no figure {name!r}; choose one of {', '.join(known)}.")
-    return found
+        if name not in figures:
+            raise InvalidInput(f"There is no figure {name!r}; choose one of {', '.join(figures)}.")
+    return minimums
 
 
-def _too_low(runs: list[Run], least: dict[str, float]) -> int:
+def _report_too_low(runs: list[Run], least: dict[str, float]) -> int:
     """Print metrics below their minimum, and return the exit status. A missing metric counts as too low."""
     status = 0
     for run in runs:
@@ -350,8 +354,8 @@ def _too_low(runs: list[Run], least: dict[str, float]) -> int:
             got = run.figures.get(name)
             if got is None or got < value:
                 status = TOO_LOW
-                shown = "not measured" if got is None else f"{got:.3f}"
-                print(f"{_label(run)}: {_title(name)} is {shown}, below {value:g}", file=sys.stderr)
+                measured = "not measured" if got is None else f"{got:.3f}"
+                print(f"{_label(run)}: {_title(name)} is {measured}, below {value:g}", file=sys.stderr)
     return status
 
 

@@ -95,27 +95,27 @@ def privacy(arguments: argparse.Namespace, settings: Settings) -> int:
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
-    kept = parts.privacy
+    personal_data = parts.privacy
     try:
         if arguments.act == "export":
             with whole_file(arguments.file) as file:
-                file.write(kept.export(tenant, arguments.email))
+                file.write(personal_data.export(tenant, arguments.email))
             print(f"Written to {arguments.file}")
         elif arguments.act == "erase":
             if not arguments.yes and not _agreed(arguments.email):
                 return 1
-            receipt = kept.erase(tenant, arguments.email)
+            receipt = personal_data.erase(tenant, arguments.email)
             print(f"Receipt {receipt.id} of {receipt.erased_at:%Y-%m-%d %H:%M} UTC")
             for kind, rows in receipt.counts.items():
                 print(f"  {kind.replace('_', ' '):16} {rows}")
             print("Backups made before still hold this person's data.", file=sys.stderr)
         elif arguments.act == "retention":
             if arguments.days:
-                kept.set_retention_days(tenant, _days(arguments.days))
-            days = kept.retention_days(tenant)
+                personal_data.set_retention_days(tenant, _days(arguments.days))
+            days = personal_data.retention_days(tenant)
             print("Texts are kept." if days is None else f"Texts are forgotten after {counted(days, 'day')}.")
         else:
-            for kind, rows in kept.forget_old(tenant).items():
+            for kind, rows in personal_data.forget_old(tenant).items():
                 print(f"{kind.replace('_', ' '):16} {rows}")
     except NotFound:
         raise InvalidInput(f"Nobody of {tenant} has the address {arguments.email}.") from None

@@ -25,7 +25,7 @@ FOLDER, SOCKET = "commands", "socket"
 #: Longest socket path in bytes that both Linux and macOS accept.
 LONGEST_PATH = 100
 #: How long to wait for the server to accept the command; then the command runs in its process.
-TAKEN_SECONDS = 5.0
+ACCEPT_SECONDS = 5.0
 #: Settings for the server alone, without effect on commands.
 OF_THE_SERVER = frozenset({"address", "port", "public_url", "data_dir", "worker", "samples", "log_format"})
 #: Arguments which are not options of the command.
@@ -71,12 +71,12 @@ def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Out
     if path is None:
         return None
     options = {name: value for name, value in vars(arguments).items() if name not in NO_OPTIONS}
-    asked = {"command": arguments.command, "options": options, "settings": digest_of(settings)}
+    request = {"command": arguments.command, "options": options, "settings": digest_of(settings)}
     with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rb") as replies:
         try:
-            connection.settimeout(TAKEN_SECONDS)
+            connection.settimeout(ACCEPT_SECONDS)
             connection.connect(str(path))
-            connection.sendall(json.dumps(asked).encode() + b"\n")
+            connection.sendall(json.dumps(request).encode() + b"\n")
             if not _read(replies.readline()).get("is_taken"):
                 return None
         except OSError:

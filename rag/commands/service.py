@@ -83,8 +83,8 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.services import services
 
     # Importing the pages and starting the database take equally long.
-    with ThreadPoolExecutor(1, "services") as beside:
-        starting = beside.submit(services)
+    with ThreadPoolExecutor(1, "services") as executor:
+        starting = executor.submit(services)
         try:
             from app import app
 
@@ -98,7 +98,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
     except BaseException:
         parts.close()
         raise
-    address = settings.public_url or f"http://{_shown(settings.address)}:{settings.port}"
+    address = settings.public_url or f"http://{_host_name(settings.address)}:{settings.port}"
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -213,9 +213,11 @@ def psql(arguments: argparse.Namespace, settings: Settings) -> int:
         try:
             environment = reader_environment(server, reading_as(parts.database.key, tenant.id))
             print(f"Reading tenant {tenant.id}. \\q leaves.", file=sys.stderr)
-            one = ["--command", arguments.command] if arguments.command else []
+            command_options = ["--command", arguments.command] if arguments.command else []
             done = subprocess.run(  # noqa: S603 - our own binary
-                [str(BINARIES / "psql"), "--no-psqlrc", *one], env={**os.environ, **environment}, check=False
+                [str(BINARIES / "psql"), "--no-psqlrc", *command_options],
+                env={**os.environ, **environment},
+                check=False,
             )
         finally:
             server.stop()
@@ -240,15 +242,15 @@ def _require_free_port(settings: Settings) -> None:
             ) from exc
 
 
-def _shown(address: str) -> str:
+def _host_name(address: str) -> str:
     return "localhost" if address in ("127.0.0.1", "0.0.0.0", "::") else address  # noqa: S104 - compared, not bound
 
 
 def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.storage import backup
 
-    made = backup.back_up(settings, arguments.path, recipients=" ".join(arguments.recipient))
-    print(f"{arguments.path}: {_contents(made)}, {made.size / 1e6:,.1f} MB.")
+    manifest = backup.back_up(settings, arguments.path, recipients=" ".join(arguments.recipient))
+    print(f"{arguments.path}: {_contents(manifest)}, {manifest.size / 1e6:,.1f} MB.")
     return 0
 
 

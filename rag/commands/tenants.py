@@ -71,12 +71,12 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         tenants, tenant_id = parts.tenants, getattr(arguments, "tenant", "")
         if arguments.act == "list":
-            known = all_tenants(parts.owner_conninfo)
-            if not known:
+            all_rows = all_tenants(parts.owner_conninfo)
+            if not all_rows:
                 print("There is no tenant yet. Make one: python -m rag tenant create TENANT")
-            for found in known:
-                state = f"suspended since {found.suspended_at:%Y-%m-%d}" if found.suspended_at else "active"
-                print(f"{found.id:24} {found.name:32} {state}")
+            for row in all_rows:
+                state = f"suspended since {row.suspended_at:%Y-%m-%d}" if row.suspended_at else "active"
+                print(f"{row.id:24} {row.name:32} {state}")
         elif arguments.act == "create":
             tenants.create(tenant_id, arguments.name, arguments.domains)
             print(f"{tenant_id} is created. This link creates its first administrator, once:")
@@ -97,8 +97,8 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
             print(f"{tenant_id} is active again.")
         elif arguments.act == "export":
             rows = tenants.export(tenant_id, arguments.path)
-            held = f"{counted(sum(rows.values()), 'row')} of {counted(len(rows), 'table')}"
-            print(f"{arguments.path}: {held}, and the originals.")
+            counts = f"{counted(sum(rows.values()), 'row')} of {counted(len(rows), 'table')}"
+            print(f"{arguments.path}: {counts}, and the originals.")
         else:
             return _delete(tenants, tenant_id, arguments.confirm)
     finally:
@@ -158,19 +158,19 @@ def prices(arguments: argparse.Namespace, settings: Settings) -> int:
             if not is_listed(arguments.model.strip()):
                 note = f"No price list has {arguments.model.strip()!r}: check that its provider names it so."
                 print(note, file=sys.stderr)
-        known = parts.prices.list(tenant_id)
-        if not known:
+        price_list = parts.prices.list(tenant_id)
+        if not price_list:
             print("No model is in use yet. You can still set a price: python -m rag prices set MODEL UNIT PRICE")
-        for found in known:
-            if arguments.act == "set" and found.model != arguments.model.strip():
+        for row in price_list:
+            if arguments.act == "set" and row.model != arguments.model.strip():
                 continue
-            listed = f"{found.listed.normalize():f} ({found.source})" if found.listed is not None else "not listed"
-            own = f"own {found.own.normalize():f} since {found.own_since}" if found.own is not None else ""
+            listed = f"{row.listed.normalize():f} ({row.source})" if row.listed is not None else "not listed"
+            own_price = f"own {row.own.normalize():f} since {row.own_since}" if row.own is not None else ""
             planned = ", ".join(
                 f"{LISTED if change.price is None else f'{change.price.normalize():f}'} from {change.valid_from}"
-                for change in found.planned
+                for change in row.planned
             )
-            print(f"{found.model:32} {found.unit:18} {'; '.join(part for part in (listed, own, planned) if part)}")
+            print(f"{row.model:32} {row.unit:18} {'; '.join(part for part in (listed, own_price, planned) if part)}")
     finally:
         parts.close()
     return 0

@@ -27,7 +27,7 @@ BIN_DAYS = 30
 DOCUMENTS_AT_ONCE = 100
 NO_LONGER_HERE = "This document is no longer in the bin."
 #: The most rows on the bin's page.
-SHOWN = 20_000
+MOST_LISTED = 20_000
 
 #: Estimates a restored document whose vectors have to be made again.
 Estimate = Callable[[DocumentJob], dict[str, Any]]
@@ -104,8 +104,8 @@ class Bin:
         for first in range(0, len(document_ids), DOCUMENTS_AT_ONCE):
             part = list(document_ids[first : first + DOCUMENTS_AT_ONCE])
             with self._database.transaction(identity) as connection:
-                wanted = {"document_ids": part, "is_unconfirmed": is_unconfirmed}
-                rows = connection.execute(queries["bin_documents"], wanted).fetchall()
+                parameters = {"document_ids": part, "is_unconfirmed": is_unconfirmed}
+                rows = connection.execute(queries["bin_documents"], parameters).fetchall()
                 answered = [document_id for document_id, _, status in rows if status == "completed"]
                 remove_documents(connection, tenant_id=identity.tenant_id, document_ids=answered)
                 connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
@@ -141,16 +141,16 @@ class Bin:
         where = {"collection_id": collection_id}
         with one_act():
             with self._database.transaction(identity) as connection:
-                wanted = [row[0] for row in connection.execute(queries["documents_binned_with"], where)]
-                taken = {**where, "document_ids": []}
-                if connection.execute(queries["take_collections_back"], taken).fetchone() is None:
+                document_ids = [row[0] for row in connection.execute(queries["documents_binned_with"], where)]
+                parameters = {**where, "document_ids": []}
+                if connection.execute(queries["take_collections_back"], parameters).fetchone() is None:
                     raise NotFound("This collection is no longer in the bin.")
                 connection.execute(queries["enqueue_schedule"], where)
-            return self.take_back_all(identity, wanted)
+            return self.take_back_all(identity, document_ids)
 
     def list(self, who: Who) -> list[BinnedDocument]:
         """List the documents in the bin, last deleted first."""
-        return self._database.fetch_all(who, "binned_documents", BinnedDocument, limit=SHOWN)
+        return self._database.fetch_all(who, "binned_documents", BinnedDocument, limit=MOST_LISTED)
 
     def count(self, who: Who) -> int:
         """Count the documents in the bin."""
@@ -159,10 +159,10 @@ class Bin:
     def take_back_all(self, identity: Identity, document_ids: Iterable[UUID]) -> builtins.list[str]:
         """Restore several documents. Return the distinct reasons why some stayed in the bin."""
         require_admin(identity)
-        wanted, problems = [*dict.fromkeys(document_ids)], dict[str, None]()
+        distinct_ids, problems = [*dict.fromkeys(document_ids)], dict[str, None]()
         with one_act():
-            for first in range(0, len(wanted), DOCUMENTS_AT_ONCE):
-                part = wanted[first : first + DOCUMENTS_AT_ONCE]
+            for first in range(0, len(distinct_ids), DOCUMENTS_AT_ONCE):
+                part = distinct_ids[first : first + DOCUMENTS_AT_ONCE]
                 try:
                     missing = self._take_back(identity, part)
                 except errors.UniqueViolation:
@@ -198,9 +198,9 @@ class Bin:
     def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
         """Restore several documents, and return the ids that were not in the bin."""
         with self._database.transaction(identity) as connection:
-            wanted = {"document_ids": [*document_ids]}
-            connection.execute(queries["take_collections_back"], {**wanted, "collection_id": None})
-            rows = connection.execute(queries["take_from_bin"], wanted).fetchall()
+            parameters = {"document_ids": [*document_ids]}
+            connection.execute(queries["take_collections_back"], {**parameters, "collection_id": None})
+            rows = connection.execute(queries["take_from_bin"], parameters).fetchall()
             for document_id, status in rows:
                 if status in ("reading", "processing"):
                     self._queue.enqueue(identity.tenant_id, document_id, connection=connection)

@@ -58,13 +58,13 @@ class CollectionLibrary:
 
     def collection(self, who: Who, collection_id: UUID) -> Collection:
         """Return a collection. Raises `NotFound`, also for collections in other tenants."""
-        found = find_collections(self._database, who, collection_id=collection_id)
-        if not found:
+        collections = find_collections(self._database, who, collection_id=collection_id)
+        if not collections:
             raise NotFound("This collection does not exist, or no longer.")
-        return found[0]
+        return collections[0]
 
     def choose(
-        self, who: Who, wanted: str | None = None, *, profile: str | None = None, in_chat: bool = False
+        self, who: Who, name_or_id: str | None = None, *, profile: str | None = None, in_chat: bool = False
     ) -> Collection | None:
         """Return the collection with this id or name, else the default collection; `None` if no collection is readable.
 
@@ -76,7 +76,7 @@ class CollectionLibrary:
             who,
             "choose_collection",
             Collection,
-            wanted=wanted or None,
+            wanted=name_or_id or None,
             preferred=profile or DEFAULT.name,
             is_only=profile is not None,
             in_chat=in_chat,
@@ -88,8 +88,8 @@ class CollectionLibrary:
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:
         """Return each collection's contents, by id."""
-        found = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
-        return {contents.collection_id: contents for contents in found}
+        rows = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
+        return {contents.collection_id: contents for contents in rows}
 
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
@@ -116,9 +116,9 @@ class CollectionLibrary:
         """
         name = tenant_id.replace("-", " ").title()
         self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=name)
-        found = self.choose(tenant_id)
-        if found is not None:
-            return found
+        first = self.choose(tenant_id)
+        if first is not None:
+            return first
         embedder = self._providers.default_embedder_id(DEFAULT)
         return self.ensure_collection(tenant_id, FIRST_COLLECTION, DEFAULT.name, embedder, language="en")
 
@@ -141,26 +141,26 @@ class CollectionLibrary:
         Raises `InvalidInput` for a name in use, an unknown profile or language, or an embedder that is not configured.
         """
         require_admin(identity)
-        shown = collection_name(name)
+        clean_name = collection_name(name)
         chosen = embedding_model or self._providers.default_embedder_id(profile_by_name(profile))
         provider = chosen.partition("/")[0]
         if not self._providers.is_configured(provider) and variable_of(provider):
             title = provider_name(provider)
             raise InvalidInput(f"{title} is not set up here: an administrator can paste its key on the page Set-up.")
         self._providers.embedder_for(chosen)
-        made = self._database.execute(
+        added = self._database.execute(
             identity,
             "add_collection",
-            collection_name=shown,
+            collection_name=clean_name,
             profile=profile_by_name(profile).name,
             embedding_model=chosen,
             language=_language(language or profile_by_name(profile).language.answer_language or "en"),
         )
-        if not made:
-            raise _taken(shown)
-        found = find_collections(self._database, identity, name=shown)[0]
-        own = AS_THE_SOURCE[found.profile] if is_as_source else {}
-        return self.override_collection(identity, found.id, dict(own)) if own else found
+        if not added:
+            raise _name_in_use(clean_name)
+        collection = find_collections(self._database, identity, name=clean_name)[0]
+        overrides = AS_THE_SOURCE[collection.profile] if is_as_source else {}
+        return self.override_collection(identity, collection.id, dict(overrides)) if overrides else collection
 
     def change_collection(
         self,
@@ -176,19 +176,19 @@ class CollectionLibrary:
         Raises `NotFound`, and `InvalidInput` for a name in use.
         """
         require_admin(identity)
-        shown = None if name is None else collection_name(name)
+        clean_name = None if name is None else collection_name(name)
         changed = self._database.execute(
             identity,
             "change_collection",
             collection_id=collection_id,
-            collection_name=shown,
+            collection_name=clean_name,
             language=None if language is None else _language(language),
             groups=None if groups is None else sorted({normal_group(group) for group in groups} - {""}),
         )
         if not changed:
             if not find_collections(self._database, identity, collection_id=collection_id):
                 raise NotFound
-            raise _taken(shown or "")
+            raise _name_in_use(clean_name or "")
         return self.collection(identity, collection_id)
 
     def override_collection(
@@ -209,14 +209,14 @@ class CollectionLibrary:
             self._database.transaction(identity) as connection,
             connection.cursor(row_factory=class_row(Collection)) as cursor,
         ):
-            found = cursor.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
-            if found is None:
+            collection = cursor.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
+            if collection is None:
                 raise NotFound
-            profile = profile_by_name(found.profile)
-            wanted = {**found.overrides, **(changes or {})}
-            changed = profile.with_overrides({name: value for name, value in wanted.items() if name not in resets})
+            profile = profile_by_name(collection.profile)
+            values = {**collection.overrides, **(changes or {})}
+            changed = profile.with_overrides({name: value for name, value in values.items() if name not in resets})
             require_linear_patterns(changed.understanding.query_patterns)
-            overrides = {name: new for name, (_, new) in profile.differences(changed).items() if name in wanted}
+            overrides = {name: new for name, (_, new) in profile.differences(changed).items() if name in values}
             connection.execute(
                 queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)}
             )
@@ -225,28 +225,28 @@ class CollectionLibrary:
 
 def collection_name(name: str) -> str:
     """Normalise a name to a single line. Raises `InvalidInput` if it is empty or too long."""
-    kept = "".join(" " if c.isspace() else c for c in name if c.isspace() or unicodedata.category(c)[0] != "C")
-    shown = " ".join(unicodedata.normalize("NFC", kept).split())
-    if not shown:
+    printable = "".join(" " if c.isspace() else c for c in name if c.isspace() or unicodedata.category(c)[0] != "C")
+    clean_name = " ".join(unicodedata.normalize("NFC", printable).split())
+    if not clean_name:
         raise InvalidInput("A collection needs a name.")
-    if len(shown) > LONGEST_NAME:
+    if len(clean_name) > LONGEST_NAME:
         raise InvalidInput(f"The name of a collection has at most {LONGEST_NAME} characters.")
-    return shown
+    return clean_name
 
 
-def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:
+def narrowing_metadata(profile: Profile, values: Mapping[str, str]) -> dict[str, str]:
     """Normalise metadata for the profile's filters, without empty values.
 
     Raises `InvalidInput` for a field that is not among the profile's filters.
     """
-    kept = {}
-    for name, value in given.items():
+    metadata = {}
+    for name, value in values.items():
         if name not in profile.search.metadata_filters:
-            known = ", ".join(profile.search.metadata_filters) or "none"
-            raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {known}.")
-        if shown := " ".join(value.split())[:LONGEST_METADATA]:
-            kept[name] = shown
-    return kept
+            fields = ", ".join(profile.search.metadata_filters) or "none"
+            raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {fields}.")
+        if clean_value := " ".join(value.split())[:LONGEST_METADATA]:
+            metadata[name] = clean_value
+    return metadata
 
 
 def _language(language: str) -> str:
@@ -255,5 +255,5 @@ def _language(language: str) -> str:
     return language
 
 
-def _taken(name: str) -> InvalidInput:
+def _name_in_use(name: str) -> InvalidInput:
     return InvalidInput(f"There is a collection called “{name}” already. Choose another name.")

@@ -121,14 +121,14 @@ Refusals = list[RefusedFile]
 
 #: Documents for which questions in a reader's language are made while the page is drawn. They are stored for the next
 #: reader.
-MADE_FOR_A_READER = 4
+MOST_GENERATED = 4
 
 
-def _turn_by_turn(lists: Sequence[Sequence[Any] | None]) -> Questions:
+def _interleave(lists: Sequence[Sequence[Any] | None]) -> Questions:
     """Interleave lists: all first questions, then all second questions, and on. Skips blank entries."""
-    asked = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
-    turns = max((len(questions) for questions in asked), default=0)
-    return [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
+    question_lists = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
+    longest = max((len(questions) for questions in question_lists), default=0)
+    return [questions[place] for place in range(longest) for questions in question_lists if place < len(questions)]
 
 
 class DocumentLibrary(CollectionLibrary):
@@ -190,11 +190,11 @@ class DocumentLibrary(CollectionLibrary):
         try:
             added = self._uploads.add(collection, file_name, content, options, added_by=identity)
         except DocumentAlreadyStored as stored:
-            known = self.get(identity, stored.details["document_id"]) if "document_id" in stored.details else None
+            existing = self.get(identity, stored.details["document_id"]) if "document_id" in stored.details else None
             # A failed document does not block its file.
-            if options.replaces is not None or known is None or known.status not in CAN_BE_TRIED_AGAIN:
+            if options.replaces is not None or existing is None or existing.status not in CAN_BE_TRIED_AGAIN:
                 raise
-            return self.retry(identity, known.id)
+            return self.retry(identity, existing.id)
         for document_id in added if narrowing else ():
             parameters = {"document_id": document_id, "metadata": Jsonb(narrowing), "message": None}
             self._database.execute(identity, "note_metadata", **parameters)
@@ -220,10 +220,10 @@ class DocumentLibrary(CollectionLibrary):
         """Confirm the estimates made by `until`, when the person saw their total. Return the number of documents."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
-            found = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
-        for (document_id,) in found:
+            rows = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
+        for (document_id,) in rows:
             self.confirm(identity, document_id)
-        return len(found)
+        return len(rows)
 
     def discard(self, identity: Identity, document_id: UUID) -> None:
         """Decline a document's estimate, and delete document and file.
@@ -288,9 +288,9 @@ class DocumentLibrary(CollectionLibrary):
         require_recent(self._database, identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
-            found = self._locked(connection, collection_id)
-            if " ".join(confirmed_name.split()) != found:
-                raise InvalidInput(f"Type the collection's name, {found}, to delete it.")
+            name = self._locked(connection, collection_id)
+            if " ".join(confirmed_name.split()) != name:
+                raise InvalidInput(f"Type the collection's name, {name}, to delete it.")
             parameters = {"collection_id": collection_id}
             removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
             connection.execute(queries["delete_collection"], parameters)
@@ -338,8 +338,8 @@ class DocumentLibrary(CollectionLibrary):
 
     def count(self, who: Who, *, collection_id: UUID | None = None, status: DocumentStatus | None = None) -> int:
         """Count the documents listed by `list` without a limit."""
-        found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
-        return int(found)
+        total = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
+        return int(total)
 
     # Parts shown on pages
 
@@ -372,8 +372,8 @@ class DocumentLibrary(CollectionLibrary):
         """Return the version this document will replace: the published version, else the latest waiting version, or
         `None`.
         """
-        found = self._database.fetch_value(who, "replaced_document", document_id=document.id)
-        return self.get(who, found) if found is not None else None
+        replaced_id = self._database.fetch_value(who, "replaced_document", document_id=document.id)
+        return self.get(who, replaced_id) if replaced_id is not None else None
 
     def differing_pages(self, who: Who, document: Document, other: Document) -> PageNumbers:
         """Return the numbers of pages with different texts, ignoring whitespace."""
@@ -549,41 +549,43 @@ class DocumentLibrary(CollectionLibrary):
         who: Who,
         collection_id: UUID,
         *,
-        others: Sequence[UUID] = (),
+        other_ids: Sequence[UUID] = (),
         document_ids: Sequence[UUID] = (),
         languages: Sequence[str] = (),
         limit: int = 4,
     ) -> Questions:
         """Suggest questions answered by the collection, from many different documents.
 
-        `others` are further collections; `document_ids` limits the documents. `languages` are the reader's, preferred
-        first (ISO 639-1; "ko-KR" counts as "ko"). Questions in the reader's languages come first, then questions in the
-        collection's language, then the rest.
+        `other_ids` are further collections; `document_ids` limits the documents. `languages` are the reader's,
+        preferred first (ISO 639-1; "ko-KR" counts as "ko"). Questions in the reader's languages come first, then
+        questions in the collection's language, then the rest.
         """
         rows = self._database.fetch_all(
             who,
             "suggestions",
             SuggestedQuestions,
-            collection_ids=[collection_id, *others],
+            collection_ids=[collection_id, *other_ids],
             document_ids=list(document_ids) or None,
         )
-        wanted = [language.split("-")[0].lower() for language in languages]
-        readers = frozenset(wanted[:1])
-        wanted += [collection.language for collection in self.collections(who) if collection.id == collection_id]
-        found: Questions = []
-        for group in (*dict.fromkeys(wanted), None):
-            own = [
+        preferred = [language.split("-")[0].lower() for language in languages]
+        readers = frozenset(preferred[:1])
+        preferred += [collection.language for collection in self.collections(who) if collection.id == collection_id]
+        questions: Questions = []
+        for group in (*dict.fromkeys(preferred), None):
+            question_lists = [
                 # Some were chosen before there was this rule.
                 [question for question in row.questions if not nobody_asks(question)]
                 for row in rows
-                if (row.language == group if group is not None else row.language not in wanted)
+                if (row.language == group if group is not None else row.language not in preferred)
             ]
             # Limit the documents: a document's second question comes before the sixth document's first.
-            found += varied(_turn_by_turn(own)[: 3 * limit], form_of, limit)
-            if group in readers and len(found) < limit:
+            questions += varied(_interleave(question_lists)[: 3 * limit], form_of, limit)
+            if group in readers and len(questions) < limit:
                 rest = [row for row in rows if row.language != group]
-                found += varied(_turn_by_turn(self._elsewhere(who, rest, group, limit)), form_of, limit - len(found))
-        return list(dict.fromkeys(found))[:limit]
+                questions += varied(
+                    _interleave(self._elsewhere(who, rest, group, limit)), form_of, limit - len(questions)
+                )
+        return list(dict.fromkeys(questions))[:limit]
 
     @cached_property
     def _suggest_step(self) -> SuggestStep:
@@ -591,19 +593,19 @@ class DocumentLibrary(CollectionLibrary):
 
     def _elsewhere(self, who: Who, rows: Sequence[SuggestedQuestions], language: str, limit: int) -> QuestionLists:
         """Return questions in the reader's language about documents in other languages; missing ones are generated."""
-        found: QuestionLists = []
-        made = count = 0
+        question_lists: QuestionLists = []
+        generated = count = 0
         for row in rows:
-            known = row.elsewhere.get(language)
-            if known is None and made < MADE_FOR_A_READER and count < limit:
-                made += 1
+            questions = row.elsewhere.get(language)
+            if questions is None and generated < MOST_GENERATED and count < limit:
+                generated += 1
                 try:
-                    known = self._suggest_step.elsewhere(tenant_of(who), row.id, language)
+                    questions = self._suggest_step.elsewhere(tenant_of(who), row.id, language)
                 except (DocumentGone, RagError):  # the page is no worse without them
                     log.warning("No questions in %s could be suggested about document %s", language, row.id)
-            found.append(known or [])
-            count += len(found[-1])
-        return found
+            question_lists.append(questions or [])
+            count += len(question_lists[-1])
+        return question_lists
 
     def queue_state(self, tenant_id: str) -> QueueState:
         """Return the numbers of the tenant's waiting and running jobs, over all processes."""

@@ -19,7 +19,7 @@ from rag.storage.files import Originals
 from rag.types import Document, Who
 
 #: Cached pictures, each with some hundred kilobytes.
-KEPT = 48
+CACHED_IMAGES = 48
 SMALLEST_SCALE, LARGEST_SCALE = 0.2, 4.0
 
 
@@ -58,7 +58,7 @@ class PageImages:
         )
         with self._lock:
             self._kept[key] = picture
-            while len(self._kept) > KEPT:
+            while len(self._kept) > CACHED_IMAGES:
                 self._kept.popitem(last=False)
         return picture
 
@@ -71,7 +71,7 @@ class PageImages:
 
 def readable_document(database: Database, who: Who, document_id: UUID) -> Document:
     """Return a document. Raises `NotFound` if it does not exist or this person may not read it."""
-    found = find_document(database, who, document_id)
-    if found is None:
+    document = find_document(database, who, document_id)
+    if document is None:
         raise NotFound("This document does not exist, or no longer.")
-    return found
+    return document

@@ -90,9 +90,9 @@ class DocumentParticulars:
             raise InvalidInput("A document cannot end before it begins: “valid until” has to be after “valid from”.")
         parameters = {
             "document_ids": list(document_ids),
-            "title": None if changes.title is None else title_given(changes.title),
-            "folder": None if changes.folder is None else folder_given(changes.folder),
-            "tags": None if changes.tags is None else tags_given(changes.tags),
+            "title": None if changes.title is None else normal_title(changes.title),
+            "folder": None if changes.folder is None else normal_folder(changes.folder),
+            "tags": None if changes.tags is None else normal_tags(changes.tags),
             "add_tags": None,
             "remove_tags": None,
             "language": changes.language,
@@ -124,8 +124,8 @@ class DocumentParticulars:
             "with_owner": False,
             "with_dates": False,
             "document_ids": list(document_ids),
-            "add_tags": tags_given(add),
-            "remove_tags": tags_given(remove),
+            "add_tags": normal_tags(add),
+            "remove_tags": normal_tags(remove),
         }
         self._note(identity, parameters)
 
@@ -163,15 +163,15 @@ class DocumentParticulars:
         """List the folders and tags in use."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["folders_and_tags"]).fetchall()
-        found: dict[str, dict[str, int]] = {"folder": {}, "tag": {}}
+        counts: dict[str, dict[str, int]] = {"folder": {}, "tag": {}}
         for kind, name, documents in rows:
-            found[kind][name] = documents
-        return Shelves(folders=found["folder"], tags=found["tag"])
+            counts[kind][name] = documents
+        return Shelves(folders=counts["folder"], tags=counts["tag"])
 
     def reminders(self, who: Who, *, owner_id: UUID | None = None) -> Reminders:
         """Count searchable documents that have expired or are due for review, by default for all owners."""
-        found = self._database.fetch_one(who, "library_reminders", Reminders, owner_id=owner_id)
-        return found or Reminders(expired=0, to_review=0)
+        reminders = self._database.fetch_one(who, "library_reminders", Reminders, owner_id=owner_id)
+        return reminders or Reminders(expired=0, to_review=0)
 
     # Views
 
@@ -213,7 +213,7 @@ def filters_to_json(filters: DocumentFilters) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def title_given(title: str) -> str:
+def normal_title(title: str) -> str:
     """Normalise a title. Raises `InvalidInput` if it is empty or too long."""
     name = _plain_line(title)
     if not 1 <= len(name) <= LONGEST_TITLE:
@@ -221,7 +221,7 @@ def title_given(title: str) -> str:
     return name
 
 
-def folder_given(folder: str) -> str:
+def normal_folder(folder: str) -> str:
     """Normalise a folder path with single slashes. Raises `InvalidInput` if it is too long."""
     name = "/".join(filter(None, (part.strip() for part in re.split(r"[/\\]", _plain_line(folder)))))
     if len(name) > LONGEST_FOLDER:
@@ -229,16 +229,16 @@ def folder_given(folder: str) -> str:
     return name
 
 
-def tags_given(tags: Sequence[str]) -> list[str]:
+def normal_tags(tags: Sequence[str]) -> list[str]:
     """Normalise tags: without commas and duplicates. Raises `InvalidInput` for too long or too many tags."""
-    found = list(dict.fromkeys(filter(None, (_plain_line(tag.replace(",", " ")) for tag in tags))))
-    if any(len(tag) > LONGEST_TAG for tag in found):
+    names = list(dict.fromkeys(filter(None, (_plain_line(tag.replace(",", " ")) for tag in tags))))
+    if any(len(tag) > LONGEST_TAG for tag in names):
         raise InvalidInput(f"A tag has at most {LONGEST_TAG} characters.")
-    if len(found) > MOST_TAGS:
+    if len(names) > MOST_TAGS:
         raise InvalidInput(f"A document has at most {MOST_TAGS} tags.")
-    return found
+    return names
 
 
 def _plain_line(text: str) -> str:
-    kept = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in unicodedata.normalize("NFC", text))
-    return " ".join(kept.split())
+    printable = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in unicodedata.normalize("NFC", text))
+    return " ".join(printable.split())

@@ -26,22 +26,22 @@ def documents_with_words(database: Database, who: Who, collection_ids: Sequence[
     scope = {"tenant_id": tenant_id, "collection_ids": list(collection_ids)}
     with database.transaction(who) as connection:
         languages = {row[0] for row in connection.execute(queries["search_scope"], scope).fetchall()}
-        wanted = {frozenset(map(term_id, tokenize(text, language))) for language in languages} - {frozenset()}
-        if not wanted:
+        term_groups = {frozenset(map(term_id, tokenize(text, language))) for language in languages} - {frozenset()}
+        if not term_groups:
             return []
-        terms = sorted(frozenset.union(*wanted))
+        terms = sorted(frozenset.union(*term_groups))
         removed = connection.execute(queries["search_removed"], scope).fetchall()
         blocks = connection.execute(queries["search_postings"], {**scope, "terms": terms}).fetchall()
         documents = connection.execute(queries["keyword_documents_of"], scope).fetchall()
-    gone = Ranges.of((position << 32 | first, passages) for position, first, passages in removed)
-    matches = matches_in(blocks, gone)
+    removed_ranges = Ranges.of((position << 32 | first, passages) for position, first, passages in removed)
+    matches = matches_in(blocks, removed_ranges)
     places = sorted((position << 32 | first, passages, document) for document, position, first, passages in documents)
     holding = Ranges.of((first, passages) for first, passages, _ in places).holding(matches.places)
-    held: dict[int, set[int]] = {}
+    documents_with: dict[int, set[int]] = {}
     for term in terms:
-        held[term] = set(np.unique(holding[(matches.terms == term) & (holding >= 0)]).tolist())
-    found = set[int]().union(*(set.intersection(*(held[term] for term in group)) for group in wanted))
-    return [places[at][2] for at in sorted(found)]
+        documents_with[term] = set(np.unique(holding[(matches.terms == term) & (holding >= 0)]).tolist())
+    matching = set[int]().union(*(set.intersection(*(documents_with[term] for term in group)) for group in term_groups))
+    return [places[at][2] for at in sorted(matching)]
 
 
 #: Not within a word, in scripts with spaces between words.
@@ -67,13 +67,13 @@ def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> li
     words = text.split()
     if not words:
         return []
-    whole = re.compile(BEGINS + r"\W+".join(map(re.escape, words)) + r"\w*", re.IGNORECASE)
-    found = [place for page in pages for place in _places(page, whole)]
-    if not found and len(words) > 1:
+    phrase = re.compile(BEGINS + r"\W+".join(map(re.escape, words)) + r"\w*", re.IGNORECASE)
+    findings = [place for page in pages for place in _places(page, phrase)]
+    if not findings and len(words) > 1:
         each = [re.compile(rf"{BEGINS}{re.escape(word)}\w*", re.IGNORECASE) for word in words]
         holding = [page for page in pages if all(pattern.search(page.text) for pattern in each)]
-        found = [place for page in holding for pattern in each for place in _places(page, pattern)]
-    return found[:limit]
+        findings = [place for page in holding for pattern in each for place in _places(page, pattern)]
+    return findings[:limit]
 
 
 def page_with_words(pages: Sequence[DocumentPage], text: str) -> int:
@@ -90,15 +90,15 @@ def page_with_words(pages: Sequence[DocumentPage], text: str) -> int:
 
 
 def _places(page: DocumentPage, pattern: re.Pattern[str]) -> list[Finding]:
-    places, shown = [], 0
+    places, covered = [], 0
     for match in pattern.finditer(page.text):
-        if match.start() < shown:
+        if match.start() < covered:
             continue  # already within the previous surrounding text
-        start, shown = max(match.start() - AROUND, 0), match.end() + AROUND
+        start, covered = max(match.start() - AROUND, 0), match.end() + AROUND
         start = page.text.find(" ", start, match.start()) + 1 if start else 0
-        end = page.text.rfind(" ", match.end(), shown)
-        around = page.text[start : end if end > 0 else shown]
+        end = page.text.rfind(" ", match.end(), covered)
+        around = page.text[start : end if end > 0 else covered]
         text = " ".join(around.split())
-        before, after = "…" if start else "", "…" if shown < len(page.text) else ""
+        before, after = "…" if start else "", "…" if covered < len(page.text) else ""
         places.append(Finding(page.number, f"{before}{text}{after}", (" ".join(match.group().split()),)))
     return places

@@ -39,8 +39,8 @@ class Versions:
 
     def of(self, who: Who, document: Document) -> list[Document]:
         """List a document's versions, latest first."""
-        found = find_versions(self._database, who, document.original_id)
-        return sorted(found, key=lambda version: -version.version)
+        versions = find_versions(self._database, who, document.original_id)
+        return sorted(versions, key=lambda version: -version.version)
 
     def restore(self, identity: Identity, document_id: UUID) -> Document:
         """Publish an earlier version again, at once and without cost.

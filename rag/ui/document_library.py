@@ -13,7 +13,7 @@ import streamlit as st
 
 from rag.answering.labels import Labels, distinct_labels
 from rag.language import N_, _, day, ngettext
-from rag.library.bin import BIN_DAYS, SHOWN, BinnedDocument
+from rag.library.bin import BIN_DAYS, MOST_LISTED, BinnedDocument
 from rag.library.particulars import SavedView, Shelves
 from rag.types import (
     Document,
@@ -551,8 +551,8 @@ def draw_bin(
         key="documents_bin",
         alt=_("Deleted documents, who deleted them, and until when they are kept"),
     )
-    if number > SHOWN == len(binned):
-        st.caption(_("The latest {SHOWN} of {number}.", SHOWN=SHOWN, number=thousands(number)))
+    if number > MOST_LISTED == len(binned):
+        st.caption(_("The latest {SHOWN} of {number}.", SHOWN=MOST_LISTED, number=thousands(number)))
     chosen = [document.id for document in picked]
     if not chosen:
         st.caption(_("Tick documents to have them back."))

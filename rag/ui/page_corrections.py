@@ -34,13 +34,13 @@ from rag.ui.text import plain
 #: Words shown around a change.
 WORDS_AROUND = 8
 PIECES = re.compile(r"\w+|\s+|[^\w\s]")
-GONE = "background:rgba(220,60,60,.22);text-decoration:line-through"
-CAME = "background:rgba(40,160,80,.26);text-decoration:none"
+REMOVED = "background:rgba(220,60,60,.22);text-decoration:line-through"
+ADDED = "background:rgba(40,160,80,.26);text-decoration:none"
 CHANGES = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-height:1.6;max-height:320px;overflow:auto"
 
 
 class OnSaved(Protocol):
-    def __call__(self, made: Document, page: int) -> None: ...
+    def __call__(self, document: Document, page: int) -> None: ...
 
 
 class Correcting(NamedTuple):
@@ -77,16 +77,19 @@ def draw_waiting(
         waiting += [(correction, number, False) for number, correction in missing(history, pages).items()]
     for correction, number, is_other_reading in waiting:
         key = f"documents_waiting_{correction.id}"
-        told = {"page": number, "day": _day(correction), "name": _name(correction)}
+        facts = {"page": number, "day": _day(correction), "name": _name(correction)}
         sentence = (
-            _("Page {page} reads differently now, so the correction of {day} by {name} was not applied.", **told)
+            _(
+                "Page {page} reads differently now, so the correction of {day} by {name} was not applied.",
+                **facts,
+            )
             if is_other_reading
-            else _("The correction of page {page} of {day} by {name} is not in this version.", **told)
+            else _("The correction of page {page} of {day} by {name} is not in this version.", **facts)
         )
         with st.container(border=True, key=key, gap="xsmall"):
             st.markdown(f":orange[:material/warning:] {plain(sentence)}")
-            with st.expander(_("What it would change"), type="compact", key=f"{key}_text", on_change="rerun") as shown:
-                if shown.open:
+            with st.expander(_("What it would change"), type="compact", key=f"{key}_text", on_change="rerun") as box:
+                if box.open:
                     _draw_waiting_text(document, number, correction, texts, correcting)
             with st.container(horizontal=True):
                 if number in texts:
@@ -151,7 +154,7 @@ def corrected_words(page: DocumentPage, pages: Sequence[DocumentPage], history: 
     """Say who corrected a page, and when; empty without a correction."""
     if not page.is_corrected:
         return ""
-    _own, correction = of_page(page.number, pages, history)
+    _corrections, correction = of_page(page.number, pages, history)
     if correction is None or correction.text_after != page.text:
         return _("A person corrected the text of this page.")
     return _("{name} corrected the text of this page on {day}.", name=_name(correction), day=_day(correction))
@@ -173,14 +176,14 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
     if not may_correct(document):
         return False
     with st.container(horizontal=True):
-        told = _("For a word or an order that was read wrong. The file stays as it is.")
+        advice = _("For a word or an order that was read wrong. The file stays as it is.")
         begin, back = partial(_begin, document, page, page.text), partial(_begin, document, page, page.as_read)
         st.button(
             _("Correct the text"),
             key=f"{key}_begin",
             icon=":material/edit:",
             type="tertiary",
-            help=told,
+            help=advice,
             on_click=begin,
         )
         if page.is_corrected:
@@ -194,18 +197,18 @@ def draw_history(
     document: Document, page: DocumentPage, pages: Sequence[DocumentPage], history: Sequence[PageCorrection]
 ) -> None:
     """Draw a page's corrections, latest first, each with an undo."""
-    own, _holding = of_page(page.number, pages, history)
-    if not own:
+    corrections, _holding = of_page(page.number, pages, history)
+    if not corrections:
         return
     key = _key(document, page)
-    words = _("Corrections of this page: {number}", number=len(own))
-    with st.expander(words, type="compact", key=f"{key}_history", on_change="rerun") as shown:
-        if not shown.open:
+    words = _("Corrections of this page: {number}", number=len(corrections))
+    with st.expander(words, type="compact", key=f"{key}_history", on_change="rerun") as box:
+        if not box.open:
             return
-        for correction in own:
+        for correction in corrections:
             with st.container(border=True, gap="xsmall", key=f"{key}_entry_{correction.id}"):
-                said = _("Back to the text as read") if correction.text_after is None else _("Corrected")
-                st.caption(" · ".join(map(plain, (_day(correction), _name(correction), said))))
+                kind = _("Back to the text as read") if correction.text_after is None else _("Corrected")
+                st.caption(" · ".join(map(plain, (_day(correction), _name(correction), kind))))
                 after = page.as_read if correction.text_after is None else correction.text_after
                 st.html(changes_html(correction.text_before, after))
                 if may_correct(document):
@@ -292,7 +295,7 @@ def _save(document: Document, number: int, draft: Draft, correcting: Correcting)
     """Save a draft, and draw the whole page again. After a refusal the draft is kept with the reason."""
     draft.problem = ""
     try:
-        made = correcting.corrections.save(correcting.identity, document.id, number, draft.text, seen=draft.seen)
+        saved = correcting.corrections.save(correcting.identity, document.id, number, draft.text, seen=draft.seen)
     except TextChanged as error:
         draft.problem, draft.plan = error.message, None
         draft.seen, draft.other = str(error.details["fingerprint"]), str(error.details["text"])
@@ -300,7 +303,7 @@ def _save(document: Document, number: int, draft: Draft, correcting: Correcting)
         draft.problem = error.message
     else:
         give_up(f"documents_correcting_{document.original_id}_{number}")
-        correcting.on_saved(made, number)
+        correcting.on_saved(saved, number)
         st.session_state.documents_correction_saved = True
 
 
@@ -335,12 +338,12 @@ def changes_html(before: str, after: str) -> str:
         if index or group[0][1]:
             pieces.append("… ")
         for act, start, end, first, last in group:
-            gone, came = escape("".join(old[start:end])), escape("".join(new[first:last]))
+            removed, added = escape("".join(old[start:end])), escape("".join(new[first:last]))
             if act == "equal":
-                pieces.append(gone)
+                pieces.append(removed)
                 continue
-            pieces.append(f'<del style="{GONE}">{gone}</del>' if gone else "")
-            pieces.append(f'<ins style="{CAME}">{came}</ins>' if came else "")
+            pieces.append(f'<del style="{REMOVED}">{removed}</del>' if removed else "")
+            pieces.append(f'<ins style="{ADDED}">{added}</ins>' if added else "")
         pieces.append(" …" if group[-1][2] < len(old) else "")
     body, label = "".join(pieces) or escape(_("Nothing changes.")), escape(_("What changes"), quote=True)
     return f'<div dir="auto" style="{CHANGES}" tabindex="0" role="region" aria-label="{label}">{body}</div>'
