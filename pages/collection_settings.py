@@ -98,9 +98,7 @@ def attempt(done: str, action: Any) -> None:
 
 @st.dialog(_("New collection"), width="large", icon=":material/library_add:", on_dismiss=close_dialog)
 def ask_to_create() -> None:
-    name = st.text_input(
-        _("Name"), key="collections_new_name", max_chars=80, placeholder=_("For example: Notices 2026")
-    )
+    name = st.text_input(_("Name"), key="collections_new_name", placeholder=_("For example: Notices 2026"))
     profiles = name_labels({name: f"**{plain(profile_title(name))}**" for name in PROFILES})
     chosen = st.radio(
         _("Profile"),
@@ -154,7 +152,7 @@ def ask_to_create() -> None:
 
 @st.dialog(_("Name, language and readers"), icon=":material/edit:", on_dismiss=close_dialog)
 def ask_to_rename(collection: Collection) -> None:
-    name = st.text_input(_("Name"), collection.name, key="collections_name", max_chars=80)
+    name = st.text_input(_("Name"), collection.name, key="collections_name")
     language = st.selectbox(
         _("Language of the documents"),
         list(LANGUAGES),

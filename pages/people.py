@@ -131,7 +131,7 @@ def ask_to_invite() -> None:
         )
         with st.container(horizontal=True):
             st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_list_role", help=_(ROLE_HELP))
-            st.text_input(_("Group (optional)"), key="people_list_group", max_chars=120, help=_(GROUP_HELP))
+            st.text_input(_("Group (optional)"), key="people_list_group", help=_(GROUP_HELP))
         words = _("Invite them by e-mail") if by_mail else _("Invite and get the links")
         actions.draw_submit(words, invite_many, key="people_add_error", icon=":material/send:")
 
@@ -167,10 +167,10 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
 @st.dialog(_("Add a person"), icon=":material/person_add:")
 def ask_to_add() -> None:
     with st.form("people_add", border=False):
-        st.text_input(_("E-mail"), key="people_new_email", max_chars=254, autocomplete="off")
-        st.text_input(_("Name"), key="people_new_name", max_chars=120, autocomplete="off")
+        st.text_input(_("E-mail"), key="people_new_email", autocomplete="off")
+        st.text_input(_("Name"), key="people_new_name", autocomplete="off")
         st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_new_role", help=_(ROLE_HELP))
-        st.text_input(_("Group (optional)"), key="people_new_group", max_chars=120, help=_(GROUP_HELP))
+        st.text_input(_("Group (optional)"), key="people_new_group", help=_(GROUP_HELP))
         actions.draw_submit(_("Add and get a link"), add, key="people_add_error", icon=":material/link:")
 
 
@@ -286,7 +286,7 @@ def draw_person(person: Account) -> None:
         )
         with st.form(f"people_change_{person.id}", border=False):
             with st.grid(3, min_column_width=180):
-                st.text_input(_("Name"), person.name, key=f"people_name_{person.id}", max_chars=120)
+                st.text_input(_("Name"), person.name, key=f"people_name_{person.id}")
                 st.selectbox(
                     _("Role"),
                     list(ROLES),
@@ -300,7 +300,6 @@ def draw_person(person: Account) -> None:
                     _("Group"),
                     person.user_group,
                     key=f"people_user_group_{person.id}",
-                    max_chars=120,
                     help=_(GROUP_HELP),
                 )
             st.form_submit_button(_("Save changes"), icon=":material/check:", on_click=save, args=(person,))

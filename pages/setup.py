@@ -160,7 +160,7 @@ def draw_checklist() -> None:
 def draw_company(name: str) -> None:
     """Draw the company's name, logo and time zone, and the administrator's language."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(_("Company name"), name, key="setup_name", max_chars=120, width=320)
+        st.text_input(_("Company name"), name, key="setup_name", width=320)
         st.button(_("Save"), key="setup_name_save", on_click=save_name)
         with st.container(width=220):
             language.draw_choice(identity, key="setup_language")

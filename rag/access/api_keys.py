@@ -23,6 +23,7 @@ from rag.errors import InvalidInput, KeyRejected, NotFound
 from rag.language import N_
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role
+from rag.types.fields import one_line
 
 #: Scopes for a key, with the words an administrator sees.
 SCOPES = {
@@ -134,7 +135,7 @@ class ApiKeys:
         """
         require_admin(identity)
         require_recent(self._database, identity)
-        clean_name = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
+        clean_name = one_line(name)
         if not clean_name:
             raise InvalidInput("A key needs a name, such as that of the program that will use it.")
         if len(clean_name) > LONGEST_NAME:

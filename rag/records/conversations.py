@@ -19,6 +19,7 @@ from rag.storage.database import Database
 from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.types import Conversation, Identity, Message, MessageState, Outcome
+from rag.types.fields import one_line
 
 MAXIMUM_LISTED = 500
 TITLE_CHARACTERS = 60
@@ -248,7 +249,7 @@ def title_from_question(question: str) -> str:
 
 
 def _checked_title(title: str) -> str:
-    title = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", title).split())[:MAXIMUM_TITLE_CHARACTERS]
+    title = one_line(title)[:MAXIMUM_TITLE_CHARACTERS]
     if not title:
         raise InvalidInput("Please give the conversation a name.")
     return title

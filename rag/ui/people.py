@@ -113,9 +113,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
         )
 
     with st.form("people_key", border=False):
-        st.text_input(
-            _("Name"), key="people_key_name", max_chars=80, autocomplete="off", help=_("The program that will use it.")
-        )
+        st.text_input(_("Name"), key="people_key_name", autocomplete="off", help=_("The program that will use it."))
         st.multiselect(
             _("What it may do"),
             list(SCOPES),

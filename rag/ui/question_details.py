@@ -6,6 +6,7 @@ It can be asked again with a different profile or settings; both answers are dra
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 from uuid import UUID
@@ -16,12 +17,14 @@ import streamlit as st
 from rag.errors import RagError
 from rag.language import N_, _, translated
 from rag.profiles import PROFILES, profile_by_name, profile_of
+from rag.profiles.profile import SETTINGS
 from rag.records.chat_logs import ChatLogEntry
 from rag.services import services
 from rag.types import Identity
 from rag.ui import actions, lists
 from rag.ui.charts import OPERATION_NAMES, STAGE_NAMES, draw_chart, outcome_names, stage_parts, waterfall_figure
 from rag.ui.formats import count, date_time, duration, language_name, money, pages, thousands
+from rag.ui.forms import draw_field
 from rag.ui.text import answer_markdown, plain
 from rag.ui.widgets import name_labels
 
@@ -244,6 +247,7 @@ def _exact_money(cost: Any) -> str:
 
 #: The choice for the collection's current settings.
 OWN = "own"
+PASSAGES = replace(SETTINGS["top_k"], title=N_("Passages"), help="")
 
 
 def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
@@ -259,13 +263,13 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
         with st.form(key, border=False):
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.selectbox(_("Profile"), list(labels), format_func=labels.of, key=f"{key}_profile")
-                top_k = st.number_input(_("Passages"), 1, 50, value=None, placeholder=_("as set"), key=f"{key}_top_k")
+                top_k = draw_field(PASSAGES, key=f"{key}_top_k", placeholder=_("as set"))
                 reranks = st.toggle(_("Rerank"), value=True, key=f"{key}_rerank")
             sent = st.form_submit_button(_("Run again"), icon=":material/replay:")
         if sent:
             profile = profile_of(collection) if name in (OWN, None) else profile_by_name(name)
             try:
-                changes = {"top_k": int(top_k)} if top_k else {}
+                changes = {} if top_k is None else {"top_k": int(top_k)}
                 profile = profile.changed(reranking=profile.ranking.reranking and reranks, **changes)
                 with st.spinner(_("Asking again")):
                     asked = services().evaluations.ask_again(identity, collection, question.question, profile)
