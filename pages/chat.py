@@ -27,7 +27,6 @@ from rag.ui.frame import draw_sidebar, reader_address, unseen_heading
 from rag.ui.messages import (
     Viewer,
     as_written,
-    asked_again,
     be_interrupted,
     draw_figures,
     draw_message,
@@ -35,6 +34,7 @@ from rag.ui.messages import (
     draw_shared,
     follow,
     hold_back,
+    replaced_answers,
 )
 from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.text import plain
@@ -300,7 +300,7 @@ def draw_around() -> None:
     with before:
         if shared is not None:
             draw_shared(shared, show_source)
-        replaced = asked_again(messages)
+        replaced = replaced_answers(messages)
         for message in messages[:-2]:
             draw_message(message, viewer, is_last=False, is_replaced=message.id in replaced)
 

@@ -199,7 +199,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         f"**{plain(collection.name)}**",
         f"{lost}\n" + "".join(f"\n- {item}" for item in items),
         _("You can restore the collection as it was. The questions and their costs stay in the analytics."),
-        does=_("Delete it with {documents}", documents=count(contents.documents, unit_of(collection))),
+        action=_("Delete it with {documents}", documents=count(contents.documents, unit_of(collection))),
         on_confirm=lambda: put_in_bin(collection),
         key="collections_delete_sure",
     )

@@ -54,7 +54,7 @@ from rag.ui.document_library import (
     VIEWS,
     BulkActions,
     LibraryContents,
-    Looking,
+    LibraryQuery,
     draw_bin,
     draw_bulk,
     draw_opener,
@@ -642,7 +642,7 @@ def with_page(action: Callable[..., object]) -> Callable[..., None]:
     return run
 
 
-def rows_of(query: Looking, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
+def rows_of(query: LibraryQuery, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
     """Return the documents of the current filters; read again only when the library or the filters have changed.
 
     Each click draws the page again, and the totals, which are read each time, change with every document.

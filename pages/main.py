@@ -23,7 +23,7 @@ from rag.ui.frame import SIGN_IN_AGAIN, account_actions, draw_sidebar, frame_scr
 from rag.ui.people import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PRODUCT, WORDMARK
-from rag.ui.widgets import forget_gone_widgets
+from rag.ui.widgets import forget_unused_widgets
 
 #: Interval for an empty run, needed only for reconnecting tabs.
 RUN_AGAIN_SECONDS = 3600
@@ -256,4 +256,4 @@ try:
 except Exception:
     draw_sidebar()  # the way to another page
     raise
-forget_gone_widgets()
+forget_unused_widgets()

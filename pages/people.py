@@ -199,8 +199,8 @@ def ask_to_disable(person: Account) -> None:
             "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
             "can enable the account again."
         ),
-        does=_("Disable"),
-        gone=_("The account of {name} is disabled.", name=person.name),
+        action=_("Disable"),
+        removed_sentence=_("The account of {name} is disabled.", name=person.name),
         take=partial(accounts.change, identity, person.id, is_active=False),
         put_back=lambda _changed: accounts.change(identity, person.id, is_active=True),
         problem="people_error",
@@ -218,7 +218,7 @@ def ask_to_remove_factor(person: Account) -> None:
             "password alone is enough to sign in."
         ),
         _("You cannot undo this. Ask this person to set up a new second factor at the next sign-in."),
-        does=_("Remove second factor"),
+        action=_("Remove second factor"),
         on_confirm=lambda: attempt(_("Second factor removed."), accounts.second_factors.remove, identity, person.id),
         key="people_factor_remove",
         icon=":material/phonelink_erase:",

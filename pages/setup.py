@@ -189,7 +189,7 @@ def draw_company(name: str) -> None:
             ask_to_confirm(
                 _("Remove the mark?"),
                 _("The sidebar and the page to sign in show the name alone. You can upload the picture again."),
-                does=_("Remove the mark"),
+                action=_("Remove the mark"),
                 on_confirm=lambda: remove_mark(mark),
                 key="setup_mark_remove",
             )
@@ -277,7 +277,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
             ask_to_confirm(
                 _("Remove the key of {name}?", name=provider_name(name)),
                 _("From now on, this provider is no longer called."),
-                does=_("Remove the key"),
+                action=_("Remove the key"),
                 on_confirm=lambda: remove_key(name),
                 key=f"setup_key_sure_{name}",
                 icon=":material/key_off:",

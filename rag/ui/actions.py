@@ -18,7 +18,7 @@ from rag.ui.frame import link_here
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, dialog
 
-Kept = TypeVar("Kept")
+Removed = TypeVar("Removed")
 P = ParamSpec("P")
 
 
@@ -72,38 +72,38 @@ def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
 def remove(
     page: str,
     sentence: str,
-    take: Callable[[], Kept],
-    put_back: Callable[[Kept], object],
+    take: Callable[[], Removed],
+    put_back: Callable[[Removed], object],
     *,
     problem: str,
-    on_gone: Callable[[], object] | None = None,
+    on_removed: Callable[[], object] | None = None,
 ) -> None:
     """Remove an item and offer to undo.
 
-    `put_back` gets the value returned by `take`. `on_gone` is called afterwards.
+    `put_back` gets the value returned by `take`. `on_removed` is called afterwards.
     """
-    kept: list[Kept] = []
-    if attempt(problem, lambda: kept.append(take())):
-        offer_undo(page, sentence, partial(put_back, kept[0]))
-        if on_gone is not None:
-            on_gone()
+    removed: list[Removed] = []
+    if attempt(problem, lambda: removed.append(take())):
+        offer_undo(page, sentence, partial(put_back, removed[0]))
+        if on_removed is not None:
+            on_removed()
 
 
 def ask_to_remove(
     page: str,
     title: str,
     *sentences: str,
-    does: str,
-    gone: str,
-    take: Callable[[], Kept],
-    put_back: Callable[[Kept], object],
+    action: str,
+    removed_sentence: str,
+    take: Callable[[], Removed],
+    put_back: Callable[[Removed], object],
     problem: str,
     key: str,
     icon: str = ":material/delete:",
 ) -> None:
-    """Ask for confirmation with `ask_to_confirm`, then call `remove`; `gone` is the sentence beside the undo button."""
-    take_away = partial(remove, page, gone, take, put_back, problem=problem)
-    ask_to_confirm(title, *sentences, does=does, on_confirm=take_away, key=key, icon=icon)
+    """Ask for confirmation with `ask_to_confirm`, then `remove`; `removed_sentence` stands beside the undo button."""
+    take_away = partial(remove, page, removed_sentence, take, put_back, problem=problem)
+    ask_to_confirm(title, *sentences, action=action, on_confirm=take_away, key=key, icon=icon)
 
 
 def draw_undo(page: str, *, problem: str) -> None:
@@ -223,8 +223,8 @@ def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Ca
     with st.container(horizontal=True, horizontal_alignment="right"):
         if st.button(_("Cancel"), key=f"{key.rpartition('_')[0]}_cancel"):
             finish(on_close)
-        is_asked = st.button(label, key=key, type="primary", icon=":material/check:")
-    if is_asked:
+        is_confirmed = st.button(label, key=key, type="primary", icon=":material/check:")
+    if is_confirmed:
         with refusal:
             finish(act_and_close)
 

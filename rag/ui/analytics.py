@@ -105,7 +105,7 @@ def show_questions(*, outcome: str | None = None, rating: int | None = None) -> 
 class Change(NamedTuple):
     """A metric's change since the previous period; `None` without a previous value. Notable changes have a colour."""
 
-    shown: str | int | None
+    delta: str | int | None
     is_notable: bool = False
     #: "normal" if growth is good, "inverse" if it is bad, "off" if neither.
     color: DeltaColor = "off"
@@ -176,12 +176,12 @@ def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str,
             period.days,
         )
     elif now.questions:
-        days_asked = sum(1 for day in summary.by_day if day.questions)
+        active_days = sum(1 for day in summary.by_day if day.questions)
         words = _(
             "These are the first questions, so there is nothing to compare them with yet. Trend lines appear "
             "from the third day with questions, and the forecast for the month from the eighth day."
         )
-        if days_asked > LEAST_POINTS:
+        if active_days > LEAST_POINTS:
             words = _("There were no questions in the period before, so nothing is compared.")
     about = (
         _("Each question shows who asked it. The audit log records when you read a question of somebody else.")
@@ -208,7 +208,7 @@ def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None
         grown(now.p50_ms if now else None, before.p50_ms if before else None, "inverse"),
         trend=Trend([row.p50_ms for row in summary.times_by_day if row.stage == stage]),
         help_text=help_text,
-        beside=f"p95 {duration(now.p95_ms, is_about=now.is_about)}" if now else None,
+        second_figure=f"p95 {duration(now.p95_ms, is_about=now.is_about)}" if now else None,
     )
 
 
@@ -219,25 +219,25 @@ def draw_metric(
     *,
     trend: Trend | None = None,
     help_text: str | None = None,
-    beside: str | None = None,
+    second_figure: str | None = None,
 ) -> None:
-    """Draw a figure with the change and the trend; `beside` is a second figure, such as the 95th percentile."""
+    """Draw a figure with the change and the trend; `second_figure` is another, such as the 95th percentile."""
     # A line with one or two points, or along zero, says nothing.
     shown_trend = trend if trend and sum(1 for point in trend.points if point) >= LEAST_POINTS else None
     # A bare zero below a figure looks like another figure.
-    shown = "±0" if change.shown == 0 else change.shown
+    delta = "±0" if change.delta == 0 else change.delta
     st.metric(
         label,
         value,
-        shown if shown is not None or beside is None else beside,
+        delta if delta is not None or second_figure is None else second_figure,
         change.color if change.is_notable else "off",
         border=True,
         height="stretch",
         chart_data=shown_trend.points if shown_trend else None,
         chart_type=shown_trend.kind if shown_trend else "line",
         help=help_text,
-        delta_description=beside if shown is not None else None,
-        delta_arrow="auto" if change.shown else "off",
+        delta_description=second_figure if delta is not None else None,
+        delta_arrow="auto" if change.delta else "off",
     )
 
 
@@ -246,8 +246,8 @@ def grown(now: float | Decimal | None, before: float | Decimal | None, color: De
     if now is None or not before:
         return Change(None)
     change = float(now) / float(before) - 1
-    shown = signed(change, percentage(abs(change), 1 if abs(change) < 10 else 0))
-    return Change(0 if abs(change) < 0.0005 else shown, abs(change) >= 0.02, color)
+    delta = signed(change, percentage(abs(change), 1 if abs(change) < 10 else 0))
+    return Change(0 if abs(change) < 0.0005 else delta, abs(change) >= 0.02, color)
 
 
 def moved(now: float | None, before: float | None, color: DeltaColor = "off") -> Change:
@@ -255,8 +255,8 @@ def moved(now: float | None, before: float | None, color: DeltaColor = "off") ->
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
-    shown = _("{change} pts", change=signed(change, number(abs(change), 1)))
-    return Change(0 if abs(change) < 0.05 else shown, abs(change) >= 1, color)
+    delta = _("{change} pts", change=signed(change, number(abs(change), 1)))
+    return Change(0 if abs(change) < 0.05 else delta, abs(change) >= 1, color)
 
 
 def signed(change: float, size: str) -> str:
@@ -415,7 +415,7 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
     with st.container(horizontal=True):
         st.metric(_("Paid"), plain(money(other.paid)))
         change = grown(other.would_cost, other.paid) if not other.unpriced_calls else Change(None)
-        st.metric(_("With {model}", model=plain(chosen[1])), plain(money(other.would_cost)), change.shown, "inverse")
+        st.metric(_("With {model}", model=plain(chosen[1])), plain(money(other.would_cost)), change.delta, "inverse")
     words = ngettext("{count} call, by its tokens and today's prices.", "{count} calls, by their tokens and today's "
                      "prices.", other.calls)  # fmt: skip
     if other.unpriced_calls:
@@ -473,12 +473,12 @@ def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters
         or WHOLE
     )
     buckets = analytics.time_histogram(who, period, filters, stage)
-    taken = {row.stage: row for row in analytics.times(who, period, filters, stages=[stage])}
-    if not buckets or stage not in taken:
+    stage_times = {row.stage: row for row in analytics.times(who, period, filters, stages=[stage])}
+    if not buckets or stage not in stage_times:
         st.caption(_("No question came to an end in this period."))
         return
     draw_chart(
-        histogram_figure(buckets, taken[stage]),
+        histogram_figure(buckets, stage_times[stage]),
         pd.DataFrame(
             {
                 pgettext("how long something took", "About"): [duration(bucket.ms) for bucket in buckets],
@@ -564,13 +564,13 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
             "date, or nobody asked about them."
         )
     )
-    found = analytics.found_documents(who, period, filters)
+    counts = analytics.found_documents(who, period, filters)
     chosen = lists.choose_row(
         unused,
         {
             _("Document"): [document.title for document in unused],
             _("Found"): lists.numbers(
-                (found.get(document.document_id, 0) for document in unused),
+                (counts.get(document.document_id, 0) for document in unused),
                 70,
                 help_text=_(
                     "The number of latest questions for which this document was found but not used. 0 "

@@ -13,7 +13,7 @@ from rag.ingestion.sources.runs import SCHEDULE, SyncRun
 from rag.language import N_, _, table_date, translated
 from rag.retrieval.ranking import attachments_of, category_of, web_address, without_attachments, written_on
 from rag.types import Document
-from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
+from rag.ui.formats import STATUSES, ago, count, file_size, money, status_badge, stored_cost, thousands
 from rag.ui.text import marked, plain
 
 #: Excerpts with this length are cut; the post has the rest.
@@ -40,7 +40,7 @@ def draw_posts(
     }
     if with_costs:
         columns[_("State")] = lists.badges(([status_badge(post.status)[0]] for post in posts), states, 85)
-        costs = (money(known_cost(post.costs, "total")) if post.costs else "–" for post in posts)
+        costs = (money(stored_cost(post.costs, "total")) if post.costs else "–" for post in posts)
         columns[_("Cost")] = lists.amounts(costs, 75)
     key = lists.table_key("board_table", ids)
 
@@ -131,11 +131,11 @@ def paragraphs(text: str) -> str:
 
 def draw_attachments(document: Document) -> None:
     """Draw a post's attachments with their descriptions."""
-    found = attachments_of(document.metadata)
-    if not found:
+    attachments = attachments_of(document.metadata)
+    if not attachments:
         return
-    st.markdown(f"**{count(len(found), 'attachment')}**")
-    for item in found:
+    st.markdown(f"**{count(len(attachments), 'attachment')}**")
+    for item in attachments:
         icon = ":material/image:" if item.get("kind") == "image" else ":material/attach_file:"
         size = item.get("fileSize")
         name, shown_size = plain(str(item.get("fileName") or "")), file_size(int(size)) if size else ""
@@ -143,8 +143,8 @@ def draw_attachments(document: Document) -> None:
             st.link_button(f"{name} {shown_size}", address, icon=icon, help=plain(str(urlsplit(address).hostname)))
         else:
             st.markdown(f"{icon} {name} :gray[{shown_size}]")
-        if told := str(item.get("description") or "") or translated(str(item.get("note") or "")):
-            st.caption(plain(told))
+        if description := str(item.get("description") or "") or translated(str(item.get("note") or "")):
+            st.caption(plain(description))
 
 
 RUN_WORDS = {"waiting": N_("Waiting"), "running": N_("Under way"), "done": N_("Done"), "failed": N_("Failed")}
@@ -176,9 +176,9 @@ def _so_far(run: SyncRun) -> str:
 
 def run_words(run: SyncRun) -> str:
     """Describe a sync: "2 added, 1 changed, 8 unchanged, 5 min ago, $0.0004"."""
-    asked = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
+    schedule_note = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
     when = ago(run.finished_at or run.created_at)
-    return f"{plain(changed_words(run))} · {when} · {plain(cost_words(run))}{asked}"
+    return f"{plain(changed_words(run))} · {when} · {plain(cost_words(run))}{schedule_note}"
 
 
 def changed_words(run: SyncRun) -> str:

@@ -66,8 +66,8 @@ def draw_budgets(identity: Identity) -> None:
                     _("Remove this budget?"),
                     f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
                     _("From now on, nothing limits this spending."),
-                    does=_("Remove the budget of {name}", name=plain(_name(budget))),
-                    gone=_("The budget of {name} is removed.", name=_name(budget)),
+                    action=_("Remove the budget of {name}", name=plain(_name(budget))),
+                    removed_sentence=_("The budget of {name} is removed.", name=_name(budget)),
                     take=partial(services().budgets.remove, identity, budget.id),
                     put_back=partial(services().budgets.put_back, identity),
                     problem=PROBLEM,
@@ -118,9 +118,9 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
     budget = services().budgets.broken_by(who, cost)
     if budget is None:
         return
-    left = plain(money(budget.left))
+    remaining = plain(money(budget.left))
     st.warning(
-        _("This would cost more than is left in the company's budget for this month: {left}.", left=left),
+        _("This would cost more than is left in the company's budget for this month: {left}.", left=remaining),
         icon=":material/savings:",
     )
 
@@ -144,7 +144,7 @@ def _set_budget(identity: Identity) -> None:
     if scope == "group":
         group = st.selectbox(_("Group"), running.accounts.groups(identity), key="prices_budget_group") or ""
     elif scope == "person":
-        people = name_labels({one.id: one.email for one in running.accounts.list(identity)})
+        people = name_labels({person.id: person.email for person in running.accounts.list(identity)})
         account = st.selectbox(_("Person"), list(people), format_func=people.of, key="prices_budget_person")
     amount = st.text_input(_("US dollars a month"), key="prices_budget_amount", max_chars=20, autocomplete="off")
     warn = draw_field(SHARES["warn_percent"], USUAL_SHARES.warn_percent, key="prices_budget_warn")

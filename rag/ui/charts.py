@@ -63,8 +63,8 @@ OPERATION_NAMES = {
 #: Days with a label below a chart; few enough for a phone.
 MOST_DAYS_NAMED = 4
 #: Letters in table date formats, with Plotly's format codes.
-PLOTLY_LETTERS = {"YYYY": "%Y", "MMM": "%b", "MM": "%m", "M": "%-m", "DD": "%d", "D": "%-d"}
-LETTERS = re.compile("YYYY|MMM|MM?|DD?")
+PLOTLY_FORMATS = {"YYYY": "%Y", "MMM": "%b", "MM": "%m", "M": "%-m", "DD": "%d", "D": "%-d"}
+DATE_PARTS = re.compile("YYYY|MMM|MM?|DD?")
 #: Up to this many questions, the axis has a line for each number.
 FEW = 5
 
@@ -176,16 +176,16 @@ def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[An
 
 def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:
     """Draw known costs by day, stacked by operation (with `names`) or by model. Unpriced calls have no bar."""
-    known = [cost for cost in costs if cost.cost is not None]
+    priced = [cost for cost in costs if cost.cost is not None]
     totals: dict[str, float] = {}
-    for cost in known:
+    for cost in priced:
         totals[cost.name] = totals.get(cost.name, 0.0) + float(cost.cost or 0)
     figure = go.Figure()
     ordered = sorted(totals, key=lambda n: -totals[n])
     series = [(name, [name]) for name in ordered[:MOST_SERIES]]
     series += [(OTHERS, ordered[MOST_SERIES:])] if ordered[MOST_SERIES:] else []
     for place, (name, members) in enumerate(series):
-        rows = [cost for cost in known if cost.name in members]
+        rows = [cost for cost in priced if cost.name in members]
         index = OPERATION_COLOR_INDEX.get(name, place) if names else place
         figure.add_bar(
             x=[row.day for row in rows],
@@ -228,12 +228,12 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
 
 def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
     """Return a question's stages with start and duration in milliseconds, from the logged `timing`."""
-    taken = [(stage, float(timing.get("openaiMs" if stage == "model" else f"{stage}Ms") or 0)) for stage in STAGES]
-    rest = float(timing.get("totalMs") or 0) - sum(ms for _, ms in taken)
-    taken = [part for part in taken if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
+    durations = [(stage, float(timing.get("openaiMs" if stage == "model" else f"{stage}Ms") or 0)) for stage in STAGES]
+    rest = float(timing.get("totalMs") or 0) - sum(ms for _, ms in durations)
+    durations = [part for part in durations if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
     begins = 0.0
     parts = []
-    for stage, ms in taken:
+    for stage, ms in durations:
         parts.append((stage, begins, ms))
         begins += ms
     return parts
@@ -303,15 +303,15 @@ def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: b
 
 def _by_day(figure: Any, period: Period) -> Any:
     # Plotly only knows English month names.
-    apart = max(1, -(-period.days // MOST_DAYS_NAMED))
-    days = [period.last - timedelta(days=ago) for ago in range(0, period.days, apart)]
+    step = max(1, -(-period.days // MOST_DAYS_NAMED))
+    days = [period.last - timedelta(days=ago) for ago in range(0, period.days, step)]
     figure.update_xaxes(
         type="date",
         range=[f"{period.previous.last}T12:00", f"{period.last}T12:00"],
         tickvals=days,
         ticktext=[short_day(day) for day in days],
         tickangle=0,
-        hoverformat=LETTERS.sub(lambda letters: PLOTLY_LETTERS[letters[0]], table_date()),
+        hoverformat=DATE_PARTS.sub(lambda match: PLOTLY_FORMATS[match[0]], table_date()),
     )
     figure.update_layout(hoverlabel={"namelength": -1})
     return _close_below(figure)

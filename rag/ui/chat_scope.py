@@ -67,8 +67,10 @@ class ChatScope:
 
         Raises `NotFound`.
         """
-        wanted = self.conversation.collection_id if self.conversation else st.session_state.get("chat_collection")
-        chosen = next((c for c in self.collections if c.id == wanted), None) or self.library.choose(
+        collection_id = (
+            self.conversation.collection_id if self.conversation else st.session_state.get("chat_collection")
+        )
+        chosen = next((c for c in self.collections if c.id == collection_id), None) or self.library.choose(
             self.identity, in_chat=True
         )
         if chosen is None:
@@ -107,9 +109,9 @@ class ChatScope:
     @property
     def document_ids(self) -> tuple[UUID, ...]:
         """Return the chosen documents present in the collection; empty means all."""
-        wanted = () if self.asks_all else self._chosen
-        here = {name.id for name in self._named(document_ids=wanted)} if wanted else set()
-        return tuple(document_id for document_id in wanted if document_id in here)
+        chosen = () if self.asks_all else self._chosen
+        here = {name.id for name in self._named(document_ids=chosen)} if chosen else set()
+        return tuple(document_id for document_id in chosen if document_id in here)
 
     @property
     def is_narrowed(self) -> bool:
@@ -121,9 +123,11 @@ class ChatScope:
         """Return the search filters supported by the collection."""
         if self.asks_all:
             return Options()  # other collections have other fields
-        wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.search.metadata_filters}
+        metadata = {
+            field: st.session_state.get(self._field_key(field)) for field in self.profile.search.metadata_filters
+        }
         filters = SearchFilters(
-            metadata={field: value for field, value in wanted.items() if value},
+            metadata={field: value for field, value in metadata.items() if value},
             categories=self._categories,
             years=self._years,
             important_only=self._is_board and bool(st.session_state.get("chat_important")),
@@ -133,15 +137,15 @@ class ChatScope:
     @property
     def _categories(self) -> tuple[str, ...]:
         """Return the chosen categories on a notice board; empty means all."""
-        wanted = st.session_state.get("chat_categories") or ()
-        known = self._category_names if wanted else {}
-        return tuple(slug for slug in wanted if slug in known)
+        chosen = st.session_state.get("chat_categories") or ()
+        names = self._category_names if chosen else {}
+        return tuple(slug for slug in chosen if slug in names)
 
     @property
     def _years(self) -> tuple[int, ...]:
         """Return the chosen years; empty means all."""
-        wanted = st.session_state.get("chat_years") or ()
-        return tuple(year for year in wanted if year in self._known_years) if wanted else ()
+        chosen = st.session_state.get("chat_years") or ()
+        return tuple(year for year in chosen if year in self._known_years) if chosen else ()
 
     @cached_property
     def _known_years(self) -> tuple[int, ...]:
@@ -160,8 +164,8 @@ class ChatScope:
     @property
     def _chosen(self) -> tuple[UUID, ...]:
         """Return the chosen documents, present or not."""
-        wanted = st.session_state.get("chat_documents") or ()
-        return tuple(document_id for document_id in wanted if isinstance(document_id, UUID))
+        chosen = st.session_state.get("chat_documents") or ()
+        return tuple(document_id for document_id in chosen if isinstance(document_id, UUID))
 
     def _named(
         self, *, document_ids: tuple[UUID, ...] | None = None, text: str = "", limit: int | None = None
@@ -184,16 +188,16 @@ class ChatScope:
 
     def keep_chosen_in_address(self) -> None:
         """Keep the next question's scope in the query parameters until it is asked, to survive a reload."""
-        kept: dict[str, Any] = {}
+        choice: dict[str, Any] = {}
         if self.collections:
-            kept = narrowing(self.document_ids, self.options.filters or SearchFilters())
+            choice = narrowing(self.document_ids, self.options.filters or SearchFilters())
             before = self.conversation
             if before is None:
-                is_chosen = bool(kept or st.session_state.get("chat_chose"))
+                is_chosen = bool(choice or st.session_state.get("chat_chose"))
             else:
-                is_chosen = self.asks_all != before.asks_all or (not self.asks_all and kept != before.narrowed_to)
-            kept = kept | {"in": str(ALL if self.asks_all else self.collection.id)} if is_chosen else {}
-        text = json.dumps(kept, ensure_ascii=False) if kept else ""
+                is_chosen = self.asks_all != before.asks_all or (not self.asks_all and choice != before.narrowed_to)
+            choice = choice | {"in": str(ALL if self.asks_all else self.collection.id)} if is_chosen else {}
+        text = json.dumps(choice, ensure_ascii=False) if choice else ""
         if text and st.query_params.get(ADDRESS) != text:
             st.query_params[ADDRESS] = text
         elif not text and ADDRESS in st.query_params:
@@ -202,7 +206,7 @@ class ChatScope:
     def draw_choice(self) -> None:
         """Draw the choice of a collection for the first question: the default, another, or all."""
         named = {ALL: _("All collections")} | {c.id: c.name for c in self.collections}
-        names = name_labels(named, gone=_("Deleted collection"))
+        names = name_labels(named, missing_label=_("Deleted collection"))
         if st.session_state.get("chat_collection") not in names:
             st.session_state.chat_collection = self.collection.id
         if len(names) <= SIDE_BY_SIDE:
@@ -348,8 +352,8 @@ class ChatScope:
                 persist_state="page",
             )
             offered = self._named(text=text or "", limit=MOST_OFFERED) if text else offered[:MOST_OFFERED]
-        known = {name.id for name in offered}
-        chosen = [i for i in self._chosen if i not in known]
+        offered_ids = {name.id for name in offered}
+        chosen = [i for i in self._chosen if i not in offered_ids]
         titles = document_labels([*(self._named(document_ids=tuple(chosen)) if chosen else []), *offered])
         keep_chosen("chat_documents")
         st.multiselect(
@@ -377,14 +381,14 @@ def take_up_narrowing(conversation: Conversation | None) -> None:
         with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):  # somebody changed the address
             _take_up_chosen(json.loads(st.query_params[ADDRESS]), conversation)
             return
-    if conversation is not None and (kept := conversation.narrowed_to):
-        _take_up(kept, conversation.collection_id)
+    if conversation is not None and (stored := conversation.narrowed_to):
+        _take_up(stored, conversation.collection_id)
 
 
-def _take_up_chosen(kept: dict[str, Any], conversation: Conversation | None) -> None:
+def _take_up_chosen(stored: dict[str, Any], conversation: Conversation | None) -> None:
     """Restore the scope kept by `ChatScope.keep_chosen_in_address`. Raises Python errors for other values."""
-    collection_id = UUID(kept["in"])
-    _take_up(kept, collection_id)
+    collection_id = UUID(stored["in"])
+    _take_up(stored, collection_id)
     if conversation is None:
         st.session_state.chat_collection = collection_id
         st.session_state.chat_chose = True
@@ -392,13 +396,13 @@ def _take_up_chosen(kept: dict[str, Any], conversation: Conversation | None) -> 
         st.session_state[ALL_OF.format(conversation.id)] = collection_id == ALL
 
 
-def _take_up(kept: Mapping[str, Any], collection_id: UUID | None) -> None:
+def _take_up(stored: Mapping[str, Any], collection_id: UUID | None) -> None:
     state = st.session_state
-    documents = [UUID(document_id) for document_id in kept.get("documents", ())]
-    fields = {str(field): str(value) for field, value in kept.get("fields", {}).items()}
-    state.chat_categories = [str(slug) for slug in kept.get("categories", ())]
-    state.chat_years = [int(year) for year in kept.get("years", ())]
-    state.chat_important = bool(kept.get("important"))
+    documents = [UUID(document_id) for document_id in stored.get("documents", ())]
+    fields = {str(field): str(value) for field, value in stored.get("fields", {}).items()}
+    state.chat_categories = [str(slug) for slug in stored.get("categories", ())]
+    state.chat_years = [int(year) for year in stored.get("years", ())]
+    state.chat_important = bool(stored.get("important"))
     state.chat_documents = documents
     for field, value in fields.items():
         state[f"{FIELDS}{collection_id}_{field}"] = value

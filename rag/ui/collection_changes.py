@@ -48,9 +48,9 @@ PRESETS = (
             "documents. With a language model, each answer costs about twice as much."
         ),
         icon=":material/menu_book:",
-        values=lambda own: {
-            "top_k": min(2 * own.search.top_k, 50),
-            "context_tokens": min(2 * own.answer.context_tokens, 200_000),
+        values=lambda profile: {
+            "top_k": min(2 * profile.search.top_k, 50),
+            "context_tokens": min(2 * profile.answer.context_tokens, 200_000),
         },
     ),
     Preset(
@@ -61,10 +61,10 @@ PRESETS = (
             "may get half an answer."
         ),
         icon=":material/bolt:",
-        values=lambda own: {
-            "top_k": max(own.search.top_k // 2 + 1, 1),
-            "context_tokens": max(own.answer.context_tokens // 2, 200),
-            "rerank_top_n": min(own.ranking.rerank_top_n, max(own.search.top_k // 2 + 1, 1)),
+        values=lambda profile: {
+            "top_k": max(profile.search.top_k // 2 + 1, 1),
+            "context_tokens": max(profile.answer.context_tokens // 2, 200),
+            "rerank_top_n": min(profile.ranking.rerank_top_n, max(profile.search.top_k // 2 + 1, 1)),
         },
     ),
     Preset(
@@ -75,7 +75,12 @@ PRESETS = (
             "cited exactly."
         ),
         icon=":material/match_word:",
-        values=lambda own: {"search_type": "hybrid", "fusion": "weighted", "vector_weight": 0.3, "keyword_weight": 0.7},
+        values=lambda profile: {
+            "search_type": "hybrid",
+            "fusion": "weighted",
+            "vector_weight": 0.3,
+            "keyword_weight": 0.7,
+        },
     ),
     Preset(
         name="meaning",
@@ -85,7 +90,7 @@ PRESETS = (
             "documents use."
         ),
         icon=":material/lightbulb:",
-        values=lambda own: {
+        values=lambda profile: {
             "search_type": "hybrid",
             "fusion": "weighted",
             "vector_weight": 0.85,
@@ -97,9 +102,9 @@ PRESETS = (
         title=N_("Newest first"),
         effect=N_("Recent documents come before older ones that say the same: better for notices that replace others."),
         icon=":material/event_upcoming:",
-        values=lambda own: {
+        values=lambda profile: {
             "recency_boost": True,
-            "recency_steps": own.ranking.recency_steps or ((30, 1.3), (90, 1.2), (365, 1.1)),
+            "recency_steps": profile.ranking.recency_steps or ((30, 1.3), (90, 1.2), (365, 1.1)),
         },
     ),
 )
@@ -108,8 +113,8 @@ PRESETS = (
 def changes_of(preset: Preset, profile: Profile, collection: Collection) -> dict[str, Any]:
     """Return a preset's changes to the collection's current settings; empty for no change, or for a contradiction."""
     now = profile.with_overrides(collection.overrides)
-    wanted = preset.values(profile)
-    changes = {name: value for name, value in wanted.items() if now.value(name) != value}
+    values = preset.values(profile)
+    changes = {name: value for name, value in values.items() if now.value(name) != value}
     try:
         profile.with_overrides({**collection.overrides, **changes})
     except InvalidInput:
@@ -182,11 +187,11 @@ def draw_preview(
         can_try = bool(questions) and (is_paid or not previews.needs_paid_calls(collection))
         if st.button(_("Compare"), key=f"{key}_compare", icon=":material/compare_arrows:", disabled=not can_try):
             with st.spinner(_("Searching with both…")):
-                found = previews.compare(identity, collection, before, after, questions, with_paid_models=is_paid)
-            state[f"{key}_found"] = (dict(changes), found)
-        tried, found = state.get(f"{key}_found", (None, []))
+                comparisons = previews.compare(identity, collection, before, after, questions, with_paid_models=is_paid)
+            state[f"{key}_found"] = (dict(changes), comparisons)
+        tried, comparisons = state.get(f"{key}_found", (None, []))
         if tried == dict(changes):
-            _draw_found(found)
+            _draw_comparisons(comparisons)
 
 
 def _ask_for_models(
@@ -209,8 +214,8 @@ def _ask_for_models(
     return is_paid
 
 
-def _draw_found(found: Sequence[Preview]) -> None:
-    changed = [preview for preview in found if not preview.is_same]
+def _draw_comparisons(comparisons: Sequence[Preview]) -> None:
+    changed = [preview for preview in comparisons if not preview.is_same]
     if changed:
         st.markdown(
             ngettext(
@@ -219,10 +224,10 @@ def _draw_found(found: Sequence[Preview]) -> None:
         )
     else:
         st.success(_("All questions find the same passages in the same order."), icon=":material/equal:")
-    if any(preview.cost is None or preview.cost for preview in found):
-        costs = [preview.cost for preview in found if preview.cost is not None]
-        st.caption(_("It cost {cost}.", cost=money(sum(costs) if len(costs) == len(found) else None)))
-    for preview in [*changed, *(preview for preview in found if preview.is_same)]:
+    if any(preview.cost is None or preview.cost for preview in comparisons):
+        costs = [preview.cost for preview in comparisons if preview.cost is not None]
+        st.caption(_("It cost {cost}.", cost=money(sum(costs) if len(costs) == len(comparisons) else None)))
+    for preview in [*changed, *(preview for preview in comparisons if preview.is_same)]:
         with st.container(border=True, gap="xsmall"):
             st.markdown(f"**{plain(preview.question)}**")
             st.markdown(_verdicts(preview))
@@ -239,22 +244,22 @@ def _draw_difference(preview: Preview) -> None:
     if problem:
         st.caption(plain(problem))
         return
-    come, gone = preview.after.without(preview.before), preview.before.without(preview.after)
-    lines = [f":green[:material/add_circle:] {_line(passage)}" for passage in come]
-    lines += [f":red[:material/do_not_disturb_on:] {_line(passage)}" for passage in gone]
+    added, removed = preview.after.without(preview.before), preview.before.without(preview.after)
+    lines = [f":green[:material/add_circle:] {_line(passage)}" for passage in added]
+    lines += [f":red[:material/do_not_disturb_on:] {_line(passage)}" for passage in removed]
     if lines:
         st.markdown("  \n".join(lines))
-        kept = len(preview.after.passages) - len(come)
-        if kept:
-            st.caption(ngettext("{count} passage stays.", "{count} passages stay.", kept))
+        remaining = len(preview.after.passages) - len(added)
+        if remaining:
+            st.caption(ngettext("{count} passage stays.", "{count} passages stay.", remaining))
     elif preview.is_same:
         st.caption(_places(preview.after) or _("No passage, as before."))
     else:
         st.caption(_("The same passages in another order: {places}", places=_places(preview.after)))
 
 
-def _places(found: SearchOutcome) -> str:
-    return plain(listed(dict.fromkeys(_place(passage) for passage in found.passages)))
+def _places(outcome: SearchOutcome) -> str:
+    return plain(listed(dict.fromkeys(_place(passage) for passage in outcome.passages)))
 
 
 def _place(passage: Citation) -> str:

@@ -62,28 +62,28 @@ def means(profile: Profile, providers: Providers, embedding_model: str = "") -> 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     """List features the profile wants but this installation lacks, each with its remedy."""
-    found = []
-    wanted, _slash, rest = profile.embedding.embedding_model.partition("/")
-    if not providers.is_configured(wanted):
-        found.append(
+    sentences = []
+    provider, _slash, rest = profile.embedding.embedding_model.partition("/")
+    if not providers.is_configured(provider):
+        sentences.append(
             _(
                 "This profile is made for the model {model} by {provider}. To use this model: {added}. Until "
                 "then, the built-in model compares documents.",
                 model=rest.partition("@")[0],
-                provider=provider_name(wanted),
-                added=added_by(wanted),
+                provider=provider_name(provider),
+                added=added_by(provider),
             )
         )
     choice = providers.chat_choice(profile)
     if not choice.model:
-        found.append(
+        sentences.append(
             _(
                 "There is no language model yet: {added}. Without a model, answers quote the documents.",
                 added=added_by(choice.wanted_provider),
             )
         )
     elif choice.is_elsewhere:
-        found.append(
+        sentences.append(
             _(
                 "In this profile, the model {wanted_model} by {wanted_provider} writes answers. To use this "
                 "model: {added}. Until then, {model} by {provider} writes answers.",
@@ -95,7 +95,7 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
             )
         )
     if profile.ranking.reranking and providers.reranker_for(profile) is None:
-        found.append(
+        sentences.append(
             _(
                 "No model is available to put the best passages first. To add one: {added}. Until then, "
                 "passages stay in the order in which they were found.",
@@ -103,13 +103,13 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
             )
         )
     if profile.is_personal and not profile.answer.persona_name:
-        found.append(
+        sentences.append(
             _(
                 "No name is set for the person who answers: fill in “Who answers” in the settings. Until then the "
                 "assistant answers."
             )
         )
-    return found
+    return sentences
 
 
 def embedder_line(option: EmbedderOption) -> str:

@@ -114,11 +114,13 @@ def _is_used(field: Setting, profile: Profile) -> bool:
 
 
 def _draw_field(field: Setting, collection: Collection, profile: Profile, changed: Profile, on_reset: Reset) -> None:
-    own, value = profile.value(field.name), changed.value(field.name)
-    differs = own != value
+    profile_value, value = profile.value(field.name), changed.value(field.name)
+    differs = profile_value != value
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         label = f"**{plain(_(field.title))}**" + (_(" :blue-badge[Changed]") if differs else "")
-        note = _("The profile has {field}.", field=_with_unit(field, own)) if differs else _note(field, changed)
+        note = (
+            _("The profile has {field}.", field=_with_unit(field, profile_value)) if differs else _note(field, changed)
+        )
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
             st.markdown(code(_with_unit(field, value)), width="content")
@@ -235,10 +237,10 @@ def _widget(field: Setting, value: Any) -> Any:
         words = name_labels({choice: plain(choice_name(field, choice)) for choice in field.choices})
         chosen = st.radio(_(field.title), list(words), index=field.choices.index(value), key=key, format_func=words.of)
         return str(chosen)
-    shown = replace(field, title=N_("On") if field.kind == "switch" else field.title, help="")
+    input_field = replace(field, title=N_("On") if field.kind == "switch" else field.title, help="")
     if field.kind not in LISTS:
-        return draw_field(shown, value, key=key)
-    one_per_line = replace(shown, kind="lines", help=N_("One per line."))
+        return draw_field(input_field, value, key=key)
+    one_per_line = replace(input_field, kind="lines", help=N_("One per line."))
     return draw_field(one_per_line, _lines(field, value), key=key, height=180)
 
 
@@ -248,8 +250,8 @@ def _with_unit(field: Setting, value: Any) -> str:
 
 
 def _short(field: Setting, value: Any) -> str:
-    shown = shown_value(field, value)
-    return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[: SHOWN_CHARACTERS - 1]}…"
+    formatted = shown_value(field, value)
+    return formatted if len(formatted) <= SHOWN_CHARACTERS else f"{formatted[: SHOWN_CHARACTERS - 1]}…"
 
 
 def choice_name(field: Setting, value: str) -> str:
@@ -354,10 +356,10 @@ def draw_persona(
     """Draw the person with a live preview. `draw_outside` says who else may ask the collection."""
     answer = changed.answer
     # Values saved elsewhere since replace the drafts.
-    kept, key = [answer.persona_name, answer.persona_facts], f"collections_persona_{collection.id}"
+    saved, key = [answer.persona_name, answer.persona_facts], f"collections_persona_{collection.id}"
     state = st.session_state
-    if state.get(f"{key}_was") != kept:
-        state[f"{key}_was"], state[f"{key}_name"], state[f"{key}_facts"] = kept, *kept
+    if state.get(f"{key}_was") != saved:
+        state[f"{key}_was"], state[f"{key}_name"], state[f"{key}_facts"] = saved, *saved
 
     def save() -> None:
         values = {"persona_name": name.strip(), "persona_facts": facts.strip()}
@@ -381,10 +383,10 @@ def draw_persona(
             height=100,
         )
         if name.strip():
-            said = _("Answers speak as {name}: “I led …”, “my project …”.", name=plain(name.strip()))
+            preview = _("Answers speak as {name}: “I led …”, “my project …”.", name=plain(name.strip()))
         else:
-            said = _("Answers are in the third person (“They led …”), with the name from the documents.")
-        st.markdown(f":material/visibility: {_('**Preview**')} · {said}")
+            preview = _("Answers are in the third person (“They led …”), with the name from the documents.")
+        st.markdown(f":material/visibility: {_('**Preview**')} · {preview}")
         with st.expander(_("Instructions to the language model"), icon=":material/description:"):
             st.markdown(code(persona_part(name, facts).strip()))
         is_changed = [name.strip(), facts.strip()] != [answer.persona_name, answer.persona_facts]

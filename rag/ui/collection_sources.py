@@ -46,14 +46,14 @@ def draw_sources(
 
     `with_folders`: folders on the server may be followed.
     """
-    kept = [source for source in syncs.sources(collection) if source.kind in forms]
-    missing = [kind for kind in forms if kind not in {s.kind for s in kept}]
+    sources = [source for source in syncs.sources(collection) if source.kind in forms]
+    missing = [kind for kind in forms if kind not in {s.kind for s in sources}]
     if not with_folders:
         missing = [kind for kind in missing if kind != FolderSource.kind]
     with st.container(border=True, gap="small", key="collections_sources"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(_("**Synced from**") if kept else _("**Sync from a source**"), width="content")
-            if kept:
+            st.markdown(_("**Synced from**") if sources else _("**Sync from a source**"), width="content")
+            if sources:
                 st.button(
                     _("Sync now"),
                     key="collections_sync",
@@ -66,18 +66,18 @@ def draw_sources(
                         "for the cost of each. Unchanged documents cost nothing."
                     ),
                 )
-        for source in kept:
-            _draw_kept(syncs, identity, collection, source, forms[source.kind])
-        if kept:
+        for source in sources:
+            _draw_source(syncs, identity, collection, source, forms[source.kind])
+        if sources:
             is_open = any(run.is_open for run in syncs.runs(identity, collection.id, limit=len(forms)))
             st.fragment(_draw_runs, run_every="1s" if is_open else None)(syncs, identity, collection, forms)
         if missing:
             choices = {kind: forms[kind] for kind in missing}
-            _draw_choice(syncs, identity, collection, choices, has_any=bool(kept))
+            _draw_choice(syncs, identity, collection, choices, has_any=bool(sources))
         draw_problem(PROBLEM, is_once=True)
 
 
-def _draw_kept(
+def _draw_source(
     syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings, form: SourceForm
 ) -> None:
     label = f"{form.icon} {_(form.name)} **{plain(form.place(source.settings))}**"
@@ -94,7 +94,7 @@ def _draw_kept(
                 _("Stop following this source?"),
                 label,
                 _("The documents from this source stay, but are no longer updated."),
-                does=_("Stop following"),
+                action=_("Stop following"),
                 on_confirm=lambda: _stop_following(syncs, identity, collection, source, form),
                 key=f"collections_unfollow_{source.kind}",
                 icon=":material/sync_disabled:",
@@ -187,7 +187,7 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: 
 
 def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
     """Draw finished syncs as a table, latest first."""
-    asked = (_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs)
+    requesters = (_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs)
     lists.draw(
         {
             _("When"): lists.times((run.finished_at or run.created_at for run in runs), 135),
@@ -195,7 +195,7 @@ def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
             _("Result"): lists.texts((_(RUN_WORDS[run.status]) for run in runs), 70),
             _("Documents"): lists.texts(map(changed_words, runs), 210),
             _("Cost"): lists.texts(map(cost_words, runs), 100),
-            _("Asked for by"): lists.texts(asked, 110),
+            _("Asked for by"): lists.texts(requesters, 110),
             _("Remarks"): lists.texts((translated(run.message) for run in runs), 260),
         },
         key="collections_sync_history",
@@ -253,24 +253,26 @@ def _draw_choice(syncs: Syncs, identity: Identity, collection: Collection, forms
 
 
 def _try(
-    syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, known: Mapping[str, str]
+    syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, stored_secrets: Mapping[str, str]
 ) -> list[str]:
-    found: list[str] = []
+    results: list[str] = []
 
     def reach() -> None:
         settings, secrets = form.typed(f"collections_follow_{form.kind}")
-        found.extend(syncs.try_source(identity, collection, form.kind, settings, secrets={**secrets, **known}))
+        results.extend(
+            syncs.try_source(identity, collection, form.kind, settings, secrets={**secrets, **stored_secrets})
+        )
 
     _run(reach)
-    return found
+    return results
 
 
 def _follow(
-    syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, known: Mapping[str, str]
+    syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, stored_secrets: Mapping[str, str]
 ) -> None:
     def follow() -> None:
         settings, typed = form.typed(f"collections_follow_{form.kind}")
-        secrets = {**typed, **known}
+        secrets = {**typed, **stored_secrets}
         if len(form.fields) == 1 and not form.place(settings):
             raise InvalidInput(f"Fill in this field: {form.name}.")
         syncs.set_source(identity, collection, form.kind, settings, secrets=secrets if any(secrets.values()) else None)

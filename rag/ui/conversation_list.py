@@ -19,7 +19,7 @@ from rag.ui.formats import time_zone
 from rag.ui.text import plain
 from rag.ui.widgets import red, search_box
 
-SHOWN = 10
+MOST_SHOWN = 10
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 #: The only line with CSS: Streamlit centres labels in wide buttons.
 LEFT_ALIGNED = "<style>.st-key-chat_recent button>div{justify-content:flex-start}</style>"
@@ -33,7 +33,7 @@ Open = Callable[[UUID | None], None]
 def draw_recent(
     conversations: Conversations,
     identity: Identity,
-    found: Sequence[Conversation],
+    recent: Sequence[Conversation],
     opened: Conversation | None,
     on_open: Open,
 ) -> None:
@@ -54,27 +54,27 @@ def draw_recent(
         # A session's first run has no callback yet, and the next question is not for the old conversation.
         on_open(None)
         st.rerun()
-    if not found:
+    if not recent:
         return
-    shown = found
-    if len(found) > SHOWN and state.chat_all_recent:
-        wanted = search_box(_("Search conversations"), key="chat_search")
-        shown = [c for c in found if wanted.casefold() in c.title.casefold()]
-    elif len(found) > SHOWN:
-        shown = found[:SHOWN]
+    listed = recent
+    if len(recent) > MOST_SHOWN and state.chat_all_recent:
+        query = search_box(_("Search conversations"), key="chat_search")
+        listed = [c for c in recent if query.casefold() in c.title.casefold()]
+    elif len(recent) > MOST_SHOWN:
+        listed = recent[:MOST_SHOWN]
     with st.container(key="chat_recent", gap=None):
         zone = time_zone(st.context.timezone)
         group = ""
-        for conversation in shown:
+        for conversation in listed:
             if (its_group := group_of(conversation, datetime.now(zone))) != group:
                 group = its_group
                 st.caption(_(group))
             _draw_row(conversations, identity, conversation, opened, on_open)
-        if not shown:
+        if not listed:
             st.caption(_("No conversation has this in its name."))
-    if len(found) > SHOWN:
+    if len(recent) > MOST_SHOWN:
         st.button(
-            _("Show fewer") if state.chat_all_recent else _("Show all {found}", found=len(found)),
+            _("Show fewer") if state.chat_all_recent else _("Show all {found}", found=len(recent)),
             key="chat_more_recent",
             type="tertiary",
             icon=":material/unfold_less:" if state.chat_all_recent else ":material/unfold_more:",
@@ -179,7 +179,7 @@ def _delete(conversations: Conversations, identity: Identity, target: Conversati
             take,
             partial(conversations.put_back, identity),
             problem="chat_problem",
-            on_gone=partial(on_open, None) if on_open is not None else None,
+            on_removed=partial(on_open, None) if on_open is not None else None,
         )
         _close()
 
@@ -207,23 +207,23 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
 
     @st.dialog(_("Share conversation"), on_dismiss=_close)
     def share() -> None:
-        found = conversations.get(identity, target.id)
+        conversation = conversations.get(identity, target.id)
         st.markdown(
             _("Colleagues who have the link and may read the same documents see its questions and answers up to now.")
         )
-        if found.shared_at:
-            st.code(f"{address}/?c={found.id}", language=None)
+        if conversation.shared_at:
+            st.code(f"{address}/?c={conversation.id}", language=None)
             st.caption(_("Sources in documents that a colleague may not open are left out for them."))
         with st.container(horizontal=True):
             st.button(
-                _("Share what came since, too") if found.shared_at else _("Share by link"),
+                _("Share what came since, too") if conversation.shared_at else _("Share by link"),
                 key="chat_share_yes",
                 type="primary",
                 icon=":material/share:",
                 on_click=let,
                 args=(True,),
             )
-            if found.shared_at:
+            if conversation.shared_at:
                 st.button(_("Stop sharing"), key="chat_share_no", on_click=let, args=(False,))
 
     share()

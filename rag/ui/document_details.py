@@ -22,11 +22,11 @@ from rag.ui.formats import (
     duration,
     file_size,
     kind_name,
-    known_cost,
     language_name,
     method_name,
     money,
     status_badge,
+    stored_cost,
     thousands,
 )
 from rag.ui.page_corrections import Correcting
@@ -47,9 +47,9 @@ def _cost_steps() -> dict[str, str]:
 
 def cost_line(values: Mapping[str, Any]) -> str:
     """Format cost per step and in total as a Markdown line; an estimate also shows the likely range."""
-    steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in _cost_steps().items()]
-    total = _("**Total {cost}**", cost=plain(money(known_cost(values, "total"))))
-    return " · ".join([*steps, total, *cost_range(known_cost(values, "low"), known_cost(values, "high"))])
+    steps = [f"{label} {plain(money(stored_cost(values, step)))}" for step, label in _cost_steps().items()]
+    total = _("**Total {cost}**", cost=plain(money(stored_cost(values, "total"))))
+    return " · ".join([*steps, total, *cost_range(stored_cost(values, "low"), stored_cost(values, "high"))])
 
 
 def cost_range(low: Decimal | None, high: Decimal | None) -> list[str]:
@@ -201,8 +201,8 @@ def _draw_costs(document: Document) -> None:
     st.table(
         pd.DataFrame(
             {
-                _("Estimated"): [_shown(document.estimate, step) for step in steps],
-                _("Spent"): [_shown(spent if has_costs else None, step) for step in steps],
+                _("Estimated"): [_format_cost(document.estimate, step) for step in steps],
+                _("Spent"): [_format_cost(spent if has_costs else None, step) for step in steps],
             },
             index=list(steps.values()),
         ),
@@ -236,13 +236,13 @@ def _draw_costs(document: Document) -> None:
 
 def has_shared_requests(document: Document) -> bool:
     """Whether a paid embedding for this document is charged to its collection (`share_requests`)."""
-    costs, estimate = (known_cost(amounts, "embedding") for amounts in (document.costs, document.estimate))
-    is_whole = document.status in (DocumentStatus.COMPLETED, DocumentStatus.SUPERSEDED)
-    return document.is_synced and is_whole and bool(estimate) and costs == 0
+    costs, estimate = (stored_cost(amounts, "embedding") for amounts in (document.costs, document.estimate))
+    is_processed = document.status in (DocumentStatus.COMPLETED, DocumentStatus.SUPERSEDED)
+    return document.is_synced and is_processed and bool(estimate) and costs == 0
 
 
-def _shown(values: Mapping[str, Any] | None, step: str) -> str:
-    return "–" if values is None or step not in values else plain(money(known_cost(values, step)))
+def _format_cost(values: Mapping[str, Any] | None, step: str) -> str:
+    return "–" if values is None or step not in values else plain(money(stored_cost(values, step)))
 
 
 def _draw_about(document: Document, model: str) -> None:
@@ -274,12 +274,12 @@ def _draw_about(document: Document, model: str) -> None:
 
 def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return author and dates from the file's metadata."""
-    said = {
+    facts = {
         _("Author"): str(metadata.get("author") or ""),
         _("Written"): file_date(str(metadata.get("file_created_at") or "")),
         _("Last changed"): file_date(str(metadata.get("file_modified_at") or "")),
     }
-    return {name: plain(value) for name, value in said.items() if value}
+    return {name: plain(value) for name, value in facts.items() if value}
 
 
 def file_date(text: str) -> str:
@@ -303,14 +303,16 @@ def _model_of(document: Document, documents: DocumentLibrary) -> str:
 
 def draw_repository(document: Document) -> None:
     """Draw a repository's description, language, stars and topics; other documents have none."""
-    known = document.metadata.get("repository")
-    if not isinstance(known, dict):
+    repository = document.metadata.get("repository")
+    if not isinstance(repository, dict):
         return
-    facts = [f":material/star: {thousands(int(known.get('stars') or 0))}"]
-    facts += [plain(str(known["language"]))] if known.get("language") else []
-    facts += [_("updated {known}", known=plain(str(known["updatedAt"])[:10]))] if known.get("updatedAt") else []
+    facts = [f":material/star: {thousands(int(repository.get('stars') or 0))}"]
+    facts += [plain(str(repository["language"]))] if repository.get("language") else []
+    facts += (
+        [_("updated {known}", known=plain(str(repository["updatedAt"])[:10]))] if repository.get("updatedAt") else []
+    )
     st.markdown(" · ".join(facts))
-    if topics := [str(topic) for topic in known.get("topics") or []]:
+    if topics := [str(topic) for topic in repository.get("topics") or []]:
         st.markdown(" ".join(f":blue-badge[{plain(topic)}]" for topic in topics))
-    if known.get("description"):
-        st.caption(plain(str(known["description"])))
+    if repository.get("description"):
+        st.caption(plain(str(repository["description"])))

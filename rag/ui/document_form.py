@@ -186,13 +186,13 @@ class UnsavedEdits(NamedTuple):
 
 def all_unsaved_edits() -> dict[UUID, UnsavedEdits]:
     """Return this session's unsaved changes, by document."""
-    kept: dict[UUID, UnsavedEdits] = st.session_state.setdefault("documents_edits", {})
-    return kept
+    edits: dict[UUID, UnsavedEdits] = st.session_state.setdefault("documents_edits", {})
+    return edits
 
 
 def unsaved_edits(document_id: UUID) -> dict[str, Any]:
-    found = all_unsaved_edits().get(document_id)
-    return dict(found.edits) if found else {}
+    unsaved = all_unsaved_edits().get(document_id)
+    return dict(unsaved.edits) if unsaved else {}
 
 
 def keep_edits(document: Document, edits: dict[str, Any]) -> None:
@@ -256,8 +256,8 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
         text = st.text_input(
             _("Ask this document"), key=f"documents_ask_{document.id}", placeholder=_("What would an employee ask?")
         )
-        is_asked = st.form_submit_button(_("Ask"), icon=":material/send:", type="primary")
-    if not is_asked or not text.strip():
+        is_submitted = st.form_submit_button(_("Ask"), icon=":material/send:", type="primary")
+    if not is_submitted or not text.strip():
         return
     question = Question(text=text.strip(), identity=identity, collection=collection, document_ids=(document.id,))
     place, answer = st.empty(), ""
@@ -290,16 +290,16 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
             st.caption(plain(citation.passage[:400]))
 
 
-def draw_questions(asked: Sequence[AnsweredQuestion]) -> None:
+def draw_questions(questions: Sequence[AnsweredQuestion]) -> None:
     """Draw the questions answered from a document."""
-    if not asked:
+    if not questions:
         st.caption(_("No question has been answered from this document yet."))
         return
     lists.draw(
         {
-            _("Question"): lists.texts((question.question for question in asked), 420),
-            _("Answer"): [_(OUTCOMES.get(question.outcome, question.outcome)) for question in asked],
-            _("Asked"): lists.times(question.created_at for question in asked),
+            _("Question"): lists.texts((question.question for question in questions), 420),
+            _("Answer"): [_(OUTCOMES.get(question.outcome, question.outcome)) for question in questions],
+            _("Asked"): lists.times(question.created_at for question in questions),
         },
         key="documents_questions",
         alt=_("Questions that were answered from this document, the latest first"),
@@ -311,18 +311,18 @@ OnFile = Callable[[Document, str, bytes], None]
 
 def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> None:
     """Draw a box to upload the next version of a document, whatever its file name."""
-    turn = st.session_state.setdefault("documents_replace_turn", 0)
+    upload_number = st.session_state.setdefault("documents_replace_turn", 0)
     file = st.file_uploader(
         _("New file for {title}", title=plain(document.title)),
         max_upload_size=largest_mb,
-        key=f"documents_replace_{document.id}_{turn}",
+        key=f"documents_replace_{document.id}_{upload_number}",
         help=_(
             "The new file is read, and you see which pages differ. Until you decide, answers come from the "
             "present version."
         ),
     )
     if file is not None:
-        st.session_state.documents_replace_turn = turn + 1
+        st.session_state.documents_replace_turn = upload_number + 1
         on_file(document, file.name, file.getvalue())
         st.rerun()
 
@@ -330,25 +330,27 @@ def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> N
 OnFiles = Callable[[list[tuple[UUID, str, bytes]]], None]
 
 
-def letters_of(name: str) -> str:
+def comparable_name(name: str) -> str:
     """Reduce a file name or title for comparison: no extension, digits, signs or single letters."""
     return "".join(re.findall(r"[^\W\d_]{2,}", PurePath(name).stem.casefold()))
 
 
 def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID | None]:
     """Return the likely document for each file: the same name, else similar letters. No document twice."""
-    found: list[UUID | None] = [None] * len(files)
-    left = list(documents)
-    for is_meant in (
+    matches: list[UUID | None] = [None] * len(files)
+    remaining = list(documents)
+    for is_match in (
         lambda name, document: name.casefold() == document.file_name.casefold(),
-        lambda name, document: letters_of(name) in {letters_of(document.file_name), letters_of(f"{document.title}.")},
+        lambda name, document: (
+            comparable_name(name) in {comparable_name(document.file_name), comparable_name(f"{document.title}.")}
+        ),
     ):
         for place, name in enumerate(files):
-            fitting = [document for document in left if is_meant(name, document)]
-            if found[place] is None and len(fitting) == 1:
-                found[place] = fitting[0].id
-                left.remove(fitting[0])
-    return found
+            fitting = [document for document in remaining if is_match(name, document)]
+            if matches[place] is None and len(fitting) == 1:
+                matches[place] = fitting[0].id
+                remaining.remove(fitting[0])
+    return matches
 
 
 def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int, on_files: OnFiles) -> None:
@@ -356,19 +358,19 @@ def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int
 
     `on_files` is called with a document's id, the file's name and its bytes, for each file not left out.
     """
-    turn = st.session_state.setdefault("documents_replace_turn", 0)
+    upload_number = st.session_state.setdefault("documents_replace_turn", 0)
     files = st.file_uploader(
         ngettext("New file for {count} document", "New files for {count} documents", len(documents)),
         accept_multiple_files=True,
         max_upload_size=largest_mb,
-        key=f"documents_replace_several_{turn}",
+        key=f"documents_replace_several_{upload_number}",
         help=_(
             "The new file is read, and you see which pages differ. Until you decide, answers come from the "
             "present version."
         ),
     )
     labels = document_labels(documents)
-    meant = pair([file.name for file in files], documents)
+    matches = pair([file.name for file in files], documents)
     chosen: list[UUID | None] = []
     for place, file in enumerate(files):
         options = list(labels)
@@ -378,30 +380,30 @@ def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int
                 st.selectbox(
                     _("Replaces"),
                     options,
-                    index=options.index(found) if (found := meant[place]) is not None else None,
+                    index=options.index(match) if (match := matches[place]) is not None else None,
                     format_func=labels.of,
                     placeholder=_("Nothing: this file is left out"),
                     label_visibility="collapsed",
                     key=f"documents_replace_{file.file_id}",
                 )
             )
-    taken = [document_id for document_id in chosen if document_id is not None]
-    twice = sorted({labels.of(document_id) for document_id in taken if taken.count(document_id) > 1})
+    targets = [document_id for document_id in chosen if document_id is not None]
+    twice = sorted({labels.of(document_id) for document_id in targets if targets.count(document_id) > 1})
     if twice:
         st.error(
             _("Two files are meant for {name}. Leave one out.", name=plain(listed(twice))), icon=":material/error:"
         )
-    elif taken and (rest := [labels.of(document.id) for document in documents if document.id not in taken]):
+    elif targets and (rest := [labels.of(document.id) for document in documents if document.id not in targets]):
         st.caption(_("As they are: {names}", names=plain(listed(rest))))
     if st.button(
-        ngettext("Show what changes in {count} document", "Show what changes in {count} documents", len(taken))
-        if taken
+        ngettext("Show what changes in {count} document", "Show what changes in {count} documents", len(targets))
+        if targets
         else _("Show what changes"),
         key="documents_replace_several_show",
         type="primary",
         icon=":material/difference:",
-        disabled=not taken or bool(twice),
+        disabled=not targets or bool(twice),
     ):
-        st.session_state.documents_replace_turn = turn + 1
+        st.session_state.documents_replace_turn = upload_number + 1
         on_files([(i, f.name, f.getvalue()) for i, f in zip(chosen, files, strict=True) if i is not None])
         st.rerun()

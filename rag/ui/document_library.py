@@ -33,10 +33,10 @@ from rag.ui.formats import (
     count,
     duration,
     kind_name,
-    known_cost,
     language_name,
     money,
     status_badge,
+    stored_cost,
     thousands,
 )
 from rag.ui.text import plain
@@ -66,7 +66,7 @@ SORTS: Mapping[DocumentSort, str] = {
 #: The most documents in the table; a filter finds the rest.
 MOST_ROWS = 20_000
 #: Visible rows: the page does not scroll on a laptop.
-ROWS_SEEN = 13
+VISIBLE_ROWS = 13
 DUE: Mapping[str, str] = {"": N_("Any date"), "expired": N_("No longer valid"), "review": N_("To be reviewed")}
 #: Views available to everyone, with their filters.
 VIEWS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -108,7 +108,7 @@ WITHIN_FILTERS = (
 )
 
 
-class Looking(NamedTuple):
+class LibraryQuery(NamedTuple):
     """The filters and the sort order chosen in the toolbar, and whether the bin is open."""
 
     filters: DocumentFilters
@@ -147,17 +147,17 @@ class LibraryContents(NamedTuple):
 
 
 def draw_toolbar(
-    held: LibraryContents,
+    contents: LibraryContents,
     *,
     me: UUID,
     on_save: Callable[[str, DocumentFilters], None],
     on_drop: Callable[[SavedView], None],
-) -> Looking:
+) -> LibraryQuery:
     """Draw the search box, the views and the filters. Widgets exchange ids, never names."""
-    saved = {str(view.id): view for view in held.views}
+    saved = {str(view.id): view for view in contents.views}
     names = {key: _(words) for key, (words, _filters) in VIEWS.items()}
     names |= {key: view.name for key, view in saved.items()}
-    names["bin"] = _("Bin ({number})", number=thousands(held.binned)) if held.binned else _("Bin")
+    names["bin"] = _("Bin ({number})", number=thousands(contents.binned)) if contents.binned else _("Bin")
     labels = name_labels(names)
 
     def use_view() -> None:
@@ -179,41 +179,41 @@ def draw_toolbar(
             label_visibility="collapsed",
             width=196,
         )
-        in_folders = all_folders(held.shelves.folders)
+        in_folders = all_folders(contents.shelves.folders)
         folders = {"": _("All folders"), **{name: f"{name} ({thousands(n)})" for name, n in in_folders.items()}}
         folder = _choice(_("Folder"), folders, "documents_folder", width=165)
-        tags = {"": _("All tags"), **{name: f"{name} ({thousands(n)})" for name, n in held.shelves.tags.items()}}
+        tags = {"": _("All tags"), **{name: f"{name} ({thousands(n)})" for name, n in contents.shelves.tags.items()}}
         tag = _choice(_("Tag"), tags, "documents_tag", width=182)
         set_within = sum(bool(st.session_state.get(key)) for key in WITHIN_FILTERS)
         words = _("Filters ({number})", number=set_within) if set_within else _("Filters")
         with st.popover(words, icon=":material/tune:", key="documents_filters", width="content"):
-            statuses = status_labels(held.figures)
+            statuses = status_labels(contents.figures)
             keep_chosen("documents_wanted")
-            wanted = st.pills(
+            chosen_statuses = st.pills(
                 _("Status"),
                 list(statuses),
                 selection_mode="multi",
                 format_func=drawn(statuses),
                 key="documents_wanted",
             )
-            spoken = {f.language: language_name(f.language) for f in held.figures if f.language}
-            languages = {"": _("All languages"), **spoken}
+            used_languages = {f.language: language_name(f.language) for f in contents.figures if f.language}
+            languages = {"": _("All languages"), **used_languages}
             language = _choice(_("Language"), languages, "documents_language")
-            kinds = {"": _("All kinds"), **{f.mime_type: kind_name(f.mime_type) for f in held.figures}}
+            kinds = {"": _("All kinds"), **{f.mime_type: kind_name(f.mime_type) for f in contents.figures}}
             kind = _choice(_("Kind of file"), kinds, "documents_kind")
             everywhere = _("All collections")
             only = (
-                _id_choice(_("Collection"), everywhere, held.collections, "documents_only")
-                if held.collections
+                _id_choice(_("Collection"), everywhere, contents.collections, "documents_only")
+                if contents.collections
                 else None
             )
-            owner = _id_choice(_("Owner"), _("Any owner"), held.owners, "documents_owner")
+            owner = _id_choice(_("Owner"), _("Any owner"), contents.owners, "documents_owner")
             dates = {name: _(words) for name, words in DUE.items()}
             due = _choice(_("Dates"), dates, "documents_due")
             sort = st.selectbox(_("Order"), list(SORTS), format_func=words_of(SORTS), key="documents_sort")
             filters = DocumentFilters(
                 text=text,
-                statuses=tuple(wanted),
+                statuses=tuple(chosen_statuses),
                 language=language,
                 mime_type=kind,
                 collection_id=only,
@@ -223,7 +223,7 @@ def draw_toolbar(
                 due="expired" if due == "expired" else "review" if due == "review" else "",
             )
             _draw_saving(filters, saved.get(view), on_save, on_drop)
-    return Looking(filters, sort, view == "bin")
+    return LibraryQuery(filters, sort, view == "bin")
 
 
 def all_folders(folders: Mapping[str, int]) -> dict[str, int]:
@@ -278,7 +278,7 @@ def _choice(label: str, names: Mapping[str, str], key: str, *, width: int | None
         st.session_state[key] = ""
     labels = name_labels(names)
     keep_chosen(key)
-    found = st.selectbox(
+    chosen = st.selectbox(
         label,
         list(labels),
         format_func=labels.of,
@@ -286,7 +286,7 @@ def _choice(label: str, names: Mapping[str, str], key: str, *, width: int | None
         label_visibility="collapsed" if width else "visible",
         width=width or "stretch",
     )
-    return str(found or "")
+    return str(chosen or "")
 
 
 def _id_choice(label: str, everything: str, names: Mapping[UUID, str], key: str) -> UUID | None:
@@ -294,8 +294,8 @@ def _id_choice(label: str, everything: str, names: Mapping[UUID, str], key: str)
         st.session_state[key] = None
     labels = name_labels(names)
     keep_chosen(key)
-    found = st.selectbox(label, list(labels), index=None, placeholder=everything, format_func=labels.of, key=key)
-    return found if isinstance(found, UUID) else None
+    chosen = st.selectbox(label, list(labels), index=None, placeholder=everything, format_func=labels.of, key=key)
+    return chosen if isinstance(chosen, UUID) else None
 
 
 # The table
@@ -309,7 +309,7 @@ def status_words(document: Document | DocumentRow) -> str:
 
 
 def draw_table(
-    shown: Sequence[DocumentRow],
+    rows: Sequence[DocumentRow],
     *,
     collections: Mapping[UUID, str],
     today: date,
@@ -322,12 +322,12 @@ def draw_table(
     id. The title is a button: if cells opened documents, every arrow key would. `on_select` is called with the ids of
     the ticked rows. The table's key changes with its rows, so a click never refers to a different table's rows.
     """
-    ids = [row.id for row in shown]
+    ids = [row.id for row in rows]
     state = st.session_state
     key = lists.table_key("documents_table", ids)
     if state.get("documents_table_drawn", ("",))[0] != key:
         chosen = set(state.get("documents_selected", []))
-        state.documents_table_drawn = (key, [place for place, found in enumerate(ids) if found in chosen])
+        state.documents_table_drawn = (key, [place for place, document_id in enumerate(ids) if document_id in chosen])
 
     def open_clicked() -> None:
         clicked = state[f"{key}_open"]
@@ -337,7 +337,7 @@ def draw_table(
     def take_selected() -> None:
         on_select([ids[place] for place in state[key].selection.rows if place < len(ids)])
 
-    columns = _columns(shown, collections, today)
+    columns = _columns(rows, collections, today)
     button = st.column_config.ButtonColumn(
         width=226,
         alignment="left",
@@ -345,28 +345,28 @@ def draw_table(
         on_click=open_clicked,
         key=f"{key}_open",
         # Only where there is something to scroll to: a pinned column does not grow with the page.
-        pinned=len(columns) >= COLUMNS_SEEN,
+        pinned=len(columns) >= VISIBLE_COLUMNS,
     )
     # A button's label draws icons by name; a name typed by a person must stay text.
-    names = [title.replace(":material/", ":\u200bmaterial/") for title in titles(shown, _title)]
+    names = [title.replace(":material/", ":\u200bmaterial/") for title in titles(rows, _title)]
     lists.draw(
         {_("Title"): lists.Column(names, button)} | columns,
         key=key,
         on_select=take_selected,
         selection_mode="multi-row",
         selection_default={"selection": {"rows": state.documents_table_drawn[1]}},
-        height=36 + 33 * min(max(len(shown), 1), ROWS_SEEN),
+        height=36 + 33 * min(max(len(rows), 1), VISIBLE_ROWS),
         alt=_("Documents of the library. A click on a row opens its document; a ticked box selects it."),
     )
 
 
 #: The number of columns a page with 1280 pixels has room for.
-COLUMNS_SEEN = 8
+VISIBLE_COLUMNS = 8
 #: The badge for a document in use after its last day.
 EXPIRED = (N_("Expired"), "red")
 
 
-def _columns(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> dict[str, lists.Column]:
+def _columns(rows: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> dict[str, lists.Column]:
     """Return the columns after the title, together as wide as the page at 1280 pixels."""
 
     def status(row: DocumentRow) -> list[str]:
@@ -375,33 +375,33 @@ def _columns(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], toda
 
     states = [(_(words), color) for words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)]
     columns = {
-        _("File name"): lists.texts((row.file_name for row in shown), 128),
-        _("Status"): lists.badges(map(status, shown), states, 92),
-        _("Language"): lists.texts((language_name(row.language) for row in shown), 104),
-        _("Owner"): lists.texts((row.owner_name or "–" for row in shown), 80),
-        _("Updated"): lists.times((row.updated_at for row in shown), 94, with_time=False),
-        _("Cost"): lists.amounts((money(row.cost) if row.has_cost else "–" for row in shown), 72),
+        _("File name"): lists.texts((row.file_name for row in rows), 128),
+        _("Status"): lists.badges(map(status, rows), states, 92),
+        _("Language"): lists.texts((language_name(row.language) for row in rows), 104),
+        _("Owner"): lists.texts((row.owner_name or "–" for row in rows), 80),
+        _("Updated"): lists.times((row.updated_at for row in rows), 94, with_time=False),
+        _("Cost"): lists.amounts((money(row.cost) if row.has_cost else "–" for row in rows), 72),
     }
-    if any(row.folder for row in shown):
-        columns[_("Folder")] = lists.texts((row.folder for row in shown), 102)
-    if any(row.tags for row in shown):
-        columns[_("Tags")] = lists.Column([row.tags for row in shown], st.column_config.ListColumn(width=140))
-    columns |= columns_of_kinds(shown)
+    if any(row.folder for row in rows):
+        columns[_("Folder")] = lists.texts((row.folder for row in rows), 102)
+    if any(row.tags for row in rows):
+        columns[_("Tags")] = lists.Column([row.tags for row in rows], st.column_config.ListColumn(width=140))
+    columns |= columns_of_kinds(rows)
     if collections:
-        columns[_("Collection")] = lists.texts((collections.get(row.collection_id, "–") for row in shown), 108)
+        columns[_("Collection")] = lists.texts((collections.get(row.collection_id, "–") for row in rows), 108)
     return columns
 
 
-def titles(shown: Sequence[Listed], title: Callable[[Listed], str] = attrgetter("title")) -> list[str]:
+def titles(rows: Sequence[Listed], title: Callable[[Listed], str] = attrgetter("title")) -> list[str]:
     """Return the rows' titles; equal titles get the file name, then the day."""
     labels = distinct_labels(
-        shown,
+        rows,
         lambda row: row.id,
         title,
         lambda row: row.file_name,
         lambda row: day(row.binned_at if isinstance(row, BinnedDocument) else row.updated_at),
     )
-    return [labels.of(row.id) for row in shown]
+    return [labels.of(row.id) for row in rows]
 
 
 def _title(row: DocumentRow) -> str:
@@ -490,9 +490,9 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
 
 def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
     """Draw a box to open a document by name: a table's rows are hard to reach by screen reader."""
-    shown = document_labels(offered)
+    labels = document_labels(offered)
     # The labels are part of the key: the browser answers with a label it was sent.
-    key = f"documents_opener_{hash(tuple(shown.items()))}"
+    key = f"documents_opener_{hash(tuple(labels.items()))}"
 
     def open_chosen() -> None:
         chosen = st.session_state[key]
@@ -502,9 +502,9 @@ def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], No
 
     st.selectbox(
         _("Open a document"),
-        list(shown),
+        list(labels),
         index=None,
-        format_func=shown.of,
+        format_func=labels.of,
         placeholder=_("Open a document by its name"),
         key=key,
         on_change=open_chosen,
@@ -526,11 +526,11 @@ def draw_bin(
     is_confirmed_needed: Callable[[], bool],
 ) -> None:
     """Draw the deleted documents, with a button to restore them and one that leads back to the library."""
-    kept = _(
+    explanation = _(
         "Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(kept, width="content")
+        st.caption(explanation, width="content")
         st.button(_("Show all documents"), key="documents_leave_bin", type="tertiary", on_click=on_leave)
     if not number:
         st.info(_("The bin is empty."), icon=":material/delete_outline:")
@@ -580,7 +580,7 @@ def draw_bin(
                     "Pages, passages and files are removed now. What they cost stays in the analytics. This cannot "
                     "be undone."
                 ),
-                does=ngettext("Delete {count} document", "Delete {count} documents", len(chosen)),
+                action=ngettext("Delete {count} document", "Delete {count} documents", len(chosen)),
                 on_confirm=lambda: on_delete(chosen),
                 key="documents_bin_sure",
                 keeps=_("Keep them") if len(chosen) > 1 else "",
@@ -596,7 +596,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
             _("Pages"): [d.page_count for d in documents],
             _("Passages"): [d.chunk_count for d in documents],
             **{
-                label: lists.amounts(money(known_cost(d.costs, step)) for d in documents)
+                label: lists.amounts(money(stored_cost(d.costs, step)) for d in documents)
                 for step, label in steps.items()
             },
             _("Time"): lists.amounts(duration(d.processing_ms) for d in documents),
@@ -606,13 +606,13 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
     )
 
 
-def columns_of_kinds(shown: Sequence[Document | DocumentRow]) -> dict[str, lists.Column]:
+def columns_of_kinds(documents: Sequence[Document | DocumentRow]) -> dict[str, lists.Column]:
     """Return columns filled by only some documents: stars, topics, department; without empty columns."""
-    repositories = [d.metadata.get("repository") or {} for d in shown]
+    repositories = [d.metadata.get("repository") or {} for d in documents]
     columns = {}
     if any(repositories):
         columns[_("Stars")] = lists.numbers((r.get("stars") for r in repositories), 70, style="localized")
         columns[_("Topics")] = lists.texts((", ".join(map(str, r.get("topics") or [])) for r in repositories), 160)
-    if any(d.metadata.get("department") for d in shown):
-        columns[_("Department")] = lists.texts((str(d.metadata.get("department") or "–") for d in shown), 120)
+    if any(d.metadata.get("department") for d in documents):
+        columns[_("Department")] = lists.texts((str(d.metadata.get("department") or "–") for d in documents), 120)
     return columns

@@ -84,8 +84,8 @@ def draw_pages(document: Document, documents: DocumentLibrary, correcting: Corre
     st.caption(" · ".join(facts))
     for warning in page.warnings:
         st.caption(f":orange[:material/warning: {plain(language.translated(warning))}]")
-    if said := corrected_words(page, read, history):
-        st.caption(f":material/edit_note: {plain(said)}")
+    if correction := corrected_words(page, read, history):
+        st.caption(f":material/edit_note: {plain(correction)}")
     image, text = st.columns(2) if has_pictures(document) else (None, st.container())
     with text:
         if draw_corrector(document, page, correcting):
@@ -380,12 +380,12 @@ def marks_html(marks: Sequence[PageMark]) -> str:
 def legend_html(marks: Sequence[PageMark]) -> str:
     """Build the legend: each kind with its sign and count."""
     entries = []
-    found = Counter(mark.kind for mark in marks)
-    is_recognised = found["line"] + found["unsure"] > 0
+    counts = Counter(mark.kind for mark in marks)
+    is_recognised = counts["line"] + counts["unsure"] > 0
     for kind, look in LOOKS.items():
         if kind in OF_RECOGNITION and not is_recognised:
             continue
-        number = thousands(found[kind])
+        number = thousands(counts[kind])
         sign = f'<span aria-hidden="true" style="{SIGN};color:{look.colour};border:{look.line}">{look.sign}</span>'
         words = escape(_("{kind}: {number}", kind=_(look.all), number=number))
         entries.append(f'<li style="display:flex;align-items:center;gap:.4rem;margin:0">{sign}{words}</li>')
@@ -400,10 +400,10 @@ def _frame(mark: PageMark, look: MarkLook) -> str:
     # At the page's edge there is no room outside the frame.
     offset, sign = ("-5px", "right:5px;top:5px") if mark.right > 0.95 else ("1px", "left:100%;top:-.75rem")
     # A page has many lines, too many for signs.
-    shown = f'<span style="position:absolute;{sign};{SIGN};color:{look.colour}">{look.sign}</span>'
-    shown = "" if mark.kind == "line" else shown
+    sign_html = f'<span style="position:absolute;{sign};{SIGN};color:{look.colour}">{look.sign}</span>'
+    sign_html = "" if mark.kind == "line" else sign_html
     return (
         f'<div title="{escape(_(look.one), quote=True)}" style="position:absolute;left:{mark.left:.2%};'
         f"top:{mark.top:.2%};width:{width:.2%};height:{height:.2%};outline:{look.line} {look.colour};"
-        f'outline-offset:{offset};border-radius:2px">{shown}</div>'
+        f'outline-offset:{offset};border-radius:2px">{sign_html}</div>'
     )

@@ -42,8 +42,8 @@ from rag.ui.formats import (
     duration,
     field_label,
     file_size,
-    known_cost,
     money,
+    stored_cost,
     thousands,
 )
 from rag.ui.scripts import script
@@ -253,22 +253,22 @@ def _from_archive(
     """Hand over an archive's readable files; yield files which must not be unpacked."""
     handled: set[str] = st.session_state.documents_handled
     content = file.getvalue()
-    found_any = False
+    has_files = False
     try:
-        for found in files_in_archive(io.BytesIO(content), limits, tenant_id=choice.collection.tenant_id):
-            found_any = True
-            key = f"{file.file_id}/{found.place}"
+        for entry in files_in_archive(io.BytesIO(content), limits, tenant_id=choice.collection.tenant_id):
+            has_files = True
+            key = f"{file.file_id}/{entry.place}"
             if key in handled:
                 continue
-            if found.refusal:
-                yield Refused(found.place, 0, found.refusal)
+            if entry.refusal:
+                yield Refused(entry.place, 0, entry.refusal)
             else:
-                on_take(found.path, found.content, choice, key)
+                on_take(entry.path, entry.content, choice, key)
             handled.add(key)
     except InvalidInput as exc:
         yield Refused(file.name, file.size, exc.message)
         return
-    if not found_any:
+    if not has_files:
         sentence = _(
             "There is no file in this archive that can be read. It should hold {formats}.", formats=formats_in_words()
         )
@@ -339,10 +339,10 @@ def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
         )
         st.markdown(" · ".join(facts))
         st.markdown(f":gray[{cost_line(estimate)}]")
-        draw_broken_by(document.tenant_id, known_cost(estimate, "total"))
+        draw_broken_by(document.tenant_id, stored_cost(estimate, "total"))
         draw_remarks(document)
         with st.container(horizontal=True, vertical_alignment="center"):
-            cost = plain(money(known_cost(estimate, "total")))
+            cost = plain(money(stored_cost(estimate, "total")))
             _draw_confirming(_("Process it ({estimate})", estimate=cost), file, actions)
             _draw_removing(file, actions)
 
@@ -495,10 +495,10 @@ def draw_estimates(
     )
     with st.container(border=True, key="documents_estimates", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            asked = ngettext(
+            sentence = ngettext(
                 "{count} file waits for your yes: {cost}", "{count} files wait for your yes: {cost}", number, cost=words
             )
-            facts = [f"**{plain(asked) if number else _('You have decided about all of these files.')}**"]
+            facts = [f"**{plain(sentence) if number else _('You have decided about all of these files.')}**"]
             facts += cost_range(sum((f.low for f in waiting), Decimal(0)), sum((f.high for f in waiting), Decimal(0)))
             facts += [count(sum(f.pages for f in waiting), "page")] if waiting else []
             if replaced:
@@ -587,7 +587,7 @@ def _draw_replacement(
             )
         )
         st.caption(_(sentence, version=replaced.version, value=cost_line(document.estimate or {})))
-        draw_broken_by(document.tenant_id, known_cost(document.estimate, "total"))
+        draw_broken_by(document.tenant_id, stored_cost(document.estimate, "total"))
         if differing:
             with st.expander(
                 ngettext(
@@ -603,7 +603,7 @@ def _draw_replacement(
                 if comparing.open:
                     draw_comparison(documents, replaced, document, differing)
         with st.container(horizontal=True, vertical_alignment="center"):
-            cost = plain(money(known_cost(document.estimate, "total")))
+            cost = plain(money(stored_cost(document.estimate, "total")))
             words = _("Replace version {version} ({estimate})", version=replaced.version, estimate=cost)
             _draw_confirming(words, file, actions)
             st.button(
@@ -669,7 +669,7 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
 
 
 #: Fields found by chunking.
-FOUND_BY_CUTTING = frozenset({"category", "year"})
+SET_BY_CHUNKING = frozenset({"category", "year"})
 
 
 def fields_to_say(profile: Profile) -> list[str]:
@@ -677,19 +677,19 @@ def fields_to_say(profile: Profile) -> list[str]:
     return [
         field
         for field in profile.search.metadata_filters
-        if field not in FOUND_BY_CUTTING and field not in profile.reading.chunk_tags
+        if field not in SET_BY_CHUNKING and field not in profile.reading.chunk_tags
     ]
 
 
 def draw_fields(profile: Profile, key: str) -> dict[str, str]:
     """Draw inputs for the next files' metadata; return the values by field."""
-    said = {}
+    values = {}
     for field in fields_to_say(profile):
-        said[field] = st.text_input(
+        values[field] = st.text_input(
             plain(field_label(field)),
             key=f"{key}_{field}",
             max_chars=120,
             width=200,
             help=_("Questions can be asked in these documents only. May stay empty."),
         )
-    return {field: value for field, value in said.items() if value.strip()}
+    return {field: value for field, value in values.items() if value.strip()}

@@ -52,8 +52,8 @@ def draw_moves(identity: Identity, collections: Sequence[Collection], *, problem
 
 
 def _latest(moves: Sequence[Reembedding], collection: Collection) -> Reembedding | None:
-    own = (move for move in moves if move.collection_id == collection.id and move.status != "cancelled")
-    return next(own, None)
+    candidates = (move for move in moves if move.collection_id == collection.id and move.status != "cancelled")
+    return next(candidates, None)
 
 
 def _draw(identity: Identity, collection: Collection, problem: str, was_running: bool) -> None:
@@ -124,7 +124,7 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
                     _("Remove the old vectors?"),
                     f"**{name}** :gray[{plain(embedder_name(latest.from_model))}]",
                     _("The move cannot be undone any more. Documents and answers stay as they are."),
-                    does=_("Remove the old vectors"),
+                    action=_("Remove the old vectors"),
                     on_confirm=lambda: act(lambda: reembeddings.clean_up(identity, collection.id)),
                     key="moves_clean_sure",
                     icon=":material/cleaning_services:",
@@ -149,7 +149,7 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
         width=560,
     )
     try:
-        shown = reembeddings.cost_of(identity, collection.id, str(model))
+        estimate = reembeddings.cost_of(identity, collection.id, str(model))
     except RagError as error:
         st.caption(plain(error.message))
         return
@@ -157,16 +157,22 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
     def begin() -> None:
         move = reembeddings.estimate(identity, collection.id, str(model))
         # Ask again if documents added meanwhile raise the cost shown.
-        if move.estimated_cost == shown.cost or (
-            shown.cost is not None and move.estimated_cost is not None and move.estimated_cost < shown.cost
+        if move.estimated_cost == estimate.cost or (
+            estimate.cost is not None and move.estimated_cost is not None and move.estimated_cost < estimate.cost
         ):
             reembeddings.confirm(identity, move.id)
 
-    price = _("price not known") if shown.cost is None else _("free of charge") if not shown.cost else money(shown.cost)
+    price = (
+        _("price not known")
+        if estimate.cost is None
+        else _("free of charge")
+        if not estimate.cost
+        else money(estimate.cost)
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            _("Move {passages} ({price})", passages=count(shown.chunks, "passage"), price=plain(price))
-            if shown.chunks
+            _("Move {passages} ({price})", passages=count(estimate.chunks, "passage"), price=plain(price))
+            if estimate.chunks
             else _("Use this model"),
             key=f"moves_begin_{collection.id}",
             icon=":material/move_up:",
@@ -174,7 +180,7 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
             on_click=act,
             args=(begin,),
         )
-        facts = cost_range(*expected_range(shown.cost))
+        facts = cost_range(*expected_range(estimate.cost))
         facts.append(_("Answers continue during the move, and you can undo the move with one click."))
         st.caption(" · ".join(facts), width="content")
 
@@ -228,7 +234,7 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
                     move.chunks_done,
                 ),
                 _("Questions are still answered with the present model."),
-                does=_("Cancel the move"),
+                action=_("Cancel the move"),
                 on_confirm=on_cancel,
                 key="moves_stop_sure",
                 icon=":material/close:",

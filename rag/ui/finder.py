@@ -17,7 +17,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import dialog, document_labels, search_box
 
 #: The most results per kind.
-MOST_FOUND = 8
+MOST_RESULTS = 8
 #: Fixed list height: the dialog does not resize while a person types.
 LIST_PIXELS = 380
 
@@ -67,7 +67,7 @@ def draw_finder(running: Services, identity: Identity) -> None:
 @dialog(N_("Keyboard shortcuts"))
 def _list_shortcuts() -> None:
     lines = [f"| {pgettext('of a keyboard', 'Key')} | |", "|---|---|"]
-    lines += [f"| `{keys}` | {plain(_(does))} |" for keys, does in SHORTCUTS]
+    lines += [f"| `{keys}` | {plain(_(action))} |" for keys, action in SHORTCUTS]
     st.markdown("\n".join(lines))
     st.caption(_("On a Mac, ⌘ takes the place of Ctrl."))
 
@@ -82,12 +82,12 @@ def _find(running: Services, identity: Identity) -> None:
             placeholder=_("Words of a title, a conversation or a document"),
         )
         with st.container(key="frame_found", height=LIST_PIXELS, border=False, gap=None):
-            _draw_found(running, identity, text.strip())
+            _draw_results(running, identity, text.strip())
 
 
-def _draw_found(running: Services, identity: Identity, text: str) -> None:
-    conversations = running.conversations.find(identity, text, limit=MOST_FOUND)
-    documents = documents_found(running, identity, text)
+def _draw_results(running: Services, identity: Identity, text: str) -> None:
+    conversations = running.conversations.find(identity, text, limit=MOST_RESULTS)
+    documents = find_documents(running, identity, text)
     if conversations:
         st.caption(_("Conversations"))
     for conversation in conversations:
@@ -102,14 +102,14 @@ def _draw_found(running: Services, identity: Identity, text: str) -> None:
             turn_to(page_with_words(running.documents.pages(identity, document.id), text))
             st.switch_page("library.py", query_params={"document": str(document.id)})
     if not conversations and not documents:
-        said = _("No conversation and no document holds these words.") if text else _("There is nothing yet.")
-        st.caption(said)
+        sentence = _("No conversation and no document holds these words.") if text else _("There is nothing yet.")
+        st.caption(sentence)
 
 
-def _result(label: str, icon: str, found_id: UUID) -> bool:
+def _result(label: str, icon: str, target_id: UUID) -> bool:
     return st.button(
         plain(label),
-        key=f"frame_found_{found_id}",
+        key=f"frame_found_{target_id}",
         icon=f":material/{icon}:",
         type="tertiary",
         width="stretch",
@@ -117,9 +117,9 @@ def _result(label: str, icon: str, found_id: UUID) -> bool:
     )
 
 
-def documents_found(running: Services, identity: Identity, text: str) -> list[DocumentName]:
+def find_documents(running: Services, identity: Identity, text: str) -> list[DocumentName]:
     """Find documents open to this person by name or content, newest first."""
     filters = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), text=text)
     if text:
         filters = replace(filters, found_ids=running.documents.with_words(identity, text))
-    return running.documents.names(identity, filters, limit=MOST_FOUND)
+    return running.documents.names(identity, filters, limit=MOST_RESULTS)

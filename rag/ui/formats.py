@@ -28,8 +28,8 @@ def money(dollars: Decimal | float | None) -> str:
     if size == 0:
         return language.dollars(Decimal(0), 2)
     if size < Decimal("0.0001"):
-        written = language.dollars(Decimal("0.0001"), 4)
-        return f"-<{written}" if amount < 0 else f"<{written}"
+        smallest = language.dollars(Decimal("0.0001"), 4)
+        return f"-<{smallest}" if amount < 0 else f"<{smallest}"
     return language.dollars(amount, 2 if size >= 1 else 4)
 
 
@@ -199,7 +199,7 @@ def field_label(field: str) -> str:
     return _(field.replace("_", " ").capitalize())
 
 
-def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
+def stored_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
     """Return a stored cost; `None` for an unknown price, zero before any spending."""
     value = (values or {}).get(step, 0)
     return None if value is None else Decimal(str(value))

@@ -50,13 +50,13 @@ def draw_fields(
 ) -> None:
     """Draw fields with their values; an input's key is `{key}_{name}`."""
     # Row by row: the tab key follows the reading order, and a phone keeps it too.
-    left = list(fields)
-    while left:
+    remaining = list(fields)
+    while remaining:
         places = st.columns(columns) if columns > 1 else [st.container()]
-        for place, field in zip(places, left, strict=False):
+        for place, field in zip(places, remaining, strict=False):
             with place:
                 draw_field(field, (values or {}).get(field.name), key=f"{key}_{field.name}")
-        del left[:columns]
+        del remaining[:columns]
 
 
 def entered(fields: Iterable[FormField], key: str) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from rag.ui.theme import PRODUCT
 
 def reader_address(settings: Settings) -> str:
     """Return the address for shared links: the public address, else the address in the browser."""
-    seen = urlsplit(st.context.url or "")
-    came_by = f"{seen.scheme}://{seen.netloc}" if seen.netloc else settings.own_address
+    url = urlsplit(st.context.url or "")
+    came_by = f"{url.scheme}://{url.netloc}" if url.netloc else settings.own_address
     return settings.public_url.rstrip("/") or came_by
 
 

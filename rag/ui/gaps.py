@@ -18,13 +18,13 @@ from rag.records.help_requests import HelpRequest
 from rag.services import services
 from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role, UploadOptions
 from rag.ui import actions, lists
-from rag.ui.formats import known_cost, language_name, money, pages, status_badge
+from rag.ui.formats import language_name, money, pages, status_badge, stored_cost
 from rag.ui.text import plain
 from rag.ui.widgets import choose_word, dialog, document_labels, name_labels
 
 PROBLEM = "analytics_gap_problem"
 #: Session state key for counting the people notified about the answer to their question.
-TOLD = "analytics_gap_told"
+NOTIFIED = "analytics_gap_told"
 STATES: dict[State, str] = {
     "open": N_("Unsolved"),
     "off topic": N_("Off topic"),
@@ -56,46 +56,46 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
         )  # fmt: skip
         status = choose_word(_("State"), STATES, key="analytics_gap_state", default="open")
     actions.draw_problem(PROBLEM)
-    told = st.session_state.pop(TOLD, None)
-    if told is not None:
+    notified = st.session_state.pop(NOTIFIED, None)
+    if notified is not None:
         words = ngettext(
             "Solved. {count} person reads it in their conversation.",
             "Solved. {count} people read it in their conversations.",
-            told,
+            notified,
         )
-        st.toast(plain(words) if told else _("Solved"), icon=":material/mark_chat_read:")
-    found = gaps.list(identity, period, filters, status=status)
-    if not found:
+        st.toast(plain(words) if notified else _("Solved"), icon=":material/mark_chat_read:")
+    rows = gaps.list(identity, period, filters, status=status)
+    if not rows:
         st.caption(_(NONE[status]))
         return
     chosen = lists.choose_row(
-        found,
+        rows,
         {
             # On a small screen the last columns are out of sight.
-            _("Question"): lists.texts((gap.question for gap in found), 215),
+            _("Question"): lists.texts((gap.question for gap in rows), 215),
             _("Waiting"): lists.numbers(
-                (gap.waiting or None for gap in found),
+                (gap.waiting or None for gap in rows),
                 65,
                 help_text=_("People who asked a person and wait for an answer."),
             ),
-            _("Times"): lists.bars((gap.times for gap in found), 80),
+            _("Times"): lists.bars((gap.times for gap in rows), 80),
             _("Before"): lists.numbers(
-                (gap.times_before for gap in found),
+                (gap.times_before for gap in rows),
                 62,
                 help_text=_("How often the question was asked in the period before, for comparison."),
             ),
-            _("Last asked"): lists.times((gap.last_asked_at for gap in found), 102, with_year=False, with_time=False),
-            _("Nearest document"): lists.texts((gap.nearest or "–" for gap in found), 180),
-            _("Assigned to"): lists.texts((gap.assignee or "–" for gap in found), 106),
-            _("Groups"): lists.texts((", ".join(gap.user_groups) for gap in found), 110),
-            _("Languages"): lists.texts((", ".join(map(language_name, gap.languages)) for gap in found), 82),
-            _("Wordings"): lists.numbers((gap.wordings for gap in found), 75),
+            _("Last asked"): lists.times((gap.last_asked_at for gap in rows), 102, with_year=False, with_time=False),
+            _("Nearest document"): lists.texts((gap.nearest or "–" for gap in rows), 180),
+            _("Assigned to"): lists.texts((gap.assignee or "–" for gap in rows), 106),
+            _("Groups"): lists.texts((", ".join(gap.user_groups) for gap in rows), 110),
+            _("Languages"): lists.texts((", ".join(map(language_name, gap.languages)) for gap in rows), 82),
+            _("Wordings"): lists.numbers((gap.wordings for gap in rows), 75),
         },
         key="analytics_gaps",
         alt=_("Questions the documents could not answer"),
     )
     st.caption(
-        ngettext("{count} question.", "{count} questions.", len(found))
+        ngettext("{count} question.", "{count} questions.", len(rows))
         + " "
         + _("Select a row (Shift + Space on the keyboard) to see what can be done.")
     )
@@ -109,9 +109,9 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
 def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
     gaps = services().gaps
     st.header(plain(gap.question), anchor=False)
-    others = [wording for wording in wordings if wording != gap.question]
-    if others:
-        st.markdown("\n".join(f"- {plain(wording)}" for wording in others[:8]))
+    other_wordings = [wording for wording in wordings if wording != gap.question]
+    if other_wordings:
+        st.markdown("\n".join(f"- {plain(wording)}" for wording in other_wordings[:8]))
     facts = [ngettext("asked once", "asked {count} times", gap.times)]
     if gap.people:
         facts.append(ngettext("by one person", "by {count} people", gap.people))
@@ -165,7 +165,7 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
 
 def _draw_nearest(identity: Identity, gap: Gap) -> None:
     """Draw what came nearest in the documents to the latest wording: perhaps the answer is there, in other words."""
-    near = [found for found in services().analytics.found_passages(identity, gap.latest_id) if found.title]
+    near = [hit for hit in services().analytics.found_passages(identity, gap.latest_id) if hit.title]
     if not near:
         return
     with st.expander(_("Nearest passages"), icon=":material/near_me:"):
@@ -278,9 +278,9 @@ def _draw_awaited(identity: Identity, gap: Gap, document_id: UUID) -> None:
     @st.fragment(run_every=FOLLOWED_EVERY_SECONDS)
     def follow() -> None:
         running = services()
-        told = running.gaps.solve_awaiting(identity.tenant_id)
-        if gap.id in told:
-            st.session_state[TOLD] = told[gap.id]
+        notified = running.gaps.solve_awaiting(identity.tenant_id)
+        if gap.id in notified:
+            st.session_state[NOTIFIED] = notified[gap.id]
         try:
             running.gaps.check_open(identity, gap.id)
             document = running.documents.get(identity, document_id)
@@ -296,7 +296,7 @@ def _draw_progress(identity: Identity, document: Document) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(f":{color}-badge[{plain(words)}] {plain(document.title)}", width="stretch")
         if document.status is DocumentStatus.ESTIMATED and identity.may(Role.ADMIN):
-            words = _("Process it ({estimate})", estimate=money(known_cost(document.estimate or {}, "total")))
+            words = _("Process it ({estimate})", estimate=money(stored_cost(document.estimate or {}, "total")))
             if st.button(plain(words), icon=":material/play_arrow:", key=f"analytics_gap_process_{document.id}"):
                 actions.attempt(PROBLEM, services().documents.confirm, identity, document.id)
                 st.rerun()
@@ -322,7 +322,7 @@ def _choose_document(identity: Identity, gap: Gap) -> None:
 
 
 def _solve(identity: Identity, gap: Gap, document_id: UUID, answer: str) -> None:
-    st.session_state[TOLD] = services().gaps.solve(identity, gap.id, document_id, answer)
+    st.session_state[NOTIFIED] = services().gaps.solve(identity, gap.id, document_id, answer)
 
 
 @dialog(N_("Dismiss"), icon=":material/do_not_disturb_on:")

@@ -25,8 +25,8 @@ _run = threading.local()
 
 
 def _of_this_page() -> str:
-    if spoken := getattr(_run, "language", ""):
-        return str(spoken)
+    if chosen := getattr(_run, "language", ""):
+        return str(chosen)
     running = get_script_run_ctx(suppress_warning=True)
     if running is None:
         return ""
@@ -162,11 +162,11 @@ ICONS = {"radio_button_unchecked": N_("Not done yet")}
 
 def page_script() -> str:
     """Return the script to set the page's language and direction, and to replace Streamlit's texts."""
-    spoken = language.current()
-    is_english = spoken == language.ENGLISH
+    code = language.current()
+    is_english = code == language.ENGLISH
     words = {
         "whole": {} if is_english else {words: _(words) for words in STREAMLIT_WORDS},
-        "icons": {icon: _(meant) for icon, meant in ICONS.items()},
+        "icons": {icon: _(label) for icon, label in ICONS.items()},
         "parts": [] if is_english else [(pattern, _(ours)) for pattern, ours in STREAMLIT_SENTENCES.items()],
     }
-    return script("language", WORDS=words, LANGUAGE=spoken, DIRECTION=language.direction())
+    return script("language", WORDS=words, LANGUAGE=code, DIRECTION=language.direction())

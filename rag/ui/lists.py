@@ -58,9 +58,9 @@ def bars(values: Iterable[float | None], width: Width = None) -> Column:
 
 def times(values: Iterable[Any], width: Width = None, *, with_year: bool = True, with_time: bool = True) -> Column:
     """Draw times in the reader's language and time zone."""
-    written = table_date(with_year=with_year, with_time=with_time)
+    date_format = table_date(with_year=with_year, with_time=with_time)
     zone = st.context.timezone
-    return Column(values, st.column_config.DatetimeColumn(format=written, timezone=zone, width=width))
+    return Column(values, st.column_config.DatetimeColumn(format=date_format, timezone=zone, width=width))
 
 
 def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], width: Width = None) -> Column:
@@ -71,9 +71,9 @@ def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], w
 
 def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) -> Any:
     """Draw a table and return the value from `st.dataframe`, which also takes the `options`."""
-    given = {title: column.values if isinstance(column, Column) else column for title, column in columns.items()}
+    values = {title: column.values if isinstance(column, Column) else column for title, column in columns.items()}
     looks = {title: column.look for title, column in columns.items() if isinstance(column, Column)}
-    frame = pd.DataFrame({title: list(v) if isinstance(v, Iterator) else v for title, v in given.items()})
+    frame = pd.DataFrame({title: list(v) if isinstance(v, Iterator) else v for title, v in values.items()})
     return st.dataframe(frame, hide_index=True, placeholder="–", key=key, column_config=looks, alt=alt, **options)
 
 
@@ -129,17 +129,17 @@ def table_key(name: str, of: Iterable[Hashable]) -> str:
     later, the numbers would mean different items.
     """
     state, rows = st.session_state, hash(tuple(of))
-    turn, before = state.get(f"{name}_turn", (0, None))
+    version, before = state.get(f"{name}_turn", (0, None))
     if before != rows:
-        turn += 1
-        state[f"{name}_turn"] = (turn, rows)
-    return f"{name}_{turn}"
+        version += 1
+        state[f"{name}_turn"] = (version, rows)
+    return f"{name}_{version}"
 
 
 def draw_table_again(name: str) -> None:
     """Redraw a table without a selection although its rows are unchanged."""
-    turn, _rows = st.session_state.get(f"{name}_turn", (0, None))
-    st.session_state[f"{name}_turn"] = (turn, None)
+    version, _rows = st.session_state.get(f"{name}_turn", (0, None))
+    st.session_state[f"{name}_turn"] = (version, None)
 
 
 class Paging(NamedTuple):
@@ -164,8 +164,8 @@ class Paging(NamedTuple):
 def paging(key: str, looked_for: object, total: int, *, rows: int) -> Paging:
     """Divide `total` items into pages with `rows` items each. When `looked_for` changes, the first page is shown."""
     state, pages = st.session_state, max(-(-total // rows), 1)
-    turn, before = state.get(f"{key}_turn", (0, looked_for))
+    version, before = state.get(f"{key}_turn", (0, looked_for))
     if before != looked_for:
-        turn += 1
-    state[f"{key}_turn"] = (turn, looked_for)
-    return Paging(min(int(state.get(f"{key}_{turn}", 1)), pages), pages, rows, f"{key}_{turn}")
+        version += 1
+    state[f"{key}_turn"] = (version, looked_for)
+    return Paging(min(int(state.get(f"{key}_{version}", 1)), pages), pages, rows, f"{key}_{version}")

@@ -121,5 +121,5 @@ async def _is_signed_in(identity: Identity) -> bool:
     sessions = services().sessions
     if sessions.find_cached(identity.session_id) is not None:
         return True
-    found = await to_thread.run_sync(lambda: sessions.find_by_id(identity.session_id, is_act=False))
-    return found is not None
+    session = await to_thread.run_sync(lambda: sessions.find_by_id(identity.session_id, is_act=False))
+    return session is not None

@@ -74,7 +74,7 @@ class Viewer:
     with_figures: bool = False
 
 
-def asked_again(messages: Sequence[Message]) -> set[UUID]:
+def replaced_answers(messages: Sequence[Message]) -> set[UUID]:
     """Return the answers whose question was immediately asked again: a newer answer replaces them.
 
     An answer passed on to a person stays in sight, because the person's reply appears there.
@@ -90,7 +90,7 @@ def asked_again(messages: Sequence[Message]) -> set[UUID]:
 
 
 def draw_message(
-    message: Message, reading: Viewer, *, is_last: bool, question: str = "", is_replaced: bool = False
+    message: Message, viewer: Viewer, *, is_last: bool, question: str = "", is_replaced: bool = False
 ) -> DeltaGenerator | None:
     """Draw a message and return the place for its figures. The last answer's sources are open, older ones on demand.
 
@@ -106,7 +106,7 @@ def draw_message(
         )
         if folded.open:
             with folded:
-                draw_message(message, reading, is_last=False)
+                draw_message(message, viewer, is_last=False)
         return None
     if message.role == "user":
         with st.chat_message("user", avatar=":material/person:"):
@@ -116,14 +116,14 @@ def draw_message(
     citations = [citation_from_json(stored) for stored in message.citations]
     anchor = f"s{message.id.hex[:8]}"
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
-        _draw_answer(message, [c.number for c in citations], anchor, is_for_operators=reading.with_figures)
+        _draw_answer(message, [c.number for c in citations], anchor, is_for_operators=viewer.with_figures)
     if citations:
-        _draw_sources(message, citations, anchor, reading, is_last=is_last)
+        _draw_sources(message, citations, anchor, viewer, is_last=is_last)
     if message.removed_sources:
         st.caption(f":material/delete_sweep: {_removed_words(message.removed_sources)}")
     if message.outcome is None:
         return None
-    return _draw_footer(message, reading, is_last=is_last, question=question)
+    return _draw_footer(message, viewer, is_last=is_last, question=question)
 
 
 def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
@@ -131,24 +131,24 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
     by = plain(shared.shared_by) or _("a colleague")
     st.markdown(f"**{plain(shared.conversation.title)}**")
     st.caption(f":material/share: {_('Shared by {by}. Ask below to begin a conversation of your own.', by=by)}")
-    reading = Viewer(on_open=on_open)
+    viewer = Viewer(on_open=on_open)
     with st.container(key="chat_shared"):
         for message in shared.messages:
-            draw_message(message, reading, is_last=message is shared.messages[-1])
+            draw_message(message, viewer, is_last=message is shared.messages[-1])
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
     """Return a message with the finished answer before it is stored, without follow-up questions."""
-    written = live.written
-    if written is None:
+    finished = live.written
+    if finished is None:
         return message
     return replace(
         message,
         content=live.text,
-        state=written.state,
-        notice=written.notice,
-        outcome=written.outcome,
-        citations=[citation_to_json(citation, written.kind) for citation in written.citations],
+        state=finished.state,
+        notice=finished.notice,
+        outcome=finished.outcome,
+        citations=[citation_to_json(citation, finished.kind) for citation in finished.citations],
     )
 
 
@@ -216,11 +216,11 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str, *, is_for_op
     if message.content:
         st.markdown(answer_markdown(message.content, numbers, anchor))
     notice = plain(notice_for(message.notice, is_for_operators=is_for_operators))
-    kept = _("What was written is kept.") if message.content else _("Nothing had been written yet.")
+    remark = _("What was written is kept.") if message.content else _("Nothing had been written yet.")
     if message.state is MessageState.STOPPED:
-        st.caption(f":material/stop_circle: {_('Stopped.')} {notice or kept}")
+        st.caption(f":material/stop_circle: {_('Stopped.')} {notice or remark}")
     elif message.state is MessageState.CUT:
-        st.warning(notice or _("The answer ended early. {kept}", kept=kept), icon=":material/content_cut:")
+        st.warning(notice or _("The answer ended early. {kept}", kept=remark), icon=":material/content_cut:")
     elif message.state is MessageState.FAILED:
         st.error(notice or plain(RagError().message), icon=":material/error:")
     elif notice:
@@ -230,10 +230,10 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str, *, is_for_op
 def _removed_words(numbers: list[int]) -> str:
     if len(numbers) == 1:
         return _("Source {numbers} was removed since: its document has been deleted.", numbers=numbers[0])
-    shown = ", ".join(str(number) for number in numbers[:-1])
+    earlier = ", ".join(str(number) for number in numbers[:-1])
     return _(
         "Sources {shown} and {numbers} were removed since: their documents have been deleted.",
-        shown=shown,
+        shown=earlier,
         numbers=numbers[-1],
     )
 
@@ -243,7 +243,7 @@ def _is_nearest_only(message: Message) -> bool:
     return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
 
 
-def _draw_sources(message: Message, citations: list[Citation], anchor: str, reading: Viewer, *, is_last: bool) -> None:
+def _draw_sources(message: Message, citations: list[Citation], anchor: str, viewer: Viewer, *, is_last: bool) -> None:
     is_answered = not _is_nearest_only(message)
     label, icon = (
         (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
@@ -252,46 +252,46 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, read
     st.html(sources_html(citations, anchor, message.id, places))
     if is_last:
         st.markdown(f"{icon} **{label}**")
-        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, places=places)
+        draw_source_cards(citations, anchor=anchor, on_open=viewer.on_open, places=places)
         return
     cards = st.expander(
         f"{label} ({len(citations)})", key=f"chat_sources_{message.id}", on_change="rerun", type="compact"
     )
     if cards.open:
         with cards:
-            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, places=places)
+            draw_source_cards(citations, anchor=anchor, on_open=viewer.on_open, places=places)
 
 
-def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:
+def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:
     """Draw an answer's actions and the state of a question passed on; return the place for the figures."""
     figures = None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if reading.on_rate is not None:
-            _draw_rating(message, reading)
+        if viewer.on_rate is not None:
+            _draw_rating(message, viewer)
         if message.content:
             st.html(copy_html(with_sources(message), message.id.hex), width="content")
         if is_last and question:
-            _draw_question_actions(message, reading, question)
-        if reading.searched_as is not None and message.chat_log_id is not None and _was_searched(message):
-            _draw_how_found(message, reading, reading.searched_as)
-        if reading.with_figures:
+            _draw_question_actions(message, viewer, question)
+        if viewer.searched_as is not None and message.chat_log_id is not None and _was_searched(message):
+            _draw_search_details(message, viewer, viewer.searched_as)
+        if viewer.with_figures:
             figures = st.empty()
             draw_figures(figures, message)
-    if is_last and question and message.outcome is Outcome.NO_CONTEXT and reading.on_everywhere is not None:
+    if is_last and question and message.outcome is Outcome.NO_CONTEXT and viewer.on_everywhere is not None:
         st.button(
             _("Ask in all documents"),
             key=f"chat_everywhere_{message.id}",
             icon=":material/filter_list_off:",
-            on_click=reading.on_everywhere,
+            on_click=viewer.on_everywhere,
             args=(question,),
         )
-    if is_last and message.outcome in OPEN_ENDED and not message.help_status and reading.on_ask_person is not None:
+    if is_last and message.outcome in OPEN_ENDED and not message.help_status and viewer.on_ask_person is not None:
         st.button(
             _("Ask HR"),
             key=f"chat_person_{message.id}",
             icon=":material/support_agent:",
             help=_(ASK_HELP),
-            on_click=reading.on_ask_person,
+            on_click=viewer.on_ask_person,
             args=(message.id, False),
         )
     if message.help_status:
@@ -311,9 +311,9 @@ def with_sources(message: Message) -> str:
     return "\n\n".join(filter(None, [message.content.strip(), "\n".join(source_lines(citations))]))
 
 
-def _draw_rating(message: Message, reading: Viewer) -> None:
+def _draw_rating(message: Message, viewer: Viewer) -> None:
     rating = st.feedback(
-        "thumbs", key=f"chat_rating_{message.id}", default=message.rating, on_change=reading.on_rate, args=(message.id,)
+        "thumbs", key=f"chat_rating_{message.id}", default=message.rating, on_change=viewer.on_rate, args=(message.id,)
     )
     if rating is None:
         return
@@ -343,37 +343,37 @@ def _draw_rating(message: Message, reading: Viewer) -> None:
             placeholder=_("Your administrator reads this."),
         )
         with st.container(horizontal=True):
-            st.form_submit_button(_("Send comment"), on_click=reading.on_rate, args=(message.id,))
-            if not rating and reading.on_ask_person is not None and not message.help_status:
+            st.form_submit_button(_("Send comment"), on_click=viewer.on_rate, args=(message.id,))
+            if not rating and viewer.on_ask_person is not None and not message.help_status:
                 st.form_submit_button(
                     _("Ask HR"),
                     type="primary",
                     icon=":material/support_agent:",
                     help=_(ASK_HELP),
-                    on_click=reading.on_ask_person,
+                    on_click=viewer.on_ask_person,
                     args=(message.id, True),
                 )
 
 
-def _draw_question_actions(message: Message, reading: Viewer, question: str) -> None:
-    if reading.on_again is not None and message.outcome is not Outcome.SMALL_TALK:
+def _draw_question_actions(message: Message, viewer: Viewer, question: str) -> None:
+    if viewer.on_again is not None and message.outcome is not Outcome.SMALL_TALK:
         st.button(
             _("Ask again"),
             key=f"chat_again_{message.id}",
             icon=":material/refresh:",
             type="tertiary",
             help=_("Asks the same question again, for another answer."),
-            on_click=reading.on_again,
+            on_click=viewer.on_again,
             args=(question,),
         )
-    if reading.on_edit is not None:
+    if viewer.on_edit is not None:
         st.button(
             _("Edit question"),
             key=f"chat_edit_{message.id}",
             icon=":material/edit:",
             type="tertiary",
             help=_("Puts the question into the field below, where you can change it."),
-            on_click=reading.on_edit,
+            on_click=viewer.on_edit,
             args=(question,),
         )
 
@@ -409,7 +409,7 @@ def _was_searched(message: Message) -> bool:
     return not message.citations or any(citation.get("score") for citation in message.citations)
 
 
-def _draw_how_found(message: Message, reading: Viewer, searched_as: Callable[[Message], str]) -> None:
+def _draw_search_details(message: Message, viewer: Viewer, searched_as: Callable[[Message], str]) -> None:
     """Draw on demand how the question was understood and which passages were read."""
     view = st.popover(
         _("How this was found"),

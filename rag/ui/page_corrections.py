@@ -28,7 +28,7 @@ from rag.ingestion.passages import EXPORT_TYPE
 from rag.language import _
 from rag.types import Document, DocumentPage, DocumentStatus, Identity, PageCorrection
 from rag.ui.actions import draw_problem
-from rag.ui.formats import count, date_time, known_cost, money, time_zone
+from rag.ui.formats import count, date_time, money, stored_cost, time_zone
 from rag.ui.text import plain
 
 #: Words shown around a change.
@@ -285,7 +285,7 @@ def _save_if_free(document: Document, number: int, draft: Draft, correcting: Cor
     except RagError as error:
         draft.problem = error.message
         return
-    if known_cost(plan.estimate, "total") == 0:
+    if stored_cost(plan.estimate, "total") == 0:
         _save(document, number, draft, correcting)
     else:
         draft.plan = plan
@@ -320,7 +320,7 @@ def _key(document: Document, page: DocumentPage) -> str:
 
 def cost_words(plan: CorrectionPlan) -> str:
     """Describe the cost in Markdown."""
-    cost = known_cost(plan.estimate, "total")
+    cost = stored_cost(plan.estimate, "total")
     passages = count(plan.passages, "passage")
     if cost == 0:
         return _("Saving embeds {passages} again, free of charge.", passages=plain(passages))

@@ -28,7 +28,7 @@ from rag.ui.text import marked, plain
 ZOOMS = (100, 150, 200)
 #: Originals shown in the browser; others are saved.
 PICTURED = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
-SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
+VIEWED_TYPES = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
 
 def page_image_url(
@@ -120,7 +120,7 @@ def is_pdf(document: Document) -> bool:
 
 def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
     """Draw a link to the original: opened in a new tab if safe, else saved."""
-    is_shown = document.mime_type in SHOWN
+    is_shown = document.mime_type in VIEWED_TYPES
     st.link_button(
         _("Open PDF") if is_pdf(document) else _("Open original") if is_shown else _("Save original"),
         page_path(document.id, page) if is_pdf(document) else f"/api/documents/{document.id}/file",
@@ -139,24 +139,24 @@ def _draw_picture(
     *,
     has_passage: bool,
 ) -> None:
-    last = max(document.page_count, 1)
-    shown = min(max(int(st.session_state.get("page_view_page") or page), 1), last)
+    last_page = max(document.page_count, 1)
+    current = min(max(int(st.session_state.get("page_view_page") or page), 1), last_page)
 
-    def draw_beside() -> None:
+    def draw_tools() -> None:
         _draw_zoom()
-        draw_original_link(document, key="page_view_open", page=shown)
+        draw_original_link(document, key="page_view_open", page=current)
 
-    _draw_turning(shown, last, _("Page"), turn_to, draw_beside)
-    if any(row.is_corrected for row in documents.pages(document.tenant_id, document.id, limit=1, offset=shown - 1)):
+    _draw_navigation(current, last_page, _("Page"), turn_to, draw_tools)
+    if any(row.is_corrected for row in documents.pages(document.tenant_id, document.id, limit=1, offset=current - 1)):
         st.caption(f":material/edit_note: {_('A person corrected the text of this page.')}")
     st.html(
         picture_html(
-            page_image_url(document.id, shown, chunk_id, sentence),
-            _("Page {shown} of {title}", shown=shown, title=document.title),
+            page_image_url(document.id, current, chunk_id, sentence),
+            _("Page {shown} of {title}", shown=current, title=document.title),
             zoom_percent=st.session_state.page_view_zoom,
         )
     )
-    if has_passage and shown != page:
+    if has_passage and current != page:
         _draw_way_back(_("Back to page {page}", page=page), turn_to, page)
 
 
@@ -184,42 +184,46 @@ def _draw_text(
     """Draw the text in parts, opened at the part with the passage."""
     pages = documents.pages(document.tenant_id, document.id)
     text = join_pages(pages)
-    found = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
-    span = (found[0].start_character, found[0].end_character) if found else None
+    chunks = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
+    span = (chunks[0].start_character, chunks[0].end_character) if chunks else None
     parts = parts_of(text, span[0] if span else 0)
     first = part_with(parts, span[0]) + 1 if span else 1
     opened = f"{document.id} {chunk_id}"
     # Another passage opens at the right part, whatever page was open before.
-    kept = st.session_state.get("page_view_part")
-    shown = min(kept[1], len(parts)) if kept and kept[0] == opened else first
+    stored = st.session_state.get("page_view_part")
+    current = min(stored[1], len(parts)) if stored and stored[0] == opened else first
 
-    def turn(part: int) -> None:
+    def open_part(part: int) -> None:
         st.session_state.page_view_part = (opened, part)
 
-    _draw_turning(shown, len(parts), _("Part"), turn, lambda: draw_original_link(document, key="page_view_open"))
+    _draw_navigation(
+        current, len(parts), _("Part"), open_part, lambda: draw_original_link(document, key="page_view_open")
+    )
     if any(page.is_corrected for page in pages):
         st.caption(f":material/edit_note: {_('A person corrected the text of this document.')}")
-    start, end = parts[shown - 1]
+    start, end = parts[current - 1]
     mark = (max(span[0] - start, 0), min(span[1], end) - start) if span else None
     strong = None
     if span and sentence:
         # Search the text itself: the chunker may have added a table header before a passage.
-        words = found[0].content[slice(*sentence)].split()
-        said = re.compile(r"\s+".join(map(re.escape, words))).search(text, *span) if words else None
-        strong = (said.start() - start, said.end() - start) if said else None
+        words = chunks[0].content[slice(*sentence)].split()
+        match = re.compile(r"\s+".join(map(re.escape, words))).search(text, *span) if words else None
+        strong = (match.start() - start, match.end() - start) if match else None
     st.html(
         text_html(
             text[start:end],
             mark=mark,
             strong=strong,
-            label=_("Part {shown} of {title}", shown=shown, title=document.title),
+            label=_("Part {shown} of {title}", shown=current, title=document.title),
         )
     )
-    if span and shown != first:
-        _draw_way_back(_("Back to the passage"), turn, first)
+    if span and current != first:
+        _draw_way_back(_("Back to the passage"), open_part, first)
 
 
-def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None], draw_link: Callable[[], None]) -> None:
+def _draw_navigation(
+    current: int, total: int, unit: str, on_turn: Callable[[int], None], draw_link: Callable[[], None]
+) -> None:
     # An Arabic page begins on the right, and the next page is on the left.
     back, on = ("Right", "Left") if language.direction() == "rtl" else ("Left", "Right")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -229,8 +233,8 @@ def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None],
             key="page_view_previous",
             shortcut=back,
             icon=f":material/chevron_{back.lower()}:",
-            on_click=turn,
-            args=(max(shown - 1, 1),),
+            on_click=on_turn,
+            args=(max(current - 1, 1),),
         )
         st.button(
             _("Next"),
@@ -238,26 +242,26 @@ def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None],
             shortcut=on,
             icon=f":material/chevron_{on.lower()}:",
             icon_position="right",
-            on_click=turn,
-            args=(min(shown + 1, last),),
+            on_click=on_turn,
+            args=(min(current + 1, total),),
         )
-        st.markdown(_(":gray[{unit} {shown} of {last}]", unit=unit, shown=shown, last=last), width="content")
+        st.markdown(_(":gray[{unit} {shown} of {last}]", unit=unit, shown=current, last=total), width="content")
         st.space("stretch")
         draw_link()
 
 
-def _draw_way_back(words: str, turn: Callable[[int], None], place: int) -> None:
-    st.button(words, key="page_view_back", icon=":material/undo:", type="tertiary", on_click=turn, args=(place,))
+def _draw_way_back(words: str, on_turn: Callable[[int], None], place: int) -> None:
+    st.button(words, key="page_view_back", icon=":material/undo:", type="tertiary", on_click=on_turn, args=(place,))
 
 
 def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
     """Return the page to open for a citation: among several, the page with most marked words."""
     if citation.first_page == citation.last_page:
         return citation.first_page
-    found = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
-    if not found:  # was chunked again since, or deleted
+    chunks = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
+    if not chunks:  # was chunked again since, or deleted
         return citation.first_page
-    return page_with_most(citation.matched_terms, documents.pages(who, citation.document_id), found[0])
+    return page_with_most(citation.matched_terms, documents.pages(who, citation.document_id), chunks[0])
 
 
 def turn_to(page: int) -> None:
@@ -286,10 +290,10 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
     best, most = passage.first_page, 0
     for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:
-            own = slice(max(passage.start_character - start, 0), max(passage.end_character - start, 0))
-            held = count_terms(terms, page.text[own])
-            if held > most:
-                best, most = page.number, held
+            span = slice(max(passage.start_character - start, 0), max(passage.end_character - start, 0))
+            matches = count_terms(terms, page.text[span])
+            if matches > most:
+                best, most = page.number, matches
     return best
 
 
@@ -327,8 +331,8 @@ def text_html(
         first, last = (min(max(at, start), end) for at in strong or (start, start))
         inner = escape(text[start:end])
         if first < last:
-            said = f'<mark style="{STRONG_MARK}">{escape(text[first:last])}</mark>'
-            inner = f"{escape(text[start:first])}{said}{escape(text[last:end])}"
+            marked_text = f'<mark style="{STRONG_MARK}">{escape(text[first:last])}</mark>'
+            inner = f"{escape(text[start:first])}{marked_text}{escape(text[last:end])}"
         body = f'{escape(text[:start])}<mark style="{MARK}">{inner}</mark>{escape(text[end:])}'
     else:
         body = escape(text)

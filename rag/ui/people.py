@@ -42,19 +42,19 @@ OLDEST = N_("The oldest HR collection with documents")
 def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Collection], zone: tzinfo) -> None:
     """Draw the section on API keys with its dialogs."""
     names = {collection.id: collection.name for collection in collections}
-    found = keys.list(identity)
+    api_keys = keys.list(identity)
     with draw_head(_("API keys")):
-        is_asked = st.button(_("Make a key"), key="people_key_add", icon=":material/key:")
-        if is_asked and not actions.is_needed(identity):
+        is_clicked = st.button(_("Make a key"), key="people_key_add", icon=":material/key:")
+        if is_clicked and not actions.is_needed(identity):
             _ask_for_key(keys, identity, names)
     st.caption(_(ABOUT))
-    if made := st.session_state.get("people_key_made"):
-        _show_secret(*made)
-    if not found:
+    if new_key := st.session_state.get("people_key_made"):
+        _show_secret(*new_key)
+    if not api_keys:
         st.caption(_("There is no key yet."))
         return
-    chosen = _draw_table(found, names, zone)
-    if chosen is None and any(key.works for key in found):
+    chosen = _draw_table(api_keys, names, zone)
+    if chosen is None and any(key.works for key in api_keys):
         st.caption(_("Select a row (Shift + Space on the keyboard) to revoke a key."))
     if chosen is not None and chosen.works:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -64,19 +64,19 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Colle
                 _ask_to_revoke(keys, identity, chosen)
 
 
-def _draw_table(found: Sequence[ApiKey], names: Mapping[UUID, str], zone: tzinfo) -> ApiKey | None:
+def _draw_table(api_keys: Sequence[ApiKey], names: Mapping[UUID, str], zone: tzinfo) -> ApiKey | None:
     return lists.choose_row(
-        found,
+        api_keys,
         {
-            _("Name"): [key.name for key in found],
-            _("Key"): [f"{key.hint}…" for key in found],
-            _("Status"): [_status(key) for key in found],
-            _("Expires"): [date_time(key.expires_at, zone) for key in found],
-            _("Last used"): [date_time(key.last_used_at, zone) if key.last_used_at else _("Never") for key in found],
-            _("May"): [", ".join(key.scopes) for key in found],
-            _("Collection"): [_asked_by(key, names) for key in found],
-            _("Requests a minute"): [key.requests_per_minute for key in found],
-            _("Owner"): [key.owner_name or _("Operator") for key in found],
+            _("Name"): [key.name for key in api_keys],
+            _("Key"): [f"{key.hint}…" for key in api_keys],
+            _("Status"): [_status(key) for key in api_keys],
+            _("Expires"): [date_time(key.expires_at, zone) for key in api_keys],
+            _("Last used"): [date_time(key.last_used_at, zone) if key.last_used_at else _("Never") for key in api_keys],
+            _("May"): [", ".join(key.scopes) for key in api_keys],
+            _("Collection"): [_collection_name(key, names) for key in api_keys],
+            _("Requests a minute"): [key.requests_per_minute for key in api_keys],
+            _("Owner"): [key.owner_name or _("Operator") for key in api_keys],
         },
         key="people_keys",
         of=lambda key: (key.id, key.works),
@@ -84,7 +84,7 @@ def _draw_table(found: Sequence[ApiKey], names: Mapping[UUID, str], zone: tzinfo
     )
 
 
-def _asked_by(key: ApiKey, names: Mapping[UUID, str]) -> str:
+def _collection_name(key: ApiKey, names: Mapping[UUID, str]) -> str:
     return names.get(key.default_collection_id, _(OLDEST)) if key.default_collection_id else _(OLDEST)
 
 
@@ -160,7 +160,7 @@ def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
         f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
         _("Programs that use it are refused from their next request on. A revoked key cannot be brought back."),
         _("If you revoke the wrong key, make a new key and enter the new key in the program."),
-        does=_("Revoke the key of {name}", name=plain(key.name)),
+        action=_("Revoke the key of {name}", name=plain(key.name)),
         on_confirm=lambda: keys.revoke(identity, key.id),
         key="people_key_revoke",
         icon=":material/key_off:",
@@ -240,7 +240,7 @@ def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp],
                     _("Disconnect this program?"),
                     f"**{plain(app.name)}**",
                     _("This program can no longer ask questions here. To connect it again, start from the program."),
-                    does=_("Disconnect"),
+                    action=_("Disconnect"),
                     on_confirm=partial(disconnect, app),
                     key="disconnect",
                     icon=":material/link_off:",
@@ -428,26 +428,26 @@ def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> s
     for field, name, values in changed_values(entry):
         names = words_of.get(field, {})
         if not isinstance(values, list) or len(values) != 2:
-            parts.append(f"{name} {_shown(values, names)}")
+            parts.append(f"{name} {_format_value(values, names)}")
         elif entry.action.endswith(" changed"):
-            parts.append(f"{name}: {_shown(values[0], names)} → {_shown(values[1], names)}")
+            parts.append(f"{name}: {_format_value(values[0], names)} → {_format_value(values[1], names)}")
         elif (value := values[1] if entry.action.endswith(" added") else values[0]) not in (None, "", [], {}):
-            parts.append(f"{name}: {_shown(value, names)}")
+            parts.append(f"{name}: {_format_value(value, names)}")
     return "; ".join(parts)
 
 
 def changed_values(entry: AuditEntry) -> list[tuple[str, str, Any]]:
     """Return each changed field, its name on the pages, and [before, after]; of changed settings, each setting."""
-    found: list[tuple[str, str, Any]] = []
+    changes: list[tuple[str, str, Any]] = []
     for field, values in sorted(entry.changes.items()):
         before, after = values if isinstance(values, list) and len(values) == 2 else (None, None)
         if isinstance(before, dict) or isinstance(after, dict):
             old, new = before or {}, after or {}
             keys = sorted(key for key in (old.keys() | new.keys()) - INTERNAL if old.get(key) != new.get(key))
-            found.extend((key, changed_field(key), [old.get(key), new.get(key)]) for key in keys)
+            changes.extend((key, changed_field(key), [old.get(key), new.get(key)]) for key in keys)
         else:
-            found.append((field, changed_field(field), values))
-    return found
+            changes.append((field, changed_field(field), values))
+    return changes
 
 
 def changed_field(field: str) -> str:
@@ -456,7 +456,7 @@ def changed_field(field: str) -> str:
     return _(FIELDS.get(field) or (setting.title if setting else field.replace("_", " ")))
 
 
-def _shown(value: Any, names: Mapping[str, str]) -> str:
+def _format_value(value: Any, names: Mapping[str, str]) -> str:
     if value is None or value == "":
         return _("nothing")
     if isinstance(value, bool):

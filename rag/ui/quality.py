@@ -25,7 +25,7 @@ from rag.ui import actions, lists
 from rag.ui.analytics import DeltaColor, DrawDetails, Trend, draw_metric, grown, moved, signed
 from rag.ui.charts import outcome_names
 from rag.ui.formats import duration, money, percent
-from rag.ui.question_details import draw_beside
+from rag.ui.question_details import draw_comparison
 from rag.ui.text import plain
 from rag.ui.widgets import (
     choose_collection,
@@ -40,7 +40,7 @@ PROBLEM = "analytics_quality_problem"
 #: Figures in the list of runs; the rest are in a run's table.
 LISTED = ("document_recall", "page_recall", "answered_right", "refused_right", "grounded", "total_ms", "cost")
 #: Figures above the list, from the newest run.
-SHOWN = (
+HEADLINE_FIGURES = (
     "document_recall",
     "answered_right",
     "refused_right",
@@ -61,7 +61,7 @@ FIGURE_HELP: Mapping[str, str] = {
         "The share of the cited sources that support their sentence. Words, figures and dates are compared."
     ),
 }
-OWN = "own"
+COLLECTION_SETTINGS = "own"
 MOST_DOCUMENTS = 200
 SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"), "documents": N_("A document")}
 NOTHING_PROPOSED: dict[Source, str] = {
@@ -148,8 +148,8 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         list(golden),
         _question_columns(list(golden.values()))
         | {
-            _("Expected words"): ["; ".join(one.evidence) for one in golden.values()],
-            _("Tags"): [", ".join(one.tags) for one in golden.values()],
+            _("Expected words"): ["; ".join(question.evidence) for question in golden.values()],
+            _("Tags"): [", ".join(question.tags) for question in golden.values()],
         },
         key="analytics_golden",
         of=str,
@@ -167,8 +167,10 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
             "analytics",
             ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(chosen)),
             _("Later runs leave out these questions. The results of earlier runs stay."),
-            does=words,
-            gone=ngettext("{count} golden question is removed.", "{count} golden questions are removed.", len(chosen)),
+            action=words,
+            removed_sentence=ngettext(
+                "{count} golden question is removed.", "{count} golden questions are removed.", len(chosen)
+            ),
             take=partial(evaluations.remove_golden, identity, chosen),
             put_back=partial(evaluations.put_golden_back, identity),
             problem=PROBLEM,
@@ -178,9 +180,11 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
 
 def _question_columns(questions: Sequence[GoldenQuestion]) -> dict[str, Any]:
     return {
-        _("Question"): lists.texts((one.question for one in questions), 380),
-        _("Document"): [one.document or ("–" if one.is_answerable else _("in none")) for one in questions],
-        _("Pages"): [", ".join(map(str, one.pages)) for one in questions],
+        _("Question"): lists.texts((question.question for question in questions), 380),
+        _("Document"): [
+            question.document or ("–" if question.is_answerable else _("in none")) for question in questions
+        ],
+        _("Pages"): [", ".join(map(str, question.pages)) for question in questions],
     }
 
 
@@ -198,10 +202,10 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
                 _("{done} of {questions}", done=number(run.done), questions=number(run.questions)),
             )
         elif run.finished_at is None and identity.may(Role.ADMIN):
-            left = number(run.questions - run.done)
+            remaining = number(run.questions - run.done)
             if trouble := evaluations.trouble(run.id):
                 st.warning(plain(translated(trouble)), icon=":material/error:")
-            if st.button(_("Go on with {left} questions", left=left), key=f"analytics_run_{run.id}"):
+            if st.button(_("Go on with {left} questions", left=remaining), key=f"analytics_run_{run.id}"):
                 actions.attempt(PROBLEM, evaluations.go_on, identity, collection, run.id)
                 st.rerun()
     _draw_newest(runs)
@@ -211,7 +215,7 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
             _("When"): lists.times((run.created_at for run in runs), 105, with_year=False),
             _("With"): [_with(run) for run in runs],
             _("Questions"): [f"{run.done} / {run.questions}" for run in runs],
-            **{_(TITLES[name]): [_written(name, run.figures.get(name)) for run in runs] for name in LISTED},
+            **{_(TITLES[name]): [_format_figure(name, run.figures.get(name)) for run in runs] for name in LISTED},
         },
         key="analytics_runs",
         alt=_("Runs with their figures"),
@@ -232,7 +236,7 @@ def _draw_newest(runs: Sequence[Run]) -> None:
     newest, before = ended[0], ended[1] if len(ended) > 1 else None
     # Wide enough for the longest name of a figure.
     with st.grid(4, min_column_width=280):
-        for name in SHOWN:
+        for name in HEADLINE_FIGURES:
             value = newest.figures.get(name)
             if value is None:
                 continue
@@ -241,19 +245,22 @@ def _draw_newest(runs: Sequence[Run]) -> None:
             color: DeltaColor = "normal" if FIGURES[name] else "inverse"
             change = (grown if name in COUNTED else moved)(value, old, color)
             help_text = _(FIGURE_HELP.get(name, TITLES[name]))
-            draw_metric(_(TITLES[name]), _written(name, value), change, trend=Trend(history), help_text=help_text)
+            draw_metric(_(TITLES[name]), _format_figure(name, value), change, trend=Trend(history), help_text=help_text)
 
 
 def _draw_results(identity: Identity, run: Run, draw_details: DrawDetails) -> None:
     evaluations = services().evaluations
     golden, results = evaluations.questions(identity, run.id), evaluations.results(identity, run.id)
-    shown = [name for name in FIGURES if any(name in result.figures for result in results)]
+    figures = [name for name in FIGURES if any(name in result.figures for result in results)]
     chosen = lists.choose_row(
         results,
         {
             _("Question"): [golden[result.place].question for result in results],
             _("Outcome"): [outcome_names().get(result.outcome, result.outcome) for result in results],
-            **{_(TITLES[name]): [_written(name, result.figures.get(name)) for result in results] for name in shown},
+            **{
+                _(TITLES[name]): [_format_figure(name, result.figures.get(name)) for result in results]
+                for name in figures
+            },
             _("Answer"): [" ".join(result.answer.split()) for result in results],
         },
         key=f"analytics_results_{run.id}",
@@ -275,8 +282,8 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
     lists.draw(
         {
             _("Figure"): [_(TITLES[row.figure]) for row in compared],
-            _("Earlier"): [_written(row.figure, row.first) for row in compared],
-            _("Later"): [_written(row.figure, row.second) for row in compared],
+            _("Earlier"): [_format_figure(row.figure, row.first) for row in compared],
+            _("Later"): [_format_figure(row.figure, row.second) for row in compared],
             _("Difference"): [_difference(row.figure, row.difference) for row in compared],
             _("95 % of it"): [
                 f"{_difference(row.figure, row.low)} … {_difference(row.figure, row.high)}" for row in compared
@@ -298,20 +305,22 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
     """Draw both runs' answers to each question, with different outcomes first."""
     evaluations = services().evaluations
     words = outcome_names()
-    told: list[dict[str, Result]] = []
+    answers_by_run: list[dict[str, Result]] = []
     for run in (earlier, later):
         questions = evaluations.questions(identity, run.id)
-        told.append({questions[result.place].question: result for result in evaluations.results(identity, run.id)})
-    both = [question for question in told[0] if question in told[1]]
-    both.sort(key=lambda question: told[0][question].outcome == told[1][question].outcome)
+        answers_by_run.append(
+            {questions[result.place].question: result for result in evaluations.results(identity, run.id)}
+        )
+    both = [question for question in answers_by_run[0] if question in answers_by_run[1]]
+    both.sort(key=lambda question: answers_by_run[0][question].outcome == answers_by_run[1][question].outcome)
     chosen = lists.choose_row(
         both,
         {
             _("Question"): lists.texts(both, 280),
-            _("Earlier"): [words.get(told[0][q].outcome, told[0][q].outcome) for q in both],
-            _("Later"): [words.get(told[1][q].outcome, told[1][q].outcome) for q in both],
-            _("Answer, earlier"): [" ".join(told[0][q].answer.split()) for q in both],
-            _("Answer, later"): [" ".join(told[1][q].answer.split()) for q in both],
+            _("Earlier"): [words.get(answers_by_run[0][q].outcome, answers_by_run[0][q].outcome) for q in both],
+            _("Later"): [words.get(answers_by_run[1][q].outcome, answers_by_run[1][q].outcome) for q in both],
+            _("Answer, earlier"): [" ".join(answers_by_run[0][q].answer.split()) for q in both],
+            _("Answer, later"): [" ".join(answers_by_run[1][q].answer.split()) for q in both],
         },
         key=f"analytics_pairs_{earlier.id}_{later.id}",
         of=str,
@@ -320,11 +329,11 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
     if chosen is None:
         st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
         return
-    entries = [_entry(identity, answers[chosen]) for answers in told]
+    entries = [_entry(identity, answers[chosen]) for answers in answers_by_run]
     if entries[0] is not None and entries[1] is not None:
         with st.container(border=True):
             st.header(plain(chosen), anchor=False)
-            draw_beside(entries[0], entries[1], (_("Earlier"), _("Later")))
+            draw_comparison(entries[0], entries[1], (_("Earlier"), _("Later")))
     else:
         st.caption(_("This question is no longer there."))
 
@@ -339,12 +348,14 @@ def _entry(identity: Identity, result: Result) -> ChatLogEntry | None:
 
 @dialog(N_("Run them"), icon=":material/play_arrow:")
 def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQuestion]) -> None:
-    labels = name_labels({OWN: _("The collection's settings")} | {p.name: p.title for p in PROFILES.values()})
+    labels = name_labels(
+        {COLLECTION_SETTINGS: _("The collection's settings")} | {p.name: p.title for p in PROFILES.values()}
+    )
     chosen = st.multiselect(
-        _("With"), list(labels), [OWN], format_func=labels.of, key="analytics_run_with",
+        _("With"), list(labels), [COLLECTION_SETTINGS], format_func=labels.of, key="analytics_run_with",
         help=_("Several can be compared afterwards."),
     )  # fmt: skip
-    profiles = [profile_of(collection) if name == OWN else profile_by_name(name) for name in chosen]
+    profiles = [profile_of(collection) if name == COLLECTION_SETTINGS else profile_by_name(name) for name in chosen]
     models = _choose_models(profiles)
     runs = len(profiles) * len(models)
     _draw_cost_before(identity, collection, len(golden) * runs)
@@ -366,7 +377,7 @@ def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
     if not profiles or any(providers.chat_model_for(profile) is None for profile in profiles):
         return ("",)
     provider = providers.chat_choice(profiles[0]).provider
-    offered = [model for one, model in priced_chat_models() if one == provider]
+    offered = [model for name, model in priced_chat_models() if name == provider]
     chosen = st.multiselect(
         _("Models that answer"), offered, accept_new_options=True, placeholder=_("as set"),
         key="analytics_run_models", help=_("Several can be compared afterwards."),
@@ -394,8 +405,8 @@ def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int)
         )
         return False
     costs = [judge.estimate(identity.tenant_id, profile, questions) for profile in profiles]
-    known = [cost for cost in costs if cost is not None]
-    total = sum(known, Decimal(0)) if len(known) == len(costs) else None
+    known_costs = [cost for cost in costs if cost is not None]
+    total = sum(known_costs, Decimal(0)) if len(known_costs) == len(costs) else None
     return st.toggle(
         _("Have a model check the answers ({cost})", cost=plain(money(total))), key="analytics_run_judge",
         help=_("{model} checks whether each sentence follows from its sources. Each answer then costs one "
@@ -416,15 +427,15 @@ def _propose_golden(identity: Identity, collection: Collection) -> None:
         _("Document"), list(titles), index=None, format_func=titles.of, placeholder=_("All documents"),
         key="analytics_propose_document",
     )  # fmt: skip
-    found = evaluations.proposals(identity, collection.id, source or "feedback", document)
-    if not found:
+    proposals = evaluations.proposals(identity, collection.id, source or "feedback", document)
+    if not proposals:
         st.caption(_(NOTHING_PROPOSED[source or "feedback"]))
         return
     chosen = lists.choose_rows(
-        found,
-        _question_columns(found),
+        proposals,
+        _question_columns(proposals),
         key="analytics_proposed",
-        of=lambda one: one.question,
+        of=lambda proposal: proposal.question,
         alt=_("Proposed golden questions"),
     )
     words = ngettext("Add {count} question", "Add {count} questions", len(chosen))
@@ -433,8 +444,8 @@ def _propose_golden(identity: Identity, collection: Collection) -> None:
 
 
 def _keep_nightly(identity: Identity, collection: Collection) -> None:
-    wanted = bool(st.session_state[f"analytics_nightly_{collection.id}"])
-    actions.attempt(PROBLEM, services().scheduled_work.set_nightly, identity, collection.id, wanted)
+    is_nightly = bool(st.session_state[f"analytics_nightly_{collection.id}"])
+    actions.attempt(PROBLEM, services().scheduled_work.set_nightly, identity, collection.id, is_nightly)
 
 
 def _with(run: Run) -> str:
@@ -451,7 +462,7 @@ def _difference(name: str, value: float) -> str:
     return signed(value, money(abs(value)) if name == "cost" else _("{change} pts", change=number(abs(value) * 100, 1)))
 
 
-def _written(name: str, value: float | None) -> str:
+def _format_figure(name: str, value: float | None) -> str:
     if value is None:
         return "–"
     if name == "total_ms":
@@ -481,7 +492,7 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
     ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id)
     names = services().documents.names(identity, ready, limit=MOST_DOCUMENTS)
     files = {golden.document: golden.document} if golden.document else {}
-    titles = name_labels(files | {one.file_name: one.title for one in names})
+    titles = name_labels(files | {entry.file_name: entry.title for entry in names})
     key = f"analytics_golden_form_{golden_id or 'new'}_{hash(golden)}"
     with st.form(key, border=False):
         question = st.text_input(_("Question"), golden.question, max_chars=500)
@@ -513,18 +524,19 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
     if not sent:
         return
     # A language missing from the interface cannot be chosen here and stays unchanged.
-    kept = golden.language if golden.language not in LANGUAGES else ""
+    other_language = golden.language if golden.language not in LANGUAGES else ""
     row = {
         "question": question, "document": document or "", "pages": pages, "answer": answer, "evidence": evidence,
-        "language": language or kept, "tags": tags, "is_answerable": is_answerable, "asked_as": golden.asked_as,
+        "language": language or other_language, "tags": tags, "is_answerable": is_answerable,
+        "asked_as": golden.asked_as,
     }  # fmt: skip
 
     def keep() -> None:
-        written = golden_from_json(row)
+        golden_question = golden_from_json(row)
         if golden_id is None:
-            services().evaluations.add_golden(identity, collection, [written])
+            services().evaluations.add_golden(identity, collection, [golden_question])
         else:
-            services().evaluations.change_golden(identity, collection, golden_id, written)
+            services().evaluations.change_golden(identity, collection, golden_id, golden_question)
 
     actions.finish(keep)
 

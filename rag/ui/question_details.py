@@ -134,7 +134,7 @@ def _draw_passages(entry: ChatLogEntry) -> None:
     ]
     facts.append(_("{get} wanted", get=f"{search.get('finalTopK', 0):d}"))
     if reranking.get("enabled"):
-        taken = _(
+        counts = _(
             "{get} to {get_2}",
             get=f"{reranking.get('inputDocuments', 0):d}",
             get_2=f"{reranking.get('outputDocuments', 0):d}",
@@ -143,7 +143,7 @@ def _draw_passages(entry: ChatLogEntry) -> None:
             _(
                 "reranked by {get} from {taken} in {get_2}",
                 get=plain(reranking.get("model", "")),
-                taken=taken,
+                taken=counts,
                 get_2=duration(reranking.get("latencyMs")),
             )
         )
@@ -246,7 +246,7 @@ def _exact_money(cost: Any) -> str:
 
 
 #: The choice for the collection's current settings.
-OWN = "own"
+COLLECTION_SETTINGS = "own"
 PASSAGES = replace(SETTINGS["top_k"], title=N_("Passages"), help="")
 
 
@@ -259,7 +259,9 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
     collection = collections[question.collection_id]
     key = f"analytics_again_{question.id}"
     with st.expander(_("Run again with other settings"), icon=":material/replay:"):
-        labels = name_labels({OWN: _("The collection's settings")} | {p.name: p.title for p in PROFILES.values()})
+        labels = name_labels(
+            {COLLECTION_SETTINGS: _("The collection's settings")} | {p.name: p.title for p in PROFILES.values()}
+        )
         with st.form(key, border=False):
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.selectbox(_("Profile"), list(labels), format_func=labels.of, key=f"{key}_profile")
@@ -267,21 +269,21 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
                 reranks = st.toggle(_("Rerank"), value=True, key=f"{key}_rerank")
             sent = st.form_submit_button(_("Run again"), icon=":material/replay:")
         if sent:
-            profile = profile_of(collection) if name in (OWN, None) else profile_by_name(name)
+            profile = profile_of(collection) if name in (COLLECTION_SETTINGS, None) else profile_by_name(name)
             try:
                 changes = {} if top_k is None else {"top_k": int(top_k)}
                 profile = profile.changed(reranking=profile.ranking.reranking and reranks, **changes)
                 with st.spinner(_("Asking again")):
-                    asked = services().evaluations.ask_again(identity, collection, question.question, profile)
-                    st.session_state[f"{key}_log"] = asked
+                    new_log_id = services().evaluations.ask_again(identity, collection, question.question, profile)
+                    st.session_state[f"{key}_log"] = new_log_id
             except RagError as error:
                 actions.draw_error(error)
-        found: UUID | None = st.session_state.get(f"{key}_log")
-        if found is not None:
-            draw_beside(entry, services().analytics.question(identity, found), (_("As it was"), _("Now")))
+        log_id: UUID | None = st.session_state.get(f"{key}_log")
+        if log_id is not None:
+            draw_comparison(entry, services().analytics.question(identity, log_id), (_("As it was"), _("Now")))
 
 
-def draw_beside(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, str]) -> None:
+def draw_comparison(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, str]) -> None:
     """Draw two answers to a question under their titles, with each passage's rank in the first answer."""
     words = outcome_names()
     for column, title, entry in zip(st.columns(2), titles, (before, after), strict=True):
@@ -294,15 +296,15 @@ def draw_beside(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, st
             with st.container(border=True):
                 st.markdown(answer_markdown(question.answer) or "–")
     places = {p.chunk_id: p.new_rank or p.position for p in before.passages}
-    found = sorted(after.passages, key=lambda p: p.new_rank or p.position)
+    passages = sorted(after.passages, key=lambda p: p.new_rank or p.position)
     lists.draw(
         {
-            titles[1]: [p.new_rank or p.position for p in found],
-            titles[0]: lists.numbers(places.get(p.chunk_id) for p in found),
-            _("Document"): [p.title or "–" for p in found],
-            _("Page"): [p.first_page for p in found],
-            _("Similarity"): [p.similarity for p in found],
-            _("Passage"): [" ".join(p.preview.split()) for p in found],
+            titles[1]: [p.new_rank or p.position for p in passages],
+            titles[0]: lists.numbers(places.get(p.chunk_id) for p in passages),
+            _("Document"): [p.title or "–" for p in passages],
+            _("Page"): [p.first_page for p in passages],
+            _("Similarity"): [p.similarity for p in passages],
+            _("Passage"): [" ".join(p.preview.split()) for p in passages],
         },
         key=f"analytics_again_passages_{after.question.id}",
         alt=_("Passages now, with their places before"),

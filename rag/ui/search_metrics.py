@@ -45,14 +45,14 @@ def draw_search(
 def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
     with draw_head(_("How near the best passage was")):
         kind = choose_word(_("Score"), SCORES, key="analytics_score", default="similarity")
-    found = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
-    if not found:
+    scored = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
+    if not scored:
         st.caption(
             _("Nothing was reranked in this period.") if kind == "score" else _("No search of this period has scores.")
         )
         return
-    answered = [value for search, value in found if search.is_answered]
-    missed = [value for search, value in found if not search.is_answered]
+    answered = [value for search, value in scored if search.is_answered]
+    missed = [value for search, value in scored if not search.is_answered]
     figure, rows = score_figure(answered, missed)
     draw_chart(
         figure,
@@ -127,22 +127,22 @@ def _draw_passages(
     analytics: Analytics, who: Who, period: Period, filters: Filters, open_document: Callable[[UUID], None]
 ) -> None:
     st.header(_("Passages that answers name most"), anchor=False)
-    found = analytics.top_passages(who, period, filters)
-    if not found:
+    uses = analytics.top_passages(who, period, filters)
+    if not uses:
         st.caption(_("Nothing to show yet: only answers whose sources were kept are counted here."))
         return
     chosen = lists.choose_row(
-        found,
+        uses,
         {
-            _("Document"): lists.texts((use.title for use in found), 190),
-            _("Page"): lists.texts((pages(use.first_page, use.last_page) for use in found), 75),
-            _("Answers"): lists.bars((use.questions for use in found), 110),
+            _("Document"): lists.texts((use.title for use in uses), 190),
+            _("Page"): lists.texts((pages(use.first_page, use.last_page) for use in uses), 75),
+            _("Answers"): lists.bars((use.questions for use in uses), 110),
             _("Does not hold"): lists.numbers(
-                (use.not_held for use in found),
+                (use.not_held for use in uses),
                 110,
                 help_text=_("Answers that cite this passage for something it does not say."),
             ),
-            _("Passage"): lists.texts((" ".join(use.text.split()) for use in found), "large"),
+            _("Passage"): lists.texts((" ".join(use.text.split()) for use in uses), "large"),
         },
         key="analytics_top_passages",
         of=lambda use: (use.document_id, use.text),
@@ -171,7 +171,7 @@ def draw_errors(
     if notices:
         st.caption(_("Problems that limited answers or held them back:"))
         _draw_sentences(
-            [(translated(one.notice), one.times, one.last_at, one.latest_id) for one in notices],
+            [(translated(notice.notice), notice.times, notice.last_at, notice.latest_id) for notice in notices],
             key="analytics_notices", alt=_("Errors and repeated calls"), draw_details=draw_details,
         )  # fmt: skip
     if errors or notices:
@@ -260,11 +260,11 @@ def part_name(by: PartsBy, name: str) -> str:
 
 def search_groups(searches: Sequence[LoggedSearch], by: PartsBy) -> list[SearchGroup]:
     """Group searches by language, group or collection, largest group first."""
-    found: dict[str, list[LoggedSearch]] = {}
+    groups: dict[str, list[LoggedSearch]] = {}
     for search in searches:
         name = {"language": search.language, "group": search.user_group, "collection": search.collection}[by]
-        found.setdefault(name, []).append(search)
-    return sorted((search_group(*part) for part in found.items()), key=lambda part: (-part.questions, part.name))
+        groups.setdefault(name, []).append(search)
+    return sorted((search_group(*part) for part in groups.items()), key=lambda part: (-part.questions, part.name))
 
 
 def search_group(name: str, searches: Sequence[LoggedSearch]) -> SearchGroup:

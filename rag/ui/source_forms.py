@@ -48,14 +48,14 @@ class SourceForm:
 
     def draw(self, key: str) -> None:
         """Draw the fields in two columns, then multi-line fields and switches at full width."""
-        lines = [one for one in self.fields if one.kind == "line"]
+        lines = [each for each in self.fields if each.kind == "line"]
         draw_fields(lines, key, columns=min(len(lines), 2))
-        draw_fields((one for one in self.fields if one.kind != "line"), key)
+        draw_fields((each for each in self.fields if each.kind != "line"), key)
 
     def typed(self, key: str) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the entered settings and secrets. Raises `InvalidInput`."""
         settings = entered(self.fields, key)
-        return settings, {one.name: settings.pop(one.name) for one in self.fields if one.is_secret}
+        return settings, {each.name: settings.pop(each.name) for each in self.fields if each.is_secret}
 
 
 READERS = FormField(

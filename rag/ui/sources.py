@@ -57,7 +57,7 @@ def shown_path(citation: Citation, *, is_wide: bool) -> str:
     return PATH_SEPARATOR.join([headings[0], headings[-1]] if is_of_sheet else headings[-1:])
 
 
-def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
+def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
     """Return labels to distinguish an answer's documents.
 
     The label is the folder; documents with equal titles in a folder add the file, and equal files a number.
@@ -66,15 +66,15 @@ def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
     folders = {key: folder_shown(c.title or c.file_name, c.folder) for key, c in documents.items()}
     titles = Counter(((c.title or c.file_name).casefold(), folders[key]) for key, c in documents.items())
     files = Counter((c.file_name, folders[key]) for key, c in documents.items())
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     words: dict[UUID, str] = {}
     for document_id, citation in documents.items():
         folder = folders[document_id]
         file = (citation.file_name, folder)
-        seen[file] += 1
+        counts[file] += 1
         file_name = ""
         if titles[(citation.title or citation.file_name).casefold(), folder] > 1:
-            file_name = citation.file_name + (f" ({seen[file]})" if files[file] > 1 else "")
+            file_name = citation.file_name + (f" ({counts[file]})" if files[file] > 1 else "")
         if folder or file_name:
             words[document_id] = " · ".join(filter(None, (folder, file_name)))
     return words
@@ -82,14 +82,14 @@ def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
 
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
     """Build the cards over an answer's numbers, for the script: a card for each of `places`."""
-    apart, items = told_apart(citations), []
+    labels, items = distinguishing_labels(citations), []
     links = [
         (place_of_number(anchor, number, place), opener, citation)
-        for number, found in (places or _once_each(citations)).items()
-        for place, (opener, citation) in enumerate(zip(_openers(anchor, found), found, strict=True), start=1)
+        for number, cited in (places or _once_each(citations)).items()
+        for place, (opener, citation) in enumerate(zip(_openers(anchor, cited), cited, strict=True), start=1)
     ]
     for place, opener, citation in links:
-        title, file_name = citation.title or citation.file_name, apart.get(citation.document_id, "")
+        title, file_name = citation.title or citation.file_name, labels.get(citation.document_id, "")
         values = {
             "source": place,
             "opener": opener,
@@ -118,13 +118,13 @@ def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
 
 def source_lines(citations: Sequence[Citation]) -> list[str]:
     """List the sources behind an answer's numbers, a line each: `[1] Handbook (handbook.pdf), p. 3`."""
-    apart = told_apart(citations)
+    labels = distinguishing_labels(citations)
     lines = []
     for citation in citations:
         title = citation.title or citation.file_name
-        file_name = apart.get(citation.document_id, citation.file_name)
-        said = f"{title} ({file_name})" if file_name and file_name != title else title
-        lines.append(f"[{citation.number}] " + ", ".join(filter(None, [said, place_of_source(citation)])))
+        file_name = labels.get(citation.document_id, citation.file_name)
+        name = f"{title} ({file_name})" if file_name and file_name != title else title
+        lines.append(f"[{citation.number}] " + ", ".join(filter(None, [name, place_of_source(citation)])))
     return lines
 
 
@@ -163,24 +163,24 @@ def draw_source_cards(
     `on_open` is called with the citation whose page to open. Scores are not shown: they measure how many of the
     question's words a passage holds, and people would read "100%" as a correct answer.
     """
-    columns, apart = min(len(citations), 3), told_apart(citations)
+    columns, labels = min(len(citations), 3), distinguishing_labels(citations)
     places = places or _once_each(citations)
     with st.grid(columns, min_column_width=MINIMUM_CARD_PIXELS, gap="small"):
         for citation in citations:
             with st.container(border=True, height="stretch", gap="xsmall", key=f"{anchor}_card_{citation.number}"):
-                file_name = apart.get(citation.document_id, "")
-                found = places[citation.number]
-                _draw_card(found[0], anchor, on_open, file_name=file_name, is_wide=columns == 1)
-                _draw_openers(found, anchor, on_open)
+                file_name = labels.get(citation.document_id, "")
+                cited = places[citation.number]
+                _draw_card(cited[0], anchor, on_open, file_name=file_name, is_wide=columns == 1)
+                _draw_openers(cited, anchor, on_open)
 
 
 def _draw_openers(places: Sequence[Citation], anchor: str, on_open: Callable[[Citation], None]) -> None:
     """Draw the hidden buttons for a number's further places."""
-    others = dict(zip(_openers(anchor, places), places, strict=True))
-    del others[f"{anchor}_open_{places[0].number}"]
-    if others:
+    further = dict(zip(_openers(anchor, places), places, strict=True))
+    del further[f"{anchor}_open_{places[0].number}"]
+    if further:
         with st.container(key=f"{anchor}_openers_{places[0].number}"):
-            for key, citation in others.items():
+            for key, citation in further.items():
                 st.button(_("Open page"), key=key, on_click=on_open, args=(citation,))
 
 
@@ -211,10 +211,10 @@ def _draw_card(
     # Files are links below.
     passage = without_attachments(citation.passage, {}) if citation.attachments else citation.passage
     # The same sentence as under the number; a short sentence needs its surroundings.
-    shown = sentence_of(replace(citation, passage=passage))
-    if is_wide or len(shown) < SHORT_SENTENCE_CHARACTERS:
-        shown = excerpt(passage, citation.matched_terms, WIDE_EXCERPT_CHARACTERS if is_wide else EXCERPT_CHARACTERS)
-    st.caption(f"“{marked(shown, citation.matched_terms)}”")
+    quote = sentence_of(replace(citation, passage=passage))
+    if is_wide or len(quote) < SHORT_SENTENCE_CHARACTERS:
+        quote = excerpt(passage, citation.matched_terms, WIDE_EXCERPT_CHARACTERS if is_wide else EXCERPT_CHARACTERS)
+    st.caption(f"“{marked(quote, citation.matched_terms)}”")
     if citation.is_corrected:
         st.markdown(f":small[:gray[:material/edit_note: {_('A person corrected the text of this page.')}]]")
     if not citation.is_supported:
@@ -239,7 +239,7 @@ def _draw_links(citation: Citation, anchor: str) -> None:
     """Draw a post's files and original as links if they lead to a web page; other files by name."""
     # Check again: the values stored with an answer are as old as the answer.
     files = [(name, web_address(address)) for name, address in citation.attachments if name][:SHOWN_FILES]
-    left = len(citation.attachments) - len(files)
+    remaining = len(citation.attachments) - len(files)
     original = web_address(citation.url)
     if not files and not original:
         return
@@ -249,8 +249,8 @@ def _draw_links(citation: Citation, anchor: str) -> None:
                 _draw_link(plain(name), address, ":material/attach_file:")
             else:
                 st.markdown(f":small[:gray[:material/attach_file: {plain(name)}]]", width="content")
-        if left > 0:
-            more = _("{files} more in the post", files=left)
+        if remaining > 0:
+            more = _("{files} more in the post", files=remaining)
             st.markdown(f":small[:gray[{more}]]", width="content")
         if original:
             is_post = citation.category or citation.written_on

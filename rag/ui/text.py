@@ -68,7 +68,7 @@ CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
 
 def plain(text: str) -> str:
     """Escape text for Markdown, on a single line. Addresses become code, not links."""
-    return _kept(" ".join(text.split()))
+    return _escape_text(" ".join(text.split()))
 
 
 def in_chart(text: str) -> str:
@@ -81,8 +81,8 @@ def lines(text: str) -> str:
     return "  \n".join(plain(line) for line in text.strip().splitlines())
 
 
-def _kept(text: str) -> str:
-    return _joined(_around_addresses(text, lambda part: SPECIAL.sub(r"\\\1", part)))
+def _escape_text(text: str) -> str:
+    return _join_pieces(_around_addresses(text, lambda part: SPECIAL.sub(r"\\\1", part)))
 
 
 def _around_addresses(text: str, write: Callable[[str], str]) -> list[str]:
@@ -94,14 +94,14 @@ def _around_addresses(text: str, write: Callable[[str], str]) -> list[str]:
     return [*pieces, write(text[position:])]
 
 
-def _joined(pieces: Iterable[str]) -> str:
+def _join_pieces(pieces: Iterable[str]) -> str:
     """Join pieces. Adjacent backticks would merge into a longer run, which neither begins nor ends code."""
-    written: list[str] = []
+    joined: list[str] = []
     for piece in filter(None, pieces):
-        if written and written[-1].endswith("`") and piece.startswith("`"):
-            written.append(" ")
-        written.append(piece)
-    return "".join(written)
+        if joined and joined[-1].endswith("`") and piece.startswith("`"):
+            joined.append(" ")
+        joined.append(piece)
+    return "".join(joined)
 
 
 def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") -> str:
@@ -177,8 +177,8 @@ def _html(tokens: list[Token]) -> str:
         token.info = ""  # the language of code
         if token.tag in ("h1", "h2", "h3", "h4"):
             token.tag = f"h{LARGEST_HEADING}"
-    written: str = PARSER.renderer.render(tokens, PARSER.options, {})
-    return written
+    rendered: str = PARSER.renderer.render(tokens, PARSER.options, {})
+    return rendered
 
 
 def _with_chips(token: Token) -> Iterator[Token]:
@@ -201,8 +201,8 @@ def _chips(numbers: re.Match[str]) -> str:
 class _Answer:
     """Write a parsed answer as Markdown."""
 
-    def __init__(self, known: set[int], anchor: str) -> None:
-        self._known = known
+    def __init__(self, numbers: set[int], anchor: str) -> None:
+        self._numbers = numbers
         self._anchor = anchor
         self._is_in_table = False
         self._places: Counter[int] = Counter()
@@ -224,7 +224,7 @@ class _Answer:
             case "heading":
                 return f"{'#' * max(LARGEST_HEADING, int(node.tag[1:]))} {self.blocks(node)}"
             case "blockquote":
-                return _prefixed(self.blocks(node), "> ", "> ")
+                return _prefix_lines(self.blocks(node), "> ", "> ")
             case "bullet_list" | "ordered_list":
                 return self._list(node)
             case "table":
@@ -241,18 +241,18 @@ class _Answer:
         items = []
         for place, item in enumerate(node.children):
             mark = f"{first + place}. " if node.type == "ordered_list" else "- "
-            items.append(_prefixed(self.blocks(item, gap), mark, " " * len(mark)))
+            items.append(_prefix_lines(self.blocks(item, gap), mark, " " * len(mark)))
         return gap.join(items)
 
     def _table(self, node: SyntaxTreeNode) -> str:
         rows = [row.children for part in node.children for row in part.children]
         self._is_in_table = True
-        written = [f"| {' | '.join(map(self.blocks, row))} |" for row in rows]
+        rendered = [f"| {' | '.join(map(self.blocks, row))} |" for row in rows]
         self._is_in_table = False
-        return "\n".join([written[0], "|" + "---|" * len(rows[0]), *written[1:]])
+        return "\n".join([rendered[0], "|" + "---|" * len(rows[0]), *rendered[1:]])
 
     def _inline(self, node: SyntaxTreeNode) -> str:
-        return _joined(piece for child in node.children for piece in self._pieces(child))
+        return _join_pieces(piece for child in node.children for piece in self._pieces(child))
 
     def _pieces(self, node: SyntaxTreeNode) -> list[str]:
         match node.type:
@@ -260,8 +260,8 @@ class _Answer:
                 # In a table cell, a backslash in code may let the following bar end the cell, and thereby the code.
                 return self._text(node.content)
             case "code_inline":
-                written = code(node.content)
-                return [written.replace("|", r"\|") if self._is_in_table else written]
+                escaped = code(node.content)
+                return [escaped.replace("|", r"\|") if self._is_in_table else escaped]
             case "softbreak":
                 return ["\n"]
             case "hardbreak":
@@ -277,7 +277,7 @@ class _Answer:
         for match in NUMBERS.finditer(text):
             pieces += _around_addresses(text[position : match.start()], _escaped)
             for number in (int(n) for n in match.group(1).split(",")):
-                is_linked = self._anchor and number in self._known
+                is_linked = self._anchor and number in self._numbers
                 pieces.append(f"[{number}](#{self._target(number)})" if is_linked else f"\\[{number}\\]")
             position = match.end()
         return [*pieces, *_around_addresses(text[position:], _escaped)]
@@ -296,9 +296,9 @@ def code(content: str) -> str:
     return f"{ticks}{pad}{content}{pad}{ticks}"
 
 
-def _prefixed(block: str, first: str, others: str) -> str:
-    """Put `first` before a block's first line, and `others` before each further line."""
-    return first + block.replace("\n", f"\n{others}")
+def _prefix_lines(block: str, first: str, rest: str) -> str:
+    """Put `first` before a block's first line, and `rest` before each further line."""
+    return first + block.replace("\n", f"\n{rest}")
 
 
 def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
@@ -341,16 +341,16 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
 
 def _in_lines(passage: str) -> str:
     """Return a passage on a single line, and each table row on a separate line."""
-    written, was_row = "", False
+    joined, was_row = "", False
     for line in passage.splitlines():
         if TABLE_RULE.fullmatch(line.strip()):
             continue
         is_row = CELL_BREAK in line
         line = " ".join(line.strip().strip("|").split()) if is_row else " ".join(line.split())
         if line:
-            written += ("\n" if is_row or was_row else " ") + line
+            joined += ("\n" if is_row or was_row else " ") + line
             was_row = is_row
-    return written.strip()
+    return joined.strip()
 
 
 def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
@@ -365,21 +365,21 @@ def _marked_line(passage: str, pattern: re.Pattern[str] | None, color: str) -> s
     pieces = []
     position = 0
     for match in pattern.finditer(passage):
-        pieces.append(_kept(passage[position : match.start()]))
+        pieces.append(_escape_text(passage[position : match.start()]))
         pieces.append(f":{color}-background[{plain(match.group())}]")
         position = match.end()
-    pieces.append(_kept(passage[position:]))
+    pieces.append(_escape_text(passage[position:]))
     return "".join(pieces)
 
 
 def _terms_pattern(terms: Sequence[str], *, is_joined: bool = True) -> re.Pattern[str] | None:
-    wanted = sorted({t.strip() for t in terms if t.strip()}, key=len, reverse=True)
-    if not wanted:
+    distinct = sorted({t.strip() for t in terms if t.strip()}, key=len, reverse=True)
+    if not distinct:
         return None
     # Scripts without spaces have no word boundaries to match. Neighbours, even across two short words ("of the"), are
     # marked as a single run: a passage in confetti is unreadable.
     word = "|".join(
-        re.escape(t) if CJK.search(t) else rf"(?<!\w)(?<!\d[.,]){re.escape(t)}(?!\w|[.,]\d)" for t in wanted
+        re.escape(t) if CJK.search(t) else rf"(?<!\w)(?<!\d[.,]){re.escape(t)}(?!\w|[.,]\d)" for t in distinct
     )
     if not is_joined:
         return re.compile(word, re.IGNORECASE)

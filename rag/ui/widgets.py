@@ -40,10 +40,10 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
     )
 
 
-def name_labels(names: Mapping[Option, str], *, gone: str = "") -> Labels[Option]:
+def name_labels(names: Mapping[Option, str], *, missing_label: str = "") -> Labels[Option]:
     """Label items which have only a name."""
-    gone = gone or _("No longer there")
-    return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], missing_label=gone)
+    missing_label = missing_label or _("No longer there")
+    return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], missing_label=missing_label)
 
 
 def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
@@ -116,9 +116,9 @@ def read_address(words: Mapping[str, Iterable[str]]) -> None:
     A widget bound to a query parameter stores the words in the sender's language. `words` maps such widgets' keys to
     their English words. Call this before the first of them is drawn.
     """
-    given = {key: st.query_params[key] for key in words if key in st.query_params}
+    chosen = {key: st.query_params[key] for key in words if key in st.query_params}
     changed = False
-    for key, text in given.items():
+    for key, text in chosen.items():
         if text not in {_(message) for message in words[key]} and (message := meant_by(text, words[key])):
             with get_session_state().query_params() as address:
                 # Back and Forward bring words in a different language to a widget already drawn.
@@ -131,7 +131,7 @@ def read_address(words: Mapping[str, Iterable[str]]) -> None:
         st.rerun()  # Widgets read the query parameters as they were at the start of the run.
 
 
-def forget_gone_widgets() -> None:
+def forget_unused_widgets() -> None:
     """At the end of a full run, drop the callbacks of widgets which are no longer drawn.
 
     Streamlit forgets such widgets' values but keeps their callbacks until the tab closes. A page's callback holds every
@@ -143,8 +143,10 @@ def forget_gone_widgets() -> None:
     drawn = context.shared.widget_ids_this_run.snapshot()
     state = context.session_state
     with state._lock:  # noqa: SLF001 - the kept state of a widget has no public access
-        kept = state._state._new_widget_state  # noqa: SLF001
-        kept.widget_metadata = {name: one for name, one in kept.widget_metadata.items() if name in drawn}
+        widget_state = state._state._new_widget_state  # noqa: SLF001
+        widget_state.widget_metadata = {
+            name: metadata for name, metadata in widget_state.widget_metadata.items() if name in drawn
+        }
 
 
 def dialog(title: str, **options: Any) -> Callable[[Callable[P, None]], Callable[P, None]]:
@@ -191,9 +193,9 @@ def choose_collection(
             and None is returned until a person chooses.
         options: Further options of `st.selectbox`, such as `width`.
     """
-    labels = name_labels(names, gone=_("Deleted collection"))
+    labels = name_labels(names, missing_label=_("Deleted collection"))
     keep_chosen(key)
-    found = st.selectbox(
+    selected = st.selectbox(
         label or _("Collection"),
         list(labels),
         index=list(labels).index(chosen) if chosen is not None else None if everything else 0,
@@ -204,13 +206,13 @@ def choose_collection(
         **options,
     )
     # After a change of labels, the browser returns an unknown label as text.
-    return found if isinstance(found, UUID) else None
+    return selected if isinstance(selected, UUID) else None
 
 
 def ask_to_confirm(
     title: str,
     *sentences: str,
-    does: str,
+    action: str,
     on_confirm: Callable[[], None],
     key: str,
     icon: str = ":material/delete:",
@@ -218,7 +220,7 @@ def ask_to_confirm(
 ) -> None:
     """Ask for confirmation before a destructive action, with the safe choice first.
 
-    `sentences` are Markdown and say what is lost and how much; `does` names the action on the red button.
+    `sentences` are Markdown and say what is lost and how much; `action` is the label of the red button.
     """
 
     @st.dialog(title, icon=icon)
@@ -228,26 +230,26 @@ def ask_to_confirm(
         with st.container(horizontal=True, horizontal_alignment="right"):
             if st.button(keeps or _("Keep it"), key=f"{key}_keep"):
                 st.rerun()
-            if st.button(red(does), key=f"{key}_confirmed", icon=icon, on_click=on_confirm):
+            if st.button(red(action), key=f"{key}_confirmed", icon=icon, on_click=on_confirm):
                 st.rerun()
 
     question()
 
 
-def draw_end_button(label: str, kept: str) -> None:
-    """Draw the final button in a dialog showing a secret once, kept in `st.session_state[kept]` until then.
+def draw_end_button(label: str, state_key: str) -> None:
+    """Draw the final button in a dialog showing a secret once, kept in `st.session_state[state_key]` until then.
 
     If the value were removed when drawn, a rerun at this moment would lose it.
     """
-    if st.button(label, key=f"{kept}_done", type="primary", on_click=st.session_state.pop, args=(kept, None)):
+    if st.button(label, key=f"{state_key}_done", type="primary", on_click=st.session_state.pop, args=(state_key, None)):
         st.rerun()
 
 
-def draw_secret(secret: str, advice: str, label: str, kept: str) -> None:
+def draw_secret(secret: str, advice: str, label: str, state_key: str) -> None:
     """Draw a secret to copy, advice, and the final button of the dialog; see `draw_end_button`."""
     st.code(secret, language=None, wrap_lines=True)
     st.caption(advice)
-    draw_end_button(label, kept)
+    draw_end_button(label, state_key)
 
 
 def draw_copy_button(text: str, label: str = "") -> None:

@@ -28,7 +28,7 @@ from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Outcome, Question, Role, UploadOptions
-from rag.ui.sources import source_lines, told_apart
+from rag.ui.sources import distinguishing_labels, source_lines
 from tests import patience
 from tests.answering.scripted import add_account
 from tests.profiles.conftest import SignedIn
@@ -512,7 +512,7 @@ def test_the_words_of_a_folder_are_in_its_citation(shelve: Shelve, reply: Reply)
     cited = source_of(done.citations[0], ("en",))
     assert "France" in cited.heading
     _, done = reply(ANYWHERE[0][1])
-    assert set(told_apart(done.citations).values()) == {"Germany", "France"}
+    assert set(distinguishing_labels(done.citations).values()) == {"Germany", "France"}
     assert sorted(line.partition("] ")[2].partition(",")[0] for line in source_lines(done.citations)) == [
         "Leave policy (France)",
         "Leave policy (Germany)",

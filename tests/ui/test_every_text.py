@@ -73,7 +73,7 @@ OURS = {
     ("rag/ui/document_steps.py", "words"),  # of `buttons`, in rows with a chosen method
     ("rag/ui/document_steps.py", "text"),
     ("rag/ui/document_library.py", "words"),  # of the buttons of a menu, beside what they do
-    ("rag/ui/analytics.py", "change.shown"),  # figures
+    ("rag/ui/analytics.py", "change.delta"),  # figures
     ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
     ("rag/ui/board.py", "words"),  # of `counted`, beside a figure
     ("rag/ui/forms.py", "field.title"),  # of the models and tables of fields

@@ -97,7 +97,7 @@ def test_spaces_that_nobody_sees_tell_nothing_apart() -> None:
 
 
 def test_what_is_no_longer_there_has_a_name() -> None:
-    names = name_labels({1: "One"}, gone="Deleted collection")
+    names = name_labels({1: "One"}, missing_label="Deleted collection")
     assert (names.of(1), names.of(2)) == ("One", "Deleted collection")
     assert names.as_text().of("1") == "One"
 

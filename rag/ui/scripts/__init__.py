@@ -17,10 +17,10 @@ def _read(file_name: str) -> str:
 
 def script(name: str, **values: object) -> str:
     """Return a script. Words in `values` are replaced by their values in JSON."""
-    written = {word: json.dumps(value).replace("<", "\\u003c") for word, value in values.items()}
+    encoded = {word: json.dumps(value).replace("<", "\\u003c") for word, value in values.items()}
     text = _read(f"{name}.js")
-    if written:
-        text = re.sub(rf"\b(?:{'|'.join(written)})\b", lambda word: written[word[0]], text)
+    if encoded:
+        text = re.sub(rf"\b(?:{'|'.join(encoded)})\b", lambda word: encoded[word[0]], text)
     return f"<script>\n{text}</script>\n"
 
 
