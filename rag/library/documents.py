@@ -288,9 +288,9 @@ class DocumentLibrary(CollectionLibrary):
         require_recent(self._database, identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
-            name = self._locked(connection, collection_id)
-            if " ".join(confirmed_name.split()) != name:
-                raise InvalidInput(f"Type the collection's name, {name}, to delete it.")
+            found = self._locked(connection, collection_id)
+            if " ".join(confirmed_name.split()) != found:
+                raise InvalidInput(f"Type the collection's name, {found}, to delete it.")
             parameters = {"collection_id": collection_id}
             removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
             connection.execute(queries["delete_collection"], parameters)
