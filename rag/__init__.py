@@ -167,8 +167,8 @@ def retrieve_context(
     if top_k is not None:
         top_k = Options(top_k=top_k).applied_to(profile).search.top_k
     question = Question(text=text, identity=program_of(tenant_id), collection=chosen, language=language)
-    found = parts.searches.search(question, profile=profile, top_k=top_k, options=options)
-    return found.response
+    retrieval = parts.searches.search(question, profile=profile, top_k=top_k, options=options)
+    return retrieval.response
 
 
 def process_document(
@@ -212,10 +212,10 @@ def delete_document(document_id: UUID | str, tenant_id: str) -> None:
     from rag.services import program_of, services
 
     try:
-        wanted = UUID(str(document_id))
+        document_uuid = UUID(str(document_id))
     except ValueError:
         raise NotFound(f"“{document_id}” is not the id of a document.") from None
-    services().documents.delete(program_of(tenant_id), wanted)
+    services().documents.delete(program_of(tenant_id), document_uuid)
 
 
 def list_documents(tenant_id: str) -> list[Document]:
@@ -369,11 +369,11 @@ def rerank_results(
     from rag.retrieval.reranker import rerank_results as rerank
     from rag.types import SearchResult
 
-    given = documents if isinstance(documents, Iterable) else [documents]
-    if others := {type(document).__name__ for document in given if not isinstance(document, SearchResult)}:
+    results = documents if isinstance(documents, Iterable) else [documents]
+    if wrong_types := {type(document).__name__ for document in results if not isinstance(document, SearchResult)}:
         raise InvalidInput(
             "`documents` are search results, such as retrieve_context(…).results, and not "
-            + " or ".join(sorted(others))
+            + " or ".join(sorted(wrong_types))
         )
     parts, tenant = _at_work(tenant_id)
     used = reranker or parts.providers.reranker_for(DEFAULT)

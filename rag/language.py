@@ -75,8 +75,8 @@ def current() -> str:
     if chosen := _chosen.get():
         return chosen
     for find in _finders:
-        if found := find():
-            return found
+        if language := find():
+            return language
     return ENGLISH
 
 
@@ -180,15 +180,15 @@ def translated(sentence: str) -> str:
     if language == ENGLISH or not sentence.strip():
         return sentence
     catalogue = _catalogue(language)
-    found = catalogue.gettext(sentence)
-    return found if found != sentence else _refilled(sentence, language)
+    translation = catalogue.gettext(sentence)
+    return translation if translation != sentence else _refilled(sentence, language)
 
 
 def meant_by(text: str, messages: Iterable[str]) -> str:
     """Return the English message translated as `text` into any interface language, or ""."""
-    known = list(messages)
+    originals = list(messages)
     for language in LANGUAGES:
-        for message in known:
+        for message in originals:
             with speaking(language):
                 if text == _(message):
                     return message
@@ -197,28 +197,32 @@ def meant_by(text: str, messages: Iterable[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _refilled(sentence: str, language: str) -> str:
-    row, is_known = _row(sentence, language)
-    if is_known:
+    row, is_complete = _row(sentence, language)
+    if is_complete:
         return row
     swallowing = ""
-    for known in _beginnings(language).filled if len(sentence) <= LONGEST_SENTENCE else ():
-        if match := known.pattern.fullmatch(sentence):
+    for original in _beginnings(language).filled if len(sentence) <= LONGEST_SENTENCE else ():
+        if match := original.pattern.fullmatch(sentence):
             values = match.groupdict()
-            said = _filled_again(known.message, sentence, values, language)
+            translation = _filled_again(original.message, sentence, values, language)
             if not any(SENTENCE_END.search(value) for value in values.values()):
-                return said
-            swallowing = swallowing or said
+                return translation
+            swallowing = swallowing or translation
     return row if row != sentence else swallowing or sentence
 
 
 def _filled_again(
-    message: str, sentence: str, values: dict[str, str], language: str, said: Mapping[str, str] | None = None
+    message: str,
+    sentence: str,
+    values: dict[str, str],
+    language: str,
+    translated_values: Mapping[str, str] | None = None,
 ) -> str:
     """Translate a sentence and its values; `said` has translated values."""
     with speaking(language):
         # Quotations and names are not translated.
         filled = {n: v if n == "names" or f"“{{{n}}}”" in message else _value(v) for n, v in values.items()}
-    return _filled(_catalogue(language).gettext(message), sentence, {**filled, **(said or {})})
+    return _filled(_catalogue(language).gettext(message), sentence, {**filled, **(translated_values or {})})
 
 
 def _value(value: str) -> str:
@@ -226,24 +230,24 @@ def _value(value: str) -> str:
         return number(int(value.replace(",", "")))
     if value.endswith(MORE):
         return _("{items} and more", items=value.removesuffix(MORE))
-    words, known = value.split(", "), getattr(_catalogue(current()), "_catalog", {})
-    return ", ".join(map(_, words)) if all(word in known for word in words) else translated(value)
+    words, catalogue = value.split(", "), getattr(_catalogue(current()), "_catalog", {})
+    return ", ".join(map(_, words)) if all(word in catalogue for word in words) else translated(value)
 
 
 def _row(text: str, language: str) -> tuple[str, bool]:
     """Translate sentences in a row; also return whether all are known."""
-    found, place, is_known = list[str](), 0, True
+    translations, place, is_complete = list[str](), 0, True
     while place < len(text):
-        known = _sentence_at(text, place, language)
-        if known is None:
-            is_known = False
-            known = _named_sentence_at(text, place, language) or (text[place : (end := _end(text, place))], end)
-        found.append(known[0])
-        place = known[1]
+        translation = _sentence_at(text, place, language)
+        if translation is None:
+            is_complete = False
+            translation = _named_sentence_at(text, place, language) or (text[place : (end := _end(text, place))], end)
+        translations.append(translation[0])
+        place = translation[1]
         if blank := BLANK.match(text, place):
-            found.append(blank[0])
+            translations.append(blank[0])
             place = blank.end()
-    return "".join(found), is_known
+    return "".join(translations), is_complete
 
 
 def _end(text: str, place: int) -> int:
@@ -254,8 +258,8 @@ def _end(text: str, place: int) -> int:
 def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
     """Translate a sentence behind a name: "Leave guide: This page is blank."."""
     for colon in re.finditer(": ", text[place : _end(text, place)]):
-        if known := _sentence_at(text, place + colon.end(), language):
-            return text[place : place + colon.end()] + known[0], known[1]
+        if translation := _sentence_at(text, place + colon.end(), language):
+            return text[place : place + colon.end()] + translation[0], translation[1]
     return None
 
 
@@ -263,19 +267,21 @@ def _sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None
     """Translate the sentence at this place; return the text and its end."""
     first = WORD.match(text, place)
     word, beginnings = first[0] if first else "", _beginnings(language)
-    for known in beginnings.by_word.get(word, ()):
-        if said := known.said(text, place, language):
-            return said
+    for original in beginnings.by_word.get(word, ()):
+        if translation := original.translate_at(text, place, language):
+            return translation
     for head in beginnings.heads.get(word, ()):
         if values := head.values(text, place):
             start = place + len(values.pop(""))
             behind, end = _sentence_at(text, start, language) or _rest(text, start, language)
-            last = {PLACEHOLDER.findall(head.message)[-1]: behind}
-            return _filled_again(head.message, text[place:end], values, language, last), end
+            last_value = {PLACEHOLDER.findall(head.message)[-1]: behind}
+            return _filled_again(head.message, text[place:end], values, language, last_value), end
     piece = text[place : _end(text, place)]
-    for known in beginnings.open:
-        if (known.second in piece or known.is_quoted) and (said := known.said(text, place, language)):
-            return said
+    for original in beginnings.open:
+        if (original.second in piece or original.is_quoted) and (
+            translation := original.translate_at(text, place, language)
+        ):
+            return translation
     return None
 
 
@@ -286,7 +292,7 @@ def _rest(text: str, place: int, language: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Original:
     """A sentence in a catalogue, or its head."""
 
     message: str
@@ -301,11 +307,15 @@ class _Known:
             return {}
         return {**values, "": match[0]} if match else {}
 
-    def said(self, text: str, place: int, language: str) -> tuple[str, int] | None:
+    def translate_at(self, text: str, place: int, language: str) -> tuple[str, int] | None:
         """Translate the sentence at this place; return the text and its end."""
         values = self.values(text, place)
-        whole = values.pop("", "")
-        return (_filled_again(self.message, whole, values, language), place + len(whole)) if whole else None
+        full_sentence = values.pop("", "")
+        return (
+            (_filled_again(self.message, full_sentence, values, language), place + len(full_sentence))
+            if full_sentence
+            else None
+        )
 
     @property
     def is_quoted(self) -> bool:
@@ -335,30 +345,32 @@ class _Known:
 class _Beginnings:
     """Sentences by their first words, sentences with a placeholder first, and all sentences with placeholders."""
 
-    by_word: dict[str, list[_Known]] = field(default_factory=dict)
+    by_word: dict[str, list[_Original]] = field(default_factory=dict)
     #: Beginnings before a sentence, like the page in "Page 4: This page is blank.".
-    heads: dict[str, list[_Known]] = field(default_factory=dict)
-    open: list[_Known] = field(default_factory=list)
-    filled: list[_Known] = field(default_factory=list)
+    heads: dict[str, list[_Original]] = field(default_factory=dict)
+    open: list[_Original] = field(default_factory=list)
+    filled: list[_Original] = field(default_factory=list)
 
 
 @cache
 def _beginnings(language: str) -> _Beginnings:
-    found = _Beginnings()
+    beginnings = _Beginnings()
     messages = [m for m in getattr(_catalogue(language), "_catalog", {}) if isinstance(m, str) and CONTEXT not in m]
-    own = {message: PLACEHOLDER.sub("", message) for message in messages}
-    for message in sorted(messages, key=lambda message: -len(own[message])):  # the most telling first
+    without_values = {message: PLACEHOLDER.sub("", message) for message in messages}
+    for message in sorted(messages, key=lambda message: -len(without_values[message])):  # the most telling first
         word = message.partition(" ")[0]
         if HEAD.fullmatch(message):
-            found.heads.setdefault(word, []).append(_Known(message, is_head=True))
-        known = _Known(message)
+            beginnings.heads.setdefault(word, []).append(_Original(message, is_head=True))
+        original = _Original(message)
         if "{" in message:
-            if len(own[message].split()) < FEWEST_WORDS and VALUES.keys().isdisjoint(PLACEHOLDER.findall(message)):
+            if len(without_values[message].split()) < FEWEST_WORDS and VALUES.keys().isdisjoint(
+                PLACEHOLDER.findall(message)
+            ):
                 continue  # "{a} · {b}" fits anything
-            found.filled.append(known)
+            beginnings.filled.append(original)
         if SENTENCE.fullmatch(message):
-            (found.open if "{" in word else found.by_word.setdefault(word, [])).append(known)
-    return found
+            (beginnings.open if "{" in word else beginnings.by_word.setdefault(word, [])).append(original)
+    return beginnings
 
 
 def _filled(text: str, english: str, values: dict[str, Any]) -> str:
@@ -441,8 +453,8 @@ def dollars(amount: Decimal, decimals: int) -> str:
     pattern = re.sub(r"#,##0\.00", "#,##0." + "0" * decimals, pattern)
     symbol = "$" if current() != "zh" else "US$"
     # English speakers in all countries read dollars as “$”.
-    written = numbers.format_decimal(abs(amount), format=pattern.replace("¤", "\ue000"), locale=where)
-    return ("-" if amount < 0 else "") + str(written).replace("\ue000", symbol)
+    amount_text = numbers.format_decimal(abs(amount), format=pattern.replace("¤", "\ue000"), locale=where)
+    return ("-" if amount < 0 else "") + str(amount_text).replace("\ue000", symbol)
 
 
 def duration(milliseconds: float | None, *, is_about: bool = False) -> str:

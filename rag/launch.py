@@ -119,8 +119,8 @@ def check_machine(command: str) -> None:
     free = shutil.disk_usage(PROJECT).free
     if free < needed:
         problems.append(f"The disk has {free / 1e9:.1f} GB free; {needed / 1e9:.1f} GB are needed.")
-    if command == "serve" and (taken := taken_address()):
-        problems.append(f"Another program uses {taken}: stop it, or choose another port: `PORT=8502 make run`.")
+    if command == "serve" and (address := taken_address()):
+        problems.append(f"Another program uses {address}: stop it, or choose another port: `PORT=8502 make run`.")
     if problems:
         raise SetUpFailed("Before the start:\n" + "\n".join(f"- {problem}" for problem in problems))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -234,10 +234,10 @@ def uv_settings(python: Path) -> dict[str, str] | None:
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
     lines = [line for line in re.findall(r"^([^.]+)\.([\w-]+)=(.+)$", listed, re.MULTILINE) if line[0] in PIP_SECTIONS]
     lines.sort(key=lambda line: PIP_SECTIONS.index(line[0]))
-    given = {name: str(ast.literal_eval(value)) for _, name, value in lines}
-    if given.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+    settings = {name: str(ast.literal_eval(value)) for _, name, value in lines}
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         return None
-    return {UV_NAMES[name]: value for name, value in given.items() if name in UV_NAMES}
+    return {UV_NAMES[name]: value for name, value in settings.items() if name in UV_NAMES}
 
 
 def install_with_pip(python: Path, requirements: list[Path]) -> str:
@@ -313,10 +313,12 @@ def lock() -> int:
     for source in (*LISTS, TOOL_LIST, INSTALLER):
         target = str(Path(source).with_suffix(".txt"))
         say(f"Locking {source}")
-        kept = [] if source in (TOOL_LIST, INSTALLER) else [item for path in locked for item in ("--constraints", path)]
+        constraints = (
+            [] if source in (TOOL_LIST, INSTALLER) else [item for path in locked for item in ("--constraints", path)]
+        )
         command = [
             "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes",
-            "--no-emit-index-url", "--no-strip-extras", "--custom-compile-command", "make lock", *kept,
+            "--no-emit-index-url", "--no-strip-extras", "--custom-compile-command", "make lock", *constraints,
             "--output-file", target, source,
         ]  # fmt: skip
         if code := tool(*command):
@@ -368,8 +370,8 @@ def newest_release() -> str:
     """Return the newest release's version from CHANGELOG.md; "unreleased" before the first."""
     changes = PROJECT / "CHANGELOG.md"
     text = changes.read_text("utf-8") if changes.is_file() else ""
-    found = re.search(r"^## \[(\d[^\]]*)\]", text, re.MULTILINE)
-    return found[1] if found else "unreleased"
+    match = re.search(r"^## \[(\d[^\]]*)\]", text, re.MULTILINE)
+    return match[1] if match else "unreleased"
 
 
 def merged(*locks: str) -> str:
@@ -385,10 +387,12 @@ def write_sbom() -> int:
     """Write the packages in CHANGELOG.md's newest release as CycloneDX, from the lock."""
     path = PROJECT / "dist" / f"hr-assistant-{newest_release()}.cdx.json"
     path.parent.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as whole:
-        whole.write(merged(*(Path(name).read_text("utf-8") for name in PRODUCT)))
-        whole.flush()
-        code = tool("cyclonedx-py", "requirements", whole.name, "--output-reproducible", "--output-file", str(path))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
+        requirements.write(merged(*(Path(name).read_text("utf-8") for name in PRODUCT)))
+        requirements.flush()
+        code = tool(
+            "cyclonedx-py", "requirements", requirements.name, "--output-reproducible", "--output-file", str(path)
+        )
     if code == 0:
         say(f"Wrote {path.relative_to(PROJECT)}")
     return code

@@ -79,7 +79,7 @@ def _run(project: Path, *arguments: str) -> bytes:
     try:
         return subprocess.run(["git", *arguments], cwd=project, capture_output=True, check=True).stdout  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError) as error:
-        said = (
+        output = (
             error.stderr.decode(errors="replace").strip() if isinstance(error, subprocess.CalledProcessError) else error
         )
-        raise NoReleaseError(f"A release is made of a git repository: {said}") from error
+        raise NoReleaseError(f"A release is made of a git repository: {output}") from error

@@ -75,7 +75,7 @@ class _Address:
 
 
 @dataclass(frozen=True)
-class _Letter:
+class _EmailText:
     subject: str
     text: str
     html: str = ""
@@ -126,8 +126,8 @@ class ScheduledWork:
 
     def letters(self, tenant_id: str) -> Letters:
         """Return who is written to."""
-        kept: dict[str, str] = self._database.fetch_value(tenant_id, "letters") or {}
-        roles = {name: None if role == "nobody" else Role(role) for name, role in kept.items()}
+        stored: dict[str, str] = self._database.fetch_value(tenant_id, "letters") or {}
+        roles = {name: None if role == "nobody" else Role(role) for name, role in stored.items()}
         return Letters(**{name: roles[name] for name in ("digest_for", "alerts_for") if name in roles})
 
     def set_letters(self, identity: Identity, letters: Letters) -> None:
@@ -135,8 +135,8 @@ class ScheduledWork:
         require_admin(identity)
         if Role.EMPLOYEE in (letters.digest_for, letters.alerts_for):
             raise InvalidInput("Reports and alerts go to managers or administrators.")
-        kept = {name: "nobody" if role is None else role.value for name, role in vars(letters).items()}
-        self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"letters": kept}))
+        stored = {name: "nobody" if role is None else role.value for name, role in vars(letters).items()}
+        self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"letters": stored}))
 
     def is_nightly(self, who: Who, collection_id: UUID) -> bool:
         """Whether a collection's golden questions are asked every night."""
@@ -146,9 +146,9 @@ class ScheduledWork:
     def set_nightly(self, identity: Identity, collection_id: UUID, is_nightly: bool) -> None:
         """Ask a collection's golden questions every night, or stop. For administrators."""
         require_admin(identity)
-        kept = set(self._database.fetch_value(identity.tenant_id, "nightly_collections") or [])
-        kept = kept | {str(collection_id)} if is_nightly else kept - {str(collection_id)}
-        settings = Jsonb({"nightly_collections": sorted(kept)})
+        collection_ids = set(self._database.fetch_value(identity.tenant_id, "nightly_collections") or [])
+        collection_ids = collection_ids | {str(collection_id)} if is_nightly else collection_ids - {str(collection_id)}
+        settings = Jsonb({"nightly_collections": sorted(collection_ids)})
         self._database.execute(identity, "change_tenant_settings", settings=settings)
 
     # Due work
@@ -219,7 +219,7 @@ class ScheduledWork:
     def warn_of(self, tenant_id: str, budget: Budget) -> bool:
         """Warn that a budget is nearly or fully spent; return value like `_send`."""
 
-        def write() -> _Letter:
+        def write() -> _EmailText:
             whose = {"company": _("the company"), "group": budget.user_group, "person": budget.person}[budget.scope]
             spent, amount = dollars(budget.spent, 2), dollars(budget.amount, 2)
             if budget.is_spent:
@@ -228,7 +228,7 @@ class ScheduledWork:
             else:
                 subject, more = _("Most of the budget of {name} is spent", name=whose), ""
             text = _("{spent} of {amount} are spent this month.", spent=spent, amount=amount) + more
-            return _Letter(subject, f"{text}\n\n{self._link('prices')}\n")
+            return _EmailText(subject, f"{text}\n\n{self._link('prices')}\n")
 
         return self._send(tenant_id, self.letters(tenant_id).alerts_for, write)
 
@@ -262,9 +262,9 @@ class ScheduledWork:
     def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
         """Send a week's digest to each recipient in their language; return value like `_send`."""
 
-        def write() -> _Letter:
+        def write() -> _EmailText:
             digest = self.digest(tenant_id, Period.of_days(7, until=until))
-            return _Letter(digest.title, f"{digest.as_text()}\n{self._link('analytics')}\n", digest.as_html())
+            return _EmailText(digest.title, f"{digest.as_text()}\n{self._link('analytics')}\n", digest.as_html())
 
         return self._send(tenant_id, role, write)
 
@@ -310,16 +310,18 @@ class ScheduledWork:
                 "evaluation.fell",
                 {"collectionId": str(collection.id), "collection": collection.name, "runId": str(run.id),
                  "runIdBefore": str(before.id) if before else None,
-                 "figures": {one.figure: {"before": one.before, "now": one.now} for one in fallen}},
+                 "figures": {figure.figure: {"before": figure.before, "now": figure.now} for figure in fallen}},
             )  # fmt: skip
 
-            def write() -> _Letter:
+            def write() -> _EmailText:
                 lines = [_("The golden questions of {name} were asked again.", name=collection.name), ""]
-                for one in fallen:
-                    figures = _("{now} (before: {before})", now=f"{one.now:.3f}", before=f"{one.before:.3f}")
-                    lines.append(f"{_(TITLES[one.figure])}: {figures}")
+                for figure in fallen:
+                    figures = _("{now} (before: {before})", now=f"{figure.now:.3f}", before=f"{figure.before:.3f}")
+                    lines.append(f"{_(TITLES[figure.figure])}: {figures}")
                 lines += ["", self._link("analytics?analytics_view=Quality"), ""]
-                return _Letter(_("Answers from {name} are worse than before", name=collection.name), "\n".join(lines))
+                return _EmailText(
+                    _("Answers from {name} are worse than before", name=collection.name), "\n".join(lines)
+                )
 
             self._send(tenant_id, self.letters(tenant_id).alerts_for, write)
         return run
@@ -330,29 +332,36 @@ class ScheduledWork:
         except InvalidInput:  # no question is in both
             return ()
 
-    def _send(self, tenant_id: str, role: Role | None, write: Callable[[], _Letter]) -> bool:
+    def _send(self, tenant_id: str, role: Role | None, write: Callable[[], _EmailText]) -> bool:
         """Send the e-mail from `write` to each person with the role, in their interface language.
 
         Return False if no e-mail was accepted.
         """
         if role is None or not self.can_send:
             return True
-        roles = [one.value for one in Role if one.includes(role)]
+        roles = [email.value for email in Role if email.includes(role)]
         people = self._database.fetch_all(tenant_id, "people_to_write_to", _Address, roles=roles)
-        written: dict[str, _Letter] = {}
+        texts: dict[str, _EmailText] = {}
         for language in {choose(person.language) for person in people}:
             with speaking(language):
-                written[language] = write()
-        letters = []
+                texts[language] = write()
+        emails = []
         for person in people:
-            one = written[choose(person.language)]
-            letters.append(
-                make_email(self._settings, person.email, one.subject, one.text, sender_name=SENDER, html=one.html)
+            email = texts[choose(person.language)]
+            emails.append(
+                make_email(
+                    self._settings,
+                    person.email,
+                    email.subject,
+                    email.text,
+                    sender_name=SENDER,
+                    html=email.html,
+                )
             )
-        failed = send_emails(self._settings, letters)
+        failed = send_emails(self._settings, emails)
         for reason in failed.values():
             log.warning("A letter was not sent: %s", reason)
-        return not letters or len(failed) < len(letters)
+        return not emails or len(failed) < len(emails)
 
     def _link(self, page: str) -> str:
         return f"{self._settings.public_url}/{page}" if self._settings.public_url else ""
@@ -363,7 +372,7 @@ def fallen_figures(compared: Sequence[Comparison]) -> list[Fallen]:
 
     Times and costs fluctuate: they must also be worse beyond chance.
     """
-    found = []
+    fallen = []
     for row in compared:
         worse = row.difference if FIGURES[row.figure] is False else -row.difference
         if row.questions < LEAST_PAIRS:
@@ -373,5 +382,5 @@ def fallen_figures(compared: Sequence[Comparison]) -> list[Fallen]:
         else:
             is_fallen = worse > FALLEN
         if is_fallen:
-            found.append(Fallen(figure=row.figure, before=row.first, now=row.second))
-    return found
+            fallen.append(Fallen(figure=row.figure, before=row.first, now=row.second))
+    return fallen

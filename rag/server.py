@@ -149,9 +149,9 @@ class ThemeWriter:
 
     def __call__(self, message: CustomThemeConfig, section: str = "theme") -> None:
         if section not in self._kept:
-            written = CustomThemeConfig()
-            self._write(written, section)
-            self._kept[section] = written
+            theme = CustomThemeConfig()
+            self._write(theme, section)
+            self._kept[section] = theme
         if self._kept[section].ListFields():  # Merging an empty section would add the section.
             message.MergeFrom(self._kept[section])
 

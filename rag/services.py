@@ -155,21 +155,21 @@ class Services:
     #: Closed at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
-    def choose_collection(self, tenant_id: str, wanted: str | None) -> Collection:
+    def choose_collection(self, tenant_id: str, name: str | None) -> Collection:
         """Find a collection by name or id. Without `wanted`, return the default collection, made if missing.
 
         Raises `InvalidInput` for an unknown collection, `NotFound` for an unknown tenant.
         """
-        found = self.documents.choose(tenant_id, wanted)
-        if found is None and not self.documents.collections(tenant_id):
+        collection = self.documents.choose(tenant_id, name)
+        if collection is None and not self.documents.collections(tenant_id):
             if tenant_id != self.settings.tenant:
                 self.tenants.get(tenant_id)
             self.documents.ensure_first_collection(tenant_id)
-            found = self.documents.choose(tenant_id, wanted)
-        if found is None:
-            known = ", ".join(collection.name for collection in self.documents.collections(tenant_id))
-            raise InvalidInput(f"Tenant {tenant_id} has no collection {wanted!r}; it has: {known}.")
-        return found
+            collection = self.documents.choose(tenant_id, name)
+        if collection is None:
+            names = ", ".join(collection.name for collection in self.documents.collections(tenant_id))
+            raise InvalidInput(f"Tenant {tenant_id} has no collection {name!r}; it has: {names}.")
+        return collection
 
     def require_tenant(self, tenant_id: str) -> None:
         """Check whether a tenant exists; create the application's tenant if it is missing.
@@ -476,8 +476,8 @@ def make_syncs(
 ) -> Syncs:
     """Make the syncs for folders and for the sources in `makers`. `events` follows the boards' source."""
 
-    def folder(collection: Collection, kept: Mapping[str, Any]) -> Source:
-        return FolderSource(allowed_folder(str(kept.get("path", "")), settings), ExtractionLimits.of(settings))
+    def folder(collection: Collection, stored: Mapping[str, Any]) -> Source:
+        return FolderSource(allowed_folder(str(stored.get("path", "")), settings), ExtractionLimits.of(settings))
 
     return Syncs(
         files,

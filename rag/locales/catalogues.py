@@ -73,10 +73,10 @@ def extract_errors(
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if called in KEYWORDS:
             # Only literals in the call: a word from a table is marked in its table.
-            wanted = KEYWORDS[called] or (1,)
-            given = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
+            places = KEYWORDS[called] or (1,)
+            given = [item.value for item in node.args[: len(places)] if isinstance(item, ast.Constant)]
             literals = [text for text in given if isinstance(text, str)]
-            if len(literals) == len(wanted):
+            if len(literals) == len(places):
                 yield node.lineno, called, literals[0] if len(literals) == 1 else tuple(literals), []
         if not isinstance(node.func, ast.Name):
             continue
@@ -91,9 +91,12 @@ def extract_errors(
 def texts_of_setting(call: ast.Call) -> list[str]:
     """Return title, help and unit from a declared `setting(…)`, or title and description from a `Profile(…)`."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    wanted = {"setting": ("title", "help", "unit"), "Profile": ("title", "description")}.get(name, ())
-    given = [*zip(("default", "title", "help"), call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-    literals = [value.value for place, value in given if place in wanted and isinstance(value, ast.Constant)]
+    names = {"setting": ("title", "help", "unit"), "Profile": ("title", "description")}.get(name, ())
+    arguments = [
+        *zip(("default", "title", "help"), call.args, strict=False),
+        *((k.arg, k.value) for k in call.keywords),
+    ]
+    literals = [value.value for place, value in arguments if place in names and isinstance(value, ast.Constant)]
     return [text for text in literals if isinstance(text, str) and text.strip()]
 
 
@@ -138,17 +141,17 @@ def sentence_of(node: ast.expr) -> str:
         return node.value if isinstance(node.value, str) and " " in node.value else ""
     if not isinstance(node, ast.JoinedStr):
         return ""
-    written, names = "", list[str]()
+    text, names = "", list[str]()
     for piece in node.values:
         if isinstance(piece, ast.Constant):
-            written += str(piece.value)
+            text += str(piece.value)
         elif isinstance(piece, ast.FormattedValue):
             name = name_of(piece.value)
             while name in names:
                 name += "_"
             names.append(name)
-            written += f"{{{name}}}"
-    return written if " " in written.strip() else ""
+            text += f"{{{name}}}"
+    return text if " " in text.strip() else ""
 
 
 def name_of(node: ast.expr) -> str:
@@ -173,7 +176,7 @@ METHODS: list[tuple[str, Any]] = [
 
 def template() -> Catalog:
     """Return every sentence in the code, untranslated."""
-    found = Catalog(project="HR Assistant", charset="utf-8", fuzzy=False)
+    catalogue = Catalog(project="HR Assistant", charset="utf-8", fuzzy=False)
     # By file and not by line: a line more in a file would change every catalogue.
     for folder in ("rag", "pages"):
         for name, _line, message, comments, context in extract_from_dir(
@@ -186,10 +189,10 @@ def template() -> Catalog:
             is_error = comments == [OF_AN_ERROR]
             is_english = path.startswith(NOT_TRANSLATED) or path.endswith("/commands.py")
             if not is_english and not (is_error and path.startswith(ERRORS_IN_ENGLISH)):
-                found.add(
+                catalogue.add(
                     message, None, [(path, 0)], auto_comments=[c for c in comments if c != OF_AN_ERROR], context=context
                 )
-    return found
+    return catalogue
 
 
 def path_of(language: str) -> Path:
@@ -210,11 +213,11 @@ def write(language: str, catalogue: Catalog) -> None:
     """Write a catalogue in the format translation programs read, sorted by sentence."""
     path = path_of(language)
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = io.BytesIO()
+    buffer = io.BytesIO()
     catalogue.fuzzy = False
-    write_po(written, catalogue, width=WIDTH, ignore_obsolete=True, sort_output=True, omit_header=False)
+    write_po(buffer, catalogue, width=WIDTH, ignore_obsolete=True, sort_output=True, omit_header=False)
     head = ("POT-Creation-Date", "PO-Revision-Date", "Generated-By", "Report-Msgid", "Last-Translator", "Language-Team")
-    lines = written.getvalue().decode("utf-8").splitlines(keepends=True)
+    lines = buffer.getvalue().decode("utf-8").splitlines(keepends=True)
     # Dates and tools would change every file at every run.
     path.write_text("".join(line for line in lines if not line.startswith(tuple(f'"{name}' for name in head))), "utf-8")
 
@@ -223,11 +226,17 @@ def missing(catalogue: Catalog, current: Catalog) -> list[str]:
     """Return sentences in the code for which a catalogue lacks the translation or plural forms."""
     lacking = []
     for message in current:
-        known = catalogue.get(message.id, message.context) if message.id else None
+        translation = catalogue.get(message.id, message.context) if message.id else None
         if not message.id:
             continue
-        texts = () if known is None else known.string if isinstance(known.string, (tuple, list)) else (known.string,)
-        if not texts or not all(texts) or (known and known.fuzzy):
+        texts = (
+            ()
+            if translation is None
+            else translation.string
+            if isinstance(translation.string, (tuple, list))
+            else (translation.string,)
+        )
+        if not texts or not all(texts) or (translation and translation.fuzzy):
             lacking.append(message.id if isinstance(message.id, str) else message.id[0])
     return lacking
 

@@ -140,27 +140,27 @@ def flowables(text: str, face: Typeface) -> list[Flowable]:
     body = face.style("body", 10, spaceAfter=6)
     item = face.style("item", 10, spaceAfter=3, leftIndent=12, bulletIndent=2)
 
-    made: list[Flowable] = []
+    drawn: list[Flowable] = []
     blocks = [block for block in text.split("\n\n") if block.strip()]
     for number, block in enumerate(blocks):
         block = block.strip()
         if block.startswith("# "):
-            made.append(Paragraph(escape(block[2:]), title))
+            drawn.append(Paragraph(escape(block[2:]), title))
         elif number == 1:
-            made += [Paragraph(escape(block), byline), HRFlowable(width="100%", color=ACCENT, thickness=1.2)]
+            drawn += [Paragraph(escape(block), byline), HRFlowable(width="100%", color=ACCENT, thickness=1.2)]
         elif heading := re.match(r"(##+) (.+)", block):
             level = len(heading[1]) - 2
             paragraph = Paragraph(escape(heading[2]), (section, topic)[level])
             paragraph.outline_level = level
-            made += [CondPageBreak(36 * mm), paragraph] if level == 0 else [paragraph]
+            drawn += [CondPageBreak(36 * mm), paragraph] if level == 0 else [paragraph]
         elif block.startswith("- "):
-            made += [Paragraph(escape(line[2:]), item, bulletText="–") for line in block.splitlines()]
+            drawn += [Paragraph(escape(line[2:]), item, bulletText="–") for line in block.splitlines()]
         elif block.startswith("|"):
             rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
-            made.append(RuledTable(rows, face, A4[0] - 2 * SIDE))
+            drawn.append(RuledTable(rows, face, A4[0] - 2 * SIDE))
         else:
-            made.append(Paragraph(escape(block), body))
-    return made
+            drawn.append(Paragraph(escape(block), body))
+    return drawn
 
 
 def korean_typeface(font: Path) -> Typeface:

@@ -17,12 +17,12 @@ from rag.types import FloatMatrix
 
 def main() -> None:
     """Load the samples into a temporary database, embed every passage, and store the vectors."""
-    made: dict[bytes, FloatMatrix] = {}
+    vectors: dict[bytes, FloatMatrix] = {}
 
     class Keeping(MeaningEmbedder):
         def embed(self, texts: Any, *, purpose: Any) -> Any:
             embeddings = super().embed(texts, purpose=purpose)
-            made.update(zip(map(digest_of, texts), embeddings.vectors, strict=True))
+            vectors.update(zip(map(digest_of, texts), embeddings.vectors, strict=True))
             return embeddings
 
     with tempfile.TemporaryDirectory() as folder:
@@ -37,8 +37,8 @@ def main() -> None:
         finally:
             embedder.close()
             parts.close()
-    write_vectors(made)
-    print(f"{FILE.name}: {len(made)} parts of passages, {FILE.stat().st_size:,} bytes")
+    write_vectors(vectors)
+    print(f"{FILE.name}: {len(vectors)} parts of passages, {FILE.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

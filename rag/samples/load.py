@@ -71,16 +71,16 @@ def load_samples(
             log.warning("The sample %s was left out: %s", sample.file_name, exc.message)
     collections = [collection, load_board(parts)]
     if parts.pipeline.meaning is not None:
-        known = read_vectors()
+        vectors = read_vectors()
         for filled in collections:
-            parts.pipeline.meaning.store_known(tenant, filled.id, known)
+            parts.pipeline.meaning.store_known(tenant, filled.id, vectors)
     return collections
 
 
 def find_samples(parts: Services, who: Who) -> list[UUID]:
     """Return the sample documents and posts still in the library."""
-    found = parts.database.fetch_value(who, "sample_documents", kind=SampleBoard.kind)
-    return list(found)
+    documents = parts.database.fetch_value(who, "sample_documents", kind=SampleBoard.kind)
+    return list(documents)
 
 
 def empty_sample_boards(parts: Services, who: Who) -> list[Collection]:

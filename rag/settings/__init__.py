@@ -173,10 +173,10 @@ class Settings:
     log_format: str = "text"  # "json": a JSON object per line, with the request's id (RAG_LOG_FORMAT).
 
     def __repr__(self) -> str:
-        shown = ", ".join(
+        values = ", ".join(
             f"{f.name}={_masked(f.name, getattr(self, f.name))!r}" for f in fields(self) if f.name not in MAPPINGS
         )
-        return f"Settings({shown})"
+        return f"Settings({values})"
 
     def variable(self, name: str) -> str:
         """Return the value or default for an integration's variable."""
@@ -330,8 +330,8 @@ def environment_name(field_name: str) -> str:
 
 def environment_names() -> set[str]:
     """List the environment variables for all settings, including providers' and integrations'."""
-    own = {environment_name(item.name) for item in fields(Settings) if item.name not in MAPPINGS}
-    return {*own, *VARIABLES, *INTEGRATION_VARIABLES}
+    names = {environment_name(item.name) for item in fields(Settings) if item.name not in MAPPINGS}
+    return {*names, *VARIABLES, *INTEGRATION_VARIABLES}
 
 
 def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Path | None = SECRETS_FILE) -> Settings:
@@ -347,8 +347,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
                     if place.get(key)), "")  # fmt: skip
         if raw != "":
             values[item.name] = _convert(name, str(raw), type(getattr(_DEFAULTS, item.name)))
-    others = [name for name in VARIABLES if name.lower() not in Settings.__dataclass_fields__]
-    for mapping, names in (("provider_variables", others), ("integration_variables", INTEGRATION_VARIABLES)):
+    unusual = [name for name in VARIABLES if name.lower() not in Settings.__dataclass_fields__]
+    for mapping, names in (("provider_variables", unusual), ("integration_variables", INTEGRATION_VARIABLES)):
         read = {name: str(environment.get(name) or stored.get(name) or "").strip() for name in names}
         values[mapping] = {name: value for name, value in read.items() if value}
     settings = Settings(**values)  # type: ignore[arg-type]
@@ -380,8 +380,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 def _require_whole_supabase(settings: Settings) -> None:
     """Check settings with fixed choices, and whether Supabase's settings are complete. Raises `SettingsError`."""
     if settings.connected_apps not in ("admins", "everybody", "none"):
-        given = settings.connected_apps
-        raise SettingsError(f"RAG_CONNECTED_APPS is {given!r}, but it has to be admins, everybody or none.")
+        connected = settings.connected_apps
+        raise SettingsError(f"RAG_CONNECTED_APPS is {connected!r}, but it has to be admins, everybody or none.")
     if settings.log_format not in ("text", "json"):
         raise SettingsError(f"RAG_LOG_FORMAT is {settings.log_format!r}, but it has to be text or json.")
     if settings.sign_in not in ("builtin", "supabase"):
@@ -417,8 +417,8 @@ def _convert(name: str, raw: str, kind: type) -> object:
             return Path(raw).expanduser().absolute()
         return int(raw) if kind is int else float(raw) if kind is float else raw.strip()
     except (KeyError, ValueError) as exc:
-        wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "something else")
-        raise SettingsError(f"{name} is {raw!r}, but it has to be {wanted}.") from exc
+        expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "something else")
+        raise SettingsError(f"{name} is {raw!r}, but it has to be {expected}.") from exc
 
 
 def _masked(name: str, value: object) -> object:

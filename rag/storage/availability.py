@@ -69,9 +69,9 @@ class Availability:
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
         """Check the database now. Return False if callers should stop waiting."""
         with self._changed:
-            asked = self._asked
+            pending = self._asked
             self._wake.set()
-            self._changed.wait_for(lambda: self._settled > asked or self._is_down, timeout_seconds)
+            self._changed.wait_for(lambda: self._settled > pending or self._is_down, timeout_seconds)
         return not self.is_down
 
     def wait_until_up(self, is_stopping: Event) -> None:
@@ -119,8 +119,8 @@ class Availability:
             else:
                 return connection, True, False
         try:
-            made = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
-            return made, True, connection is not None
+            opened = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+            return opened, True, connection is not None
         except psycopg.Error:
             # A server without free connections still answers.
             answers = pq.PGconn.ping(self._conninfo.encode()) == pq.Ping.OK

@@ -58,8 +58,8 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
     """
     if not text:
         return 0
-    kinds, letters = _classify(text)
-    words = letters.split()
+    kinds, letter_counts = _classify(text)
+    words = letter_counts.split()
     is_english = len(words) > 0 and sum(map(ENGLISH_WORDS.__contains__, words)) * 20 >= len(words)
     if CL100K_MODEL.match(model):
         weights = CL100K_ENGLISH if is_english else CL100K

@@ -26,7 +26,7 @@ Kind = Literal[
 ]  # fmt: skip
 KINDS: Mapping[Any, Kind] = {int: "whole", float: "number", Decimal: "amount", bool: "switch", str: "text"}
 #: The end of the sentence for a refused value.
-WANTED: Mapping[str, str] = {
+ACCEPTED: Mapping[str, str] = {
     "whole": N_("a whole number from {minimum} to {maximum}"),
     "number": N_("a number from {minimum} to {maximum}"),
     "text": N_("a text of at most {maximum} characters"),
@@ -67,7 +67,7 @@ class FormField:
     def wanted(self) -> str:
         """Return the accepted values, for the end of a sentence."""
         kind = SAME_WORDS.get(self.kind, self.kind)
-        words = WANTED["filled" if kind == "text" and self.minimum else kind]
+        words = ACCEPTED["filled" if kind == "text" and self.minimum else kind]
         choices = ", ".join(self.choices)
         return words.format(minimum=f"{self.minimum:,.12g}", maximum=f"{self.maximum:,.12g}", choices=choices)
 

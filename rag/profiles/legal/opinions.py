@@ -312,9 +312,9 @@ class Opinions:
             raise NotFound("This draft does not exist, or no longer.")
         return str(removed)
 
-    def put_back(self, identity: Identity, kept: str) -> None:
+    def put_back(self, identity: Identity, removed: str) -> None:
         """Restore a deleted draft. Raises `PlaceTaken` if the collection was deleted."""
-        self._database.put_back(identity, "put_opinion_back", kept=kept)
+        self._database.put_back(identity, "put_opinion_back", kept=removed)
 
     def _find(
         self, identity: Identity, *, opinion_id: UUID | None = None, limit: int = 1, offset: int = 0
