@@ -20,7 +20,7 @@ from rag.language import N_, NP_, _, current, speaking
 from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.records.chat_logs import ChatLogEntry
 from rag.records.report_pdf import digest_pdf
-from rag.scheduled_work import Letters
+from rag.scheduled_work import Recipients
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui import actions, lists
@@ -243,7 +243,7 @@ def draw_report(period: Period, filters: Filters) -> None:
             )
             return
         actions.draw_problem(REPORT_PROBLEM)
-        recipients = scheduled.letters(identity.tenant_id)
+        recipients = scheduled.recipients(identity.tenant_id)
         st.selectbox(
             _("By e-mail every Monday to"), list(REPORT_READERS), index=place_of_reader(recipients.digest_for),
             format_func=words_of(REPORT_READERS), key="analytics_report_to", on_change=save_readers,
@@ -292,8 +292,8 @@ def save_readers() -> None:
     state = st.session_state
     chosen = [None if value == "nobody" else Role(value) for value in (state.analytics_report_to,
                                                                          state.analytics_alerts_to)]  # fmt: skip
-    recipients = Letters(digest_for=chosen[0], alerts_for=chosen[1])
-    actions.attempt(REPORT_PROBLEM, services().scheduled_work.set_letters, identity, recipients)
+    recipients = Recipients(digest_for=chosen[0], alerts_for=chosen[1])
+    actions.attempt(REPORT_PROBLEM, services().scheduled_work.set_recipients, identity, recipients)
 
 
 # Questions

@@ -19,7 +19,7 @@ from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
 from rag.ingestion.loaders import ExtractionLimits
 from rag.language import N_, _, ngettext
 from rag.library.bin import BIN_DAYS
-from rag.library.particulars import SavedView
+from rag.library.metadata import SavedView
 from rag.samples.load import empty_sample_boards, find_samples
 from rag.services import require, services
 from rag.storage.database import one_act
@@ -402,19 +402,19 @@ def show_all() -> None:
 
 
 def save_view(name: str, filters: DocumentFilters) -> None:
-    attempt(library.particulars.save_view, identity, name, filters)
+    attempt(library.metadata.save_view, identity, name, filters)
 
 
 def drop_view(view: SavedView) -> None:
     state.documents_view = "all"
-    if actions.attempt("documents_notice", library.particulars.drop_view, identity, view.id):
-        back = partial(library.particulars.keep_view, identity, view)
+    if actions.attempt("documents_notice", library.metadata.drop_view, identity, view.id):
+        back = partial(library.metadata.keep_view, identity, view)
         actions.offer_undo("documents", _("The view {name} is removed.", name=view.name), back)
 
 
 def tag(add: Sequence[str], remove: Sequence[str]) -> None:
     """Change the selected documents' tags, with an undo."""
-    particulars, chosen = library.particulars, list(state.documents_selected)
+    metadata, chosen = library.metadata, list(state.documents_selected)
     before = {row.id: set(row.tags) for row in state.documents_rows[1] if row.id in set(chosen)}
 
     def take_back() -> None:
@@ -422,19 +422,19 @@ def tag(add: Sequence[str], remove: Sequence[str]) -> None:
             for name in add:
                 without = [i for i, tags in before.items() if name not in tags]
                 if without and name not in remove:
-                    particulars.tag(identity, without, remove=[name])
+                    metadata.tag(identity, without, remove=[name])
             for name in remove:
                 if having := [i for i, tags in before.items() if name in tags]:
-                    particulars.tag(identity, having, add=[name])
+                    metadata.tag(identity, having, add=[name])
 
-    if actions.attempt("documents_notice", particulars.tag, identity, chosen, add=add, remove=remove):
+    if actions.attempt("documents_notice", metadata.tag, identity, chosen, add=add, remove=remove):
         words = ngettext("{count} document has other tags.", "{count} documents have other tags.", len(chosen))
         actions.offer_undo("documents", words, take_back)
 
 
 def move(folder: str) -> None:
     """Move the selected documents into a folder, with an undo."""
-    particulars, chosen = library.particulars, list(state.documents_selected)
+    metadata, chosen = library.metadata, list(state.documents_selected)
     before: dict[str, list[UUID]] = {}
     for row in state.documents_rows[1]:
         if row.id in set(chosen):
@@ -443,9 +443,9 @@ def move(folder: str) -> None:
     def take_back() -> None:
         with one_act():
             for name, document_ids in before.items():
-                particulars.move(identity, document_ids, name)
+                metadata.move(identity, document_ids, name)
 
-    if actions.attempt("documents_notice", particulars.move, identity, chosen, folder):
+    if actions.attempt("documents_notice", metadata.move, identity, chosen, folder):
         words = (
             ngettext(
                 "{count} document is in {folder}.", "{count} documents are in {folder}.", len(chosen), folder=folder
@@ -575,8 +575,8 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         )
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
-    particulars = library.particulars
-    shelves, views = particulars.shelves(identity), particulars.views(identity)
+    metadata = library.metadata
+    shelves, views = metadata.shelves(identity), metadata.views(identity)
     query = draw_toolbar(
         LibraryContents(figures, names, shelves, views, owners(), binned),
         me=identity.account_id,
@@ -680,7 +680,7 @@ def draw_selected() -> None:
 
     draw_bulk(
         len(chosen),
-        library.particulars.shelves(identity),
+        library.metadata.shelves(identity),
         BulkActions(
             on_tag=tag,
             on_move=move,
@@ -743,8 +743,8 @@ def draw_panel(document_id: UUID) -> None:
     collection = library.collection(identity, document.collection_id)
 
     def draw_details() -> None:
-        particulars = library.particulars
-        draw_form(identity, document, particulars, owners(), particulars.shelves(identity), today=today)
+        metadata = library.metadata
+        draw_form(identity, document, metadata, owners(), metadata.shelves(identity), today=today)
 
     def draw_new_file() -> None:
         largest = ExtractionLimits.of(services().settings).maximum_bytes // 2**20
@@ -904,7 +904,7 @@ def draw_samples(total: int) -> None:
 
 def draw_reminders() -> None:
     """Remind a person to look after their expired documents and documents due for review."""
-    due = library.particulars.reminders(identity, owner_id=identity.account_id)
+    due = library.metadata.reminders(identity, owner_id=identity.account_id)
     sentences = []
     if due.expired:
         sentences.append(

@@ -471,9 +471,9 @@ def _embedder(parts: Services, tenant_id: str, collection: str | None) -> Embedd
 
     if collection is not None:
         return parts.providers.embedder_for(parts.choose_collection(tenant_id, collection).embedding_model)
-    found = parts.documents.choose(tenant_id, None)
+    default = parts.documents.choose(tenant_id, None)
     return parts.providers.embedder_for(
-        found.embedding_model if found else parts.providers.default_embedder_id(DEFAULT)
+        default.embedding_model if default else parts.providers.default_embedder_id(DEFAULT)
     )
 
 

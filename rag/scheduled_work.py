@@ -52,7 +52,7 @@ Tell = Callable[[str, str, Mapping[str, Any]], object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Letters:
+class Recipients:
     """Recipients of e-mails: the lowest role, `None` for nobody."""
 
     digest_for: Role | None = None
@@ -124,18 +124,18 @@ class ScheduledWork:
         """Return whether a mail server is set."""
         return can_send(self._settings)
 
-    def letters(self, tenant_id: str) -> Letters:
+    def recipients(self, tenant_id: str) -> Recipients:
         """Return who is written to."""
         stored: dict[str, str] = self._database.fetch_value(tenant_id, "letters") or {}
         roles = {name: None if role == "nobody" else Role(role) for name, role in stored.items()}
-        return Letters(**{name: roles[name] for name in ("digest_for", "alerts_for") if name in roles})
+        return Recipients(**{name: roles[name] for name in ("digest_for", "alerts_for") if name in roles})
 
-    def set_letters(self, identity: Identity, letters: Letters) -> None:
+    def set_recipients(self, identity: Identity, recipients: Recipients) -> None:
         """Set who is written to. For administrators."""
         require_admin(identity)
-        if Role.EMPLOYEE in (letters.digest_for, letters.alerts_for):
+        if Role.EMPLOYEE in (recipients.digest_for, recipients.alerts_for):
             raise InvalidInput("Reports and alerts go to managers or administrators.")
-        stored = {name: "nobody" if role is None else role.value for name, role in vars(letters).items()}
+        stored = {name: "nobody" if role is None else role.value for name, role in vars(recipients).items()}
         self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"letters": stored}))
 
     def is_nightly(self, who: Who, collection_id: UUID) -> bool:
@@ -230,7 +230,7 @@ class ScheduledWork:
             text = _("{spent} of {amount} are spent this month.", spent=spent, amount=amount) + more
             return _EmailText(subject, f"{text}\n\n{self._link('prices')}\n")
 
-        return self._send(tenant_id, self.letters(tenant_id).alerts_for, write)
+        return self._send(tenant_id, self.recipients(tenant_id).alerts_for, write)
 
     def _write_digest(self, tenant_id: str, now: datetime) -> None:
         if now.weekday() != MONDAY or now.hour < MORNING_HOUR:
@@ -239,7 +239,7 @@ class ScheduledWork:
         if self._is_mine(tenant_id, "digest told", now.date()):
             period = Period.of_days(7, until=until)
             self._tell(tenant_id, "digest.weekly", self.digest(tenant_id, period).as_event(period))
-        role = self.letters(tenant_id).digest_for
+        role = self.recipients(tenant_id).digest_for
         if (
             role is not None
             and self.can_send
@@ -323,7 +323,7 @@ class ScheduledWork:
                     _("Answers from {name} are worse than before", name=collection.name), "\n".join(lines)
                 )
 
-            self._send(tenant_id, self.letters(tenant_id).alerts_for, write)
+            self._send(tenant_id, self.recipients(tenant_id).alerts_for, write)
         return run
 
     def _compared(self, tenant_id: str, before: Run, now: Run) -> Sequence[Comparison]:

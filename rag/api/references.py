@@ -423,7 +423,7 @@ def get_reference_document(caller: Caller, id: UUID) -> One:
 
 
 @router.patch(
-    f"{PATH}/{{id}}", summary="Change a document's particulars", dependencies=[WRITE], responses=reference_problems(404)
+    f"{PATH}/{{id}}", summary="Change a document's metadata", dependencies=[WRITE], responses=reference_problems(404)
 )
 def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
     """Change title, source or category."""

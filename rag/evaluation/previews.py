@@ -132,14 +132,14 @@ class Previews:
         previews = []
         for text in questions[:MAXIMUM_QUESTIONS]:
             question = Question(text=text[:LONGEST_QUESTION], identity=identity, collection=collection)
-            both = [self._found(question, profile) for profile in profiles]
+            both = [self._search_outcome(question, profile) for profile in profiles]
             costs = [cost for _, cost in both]
             priced = [cost for cost in costs if cost is not None]
             cost = sum(priced, Decimal(0)) if len(priced) == len(costs) else None
             previews.append(Preview(question=text, before=both[0][0], after=both[1][0], cost=cost))
         return previews
 
-    def _found(self, question: Question, profile: Profile) -> tuple[SearchOutcome, Decimal | None]:
+    def _search_outcome(self, question: Question, profile: Profile) -> tuple[SearchOutcome, Decimal | None]:
         # Answers are compared, so the rule for a search without an answer does not apply.
         options = Options(only_evidence=profile.ranking.only_evidence)
         try:

@@ -76,7 +76,7 @@ class BatchEmbedder:
             return EmbeddedBatch(batch.items, batch.texts, embeddings.vectors, receipt)
 
         def embed_after_pause(batch: Batch[Item]) -> EmbeddedBatch[Item]:
-            with self._calls.gate.apart(embedder.id, pause_ms / 1000, wait=self._control.wait):
+            with self._calls.gate.spaced(embedder.id, pause_ms / 1000, wait=self._control.wait):
                 return embed(batch)
 
         threads = self._calls.threads if embedder.is_paid and not pause_ms else 1

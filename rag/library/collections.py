@@ -242,8 +242,8 @@ def narrowing_metadata(profile: Profile, values: Mapping[str, str]) -> dict[str,
     metadata = {}
     for name, value in values.items():
         if name not in profile.search.metadata_filters:
-            known = ", ".join(profile.search.metadata_filters) or "none"
-            raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {known}.")
+            fields = ", ".join(profile.search.metadata_filters) or "none"
+            raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {fields}.")
         if clean_value := " ".join(value.split())[:LONGEST_METADATA]:
             metadata[name] = clean_value
     return metadata

@@ -36,8 +36,8 @@ from rag.ingestion.suggestions import SuggestStep, form_of, varied
 from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, DEFAULT_OPTIONS, Uploads
 from rag.library.bin import Bin
 from rag.library.collections import CollectionLibrary, narrowing_metadata
+from rag.library.metadata import DocumentMetadata
 from rag.library.page_images import PageImages, readable_document
-from rag.library.particulars import DocumentParticulars
 from rag.library.text_search import documents_with_words
 from rag.library.versions import Versions
 from rag.profiles import BOARD_PROFILES, profile_of
@@ -160,7 +160,7 @@ class DocumentLibrary(CollectionLibrary):
         self.versions = Versions(database, providers, queue)
         self.corrections = Corrections(database, providers, queue, lambda who: self.check_spending(who))
         self.reembeddings = Reembeddings(database, providers)
-        self.particulars = DocumentParticulars(database)
+        self.metadata = DocumentMetadata(database)
         self.bin = Bin(database, queue, estimate=self.versions.estimate, forget=self._forget)
 
     # Adding
@@ -288,9 +288,9 @@ class DocumentLibrary(CollectionLibrary):
         require_recent(self._database, identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
-            found = self._locked(connection, collection_id)
-            if " ".join(confirmed_name.split()) != found:
-                raise InvalidInput(f"Type the collection's name, {found}, to delete it.")
+            name = self._locked(connection, collection_id)
+            if " ".join(confirmed_name.split()) != name:
+                raise InvalidInput(f"Type the collection's name, {name}, to delete it.")
             parameters = {"collection_id": collection_id}
             removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
             connection.execute(queries["delete_collection"], parameters)

@@ -74,8 +74,8 @@ def extract_errors(
         if called in KEYWORDS:
             # Only literals in the call: a word from a table is marked in its table.
             places = KEYWORDS[called] or (1,)
-            given = [item.value for item in node.args[: len(places)] if isinstance(item, ast.Constant)]
-            literals = [text for text in given if isinstance(text, str)]
+            constants = [item.value for item in node.args[: len(places)] if isinstance(item, ast.Constant)]
+            literals = [text for text in constants if isinstance(text, str)]
             if len(literals) == len(places):
                 yield node.lineno, called, literals[0] if len(literals) == 1 else tuple(literals), []
         if not isinstance(node.func, ast.Name):

@@ -245,7 +245,7 @@ class DurableEmbedder(EmbedderWrapper):
             return embed()
         tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
         expected = Usage(provider=self.provider, model=self.model, input_tokens=tokens, is_estimated=True)
-        return replace(self._receipt.pay(embed, expected, lambda made: made.usages), usages=())
+        return replace(self._receipt.pay(embed, expected, lambda embeddings: embeddings.usages), usages=())
 
 
 class DurableChatModel:
@@ -302,7 +302,7 @@ class DurableRecogniser:
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
         """Recognise a PDF's text by page. Raises the recogniser's errors."""
         expected = Usage(provider=self.provider, model=self.model, pages=page_count, is_estimated=True)
-        return self._receipt.pay(lambda: self._inner.parse(content, page_count), expected, lambda made: [made.usage])
+        return self._receipt.pay(lambda: self._inner.parse(content, page_count), expected, lambda pages: [pages.usage])
 
 
 def _digest(texts: Sequence[str]) -> str:

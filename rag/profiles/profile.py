@@ -230,7 +230,7 @@ def _settings() -> Iterator[Setting]:
 
 
 #: Every setting by name. Names are unique among all parts.
-SETTINGS: Mapping[str, Setting] = {found.name: found for found in _settings()}
+SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _settings()}
 
 
 @dataclass(frozen=True, init=False)
@@ -267,7 +267,7 @@ class Options:
         return profile.changed(**self.settings, **mode)
 
 
-PER_CALL = tuple(name for name, found in SETTINGS.items() if found.per_call)
+PER_CALL = tuple(name for name, setting in SETTINGS.items() if setting.per_call)
 #: Settings that switch off the steps without a source document.
 WITHOUT_OUR_STEPS: Mapping[str, Any] = {
     "index_titles": False,

@@ -79,18 +79,18 @@ class CallGate:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def apart(self, called: str, seconds: float, *, wait: Wait) -> Iterator[None]:
+    def spaced(self, name: str, seconds: float, *, wait: Wait) -> Iterator[None]:
         """Keep calls with this name `seconds` apart; `wait` as for `call`."""
         with self._changed:
             now = time.monotonic()
-            begin = max(now, self._ready_at.get(called, now))
-            self._ready_at[called] = begin + seconds
+            begin = max(now, self._ready_at.get(name, now))
+            self._ready_at[name] = begin + seconds
         wait(begin - now)
         try:
             yield
         finally:
             with self._changed:
-                self._ready_at[called] = max(self._ready_at[called], time.monotonic() + seconds)
+                self._ready_at[name] = max(self._ready_at[name], time.monotonic() + seconds)
 
     @contextmanager
     def _place(self, wait: Wait) -> Iterator[None]:

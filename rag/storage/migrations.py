@@ -97,14 +97,14 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
         "CREATE TABLE IF NOT EXISTS rag_migrations "
         "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
     )
-    known: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM rag_migrations").fetchall())
+    recorded: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM rag_migrations").fetchall())
     has_cli_record, by_cli = _record_of_the_supabase_cli(connection)
-    replaced = {name[:14] for name in (*known, *by_cli) if name[:14] <= LAST_REPLACED}
+    replaced = {name[:14] for name in (*recorded, *by_cli) if name[:14] <= LAST_REPLACED}
     applied = []
     for path in sorted(folder.glob("*.sql")):
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if path.stem in known:
-            if known[path.stem] != digest:
+        if path.stem in recorded:
+            if recorded[path.stem] != digest:
                 raise DatabaseUnavailable(
                     f"Migration {path.stem} was changed after it was applied. Restore the file; "
                     "changes to the tables go into a new one."

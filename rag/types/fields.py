@@ -64,7 +64,7 @@ class FormField:
     is_secret: bool = False
 
     @property
-    def wanted(self) -> str:
+    def accepted(self) -> str:
         """Return the accepted values, for the end of a sentence."""
         kind = SAME_WORDS.get(self.kind, self.kind)
         words = ACCEPTED["filled" if kind == "text" and self.minimum else kind]
@@ -73,7 +73,7 @@ class FormField:
 
     def refusal(self, value: Any) -> InvalidInput:
         """Build the error for an invalid value, with the accepted values."""
-        return InvalidInput(f"{self.title} cannot be {self._shown(value)}: it has to be {self.wanted}.")
+        return InvalidInput(f"{self.title} cannot be {self._shown(value)}: it has to be {self.accepted}.")
 
     def _shown(self, value: Any) -> str:
         if value is None or (isinstance(value, str) and not value.strip()):

@@ -329,7 +329,7 @@ def _item(field: Setting, line: str) -> Any:
         return [name, float(item) if field.kind == "boosts" else _unescaped(item)]
     except ValueError as exc:
         raise InvalidInput(
-            f"{_(field.title)} cannot be read at “{line.strip()}”: it has to be {_(field.wanted)}."
+            f"{_(field.title)} cannot be read at “{line.strip()}”: it has to be {_(field.accepted)}."
         ) from exc
 
 

@@ -17,7 +17,7 @@ from rag.answering.pipeline import Answerer
 from rag.errors import RagError
 from rag.language import N_, _, day, listed, ngettext
 from rag.library.collections import LANGUAGES
-from rag.library.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
+from rag.library.metadata import MOST_TAGS, DocumentMetadata, MetadataChanges, Shelves
 from rag.profiles import profile_of
 from rag.types import AnsweredQuestion, Collection, Document, DocumentName, DocumentStatus, Identity, Question
 from rag.ui import lists
@@ -40,7 +40,7 @@ OUTCOMES: Mapping[str, str] = {
 def draw_form(
     identity: Identity,
     document: Document,
-    particulars: DocumentParticulars,
+    metadata: DocumentMetadata,
     owners: Mapping[UUID, str],
     shelves: Shelves,
     *,
@@ -155,7 +155,7 @@ def draw_form(
                 saved = _("Saved. The days of validity apply to this version, everything else to all versions.")
                 st.markdown(f":green[:material/check_circle: {saved}]", width="content")
     if is_saved:
-        changes = Particulars(
+        changes = MetadataChanges(
             title=title if title != document.title else None,
             language=language if language and language != document.language else None,
             folder=folder or "",
@@ -168,7 +168,7 @@ def draw_form(
             review_on=_day(review_on),
         )
         try:
-            particulars.change(identity, [document.id], changes)
+            metadata.change(identity, [document.id], changes)
         except RagError as error:
             problem.error(plain(error.message), icon=":material/error:")
         else:

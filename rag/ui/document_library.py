@@ -14,7 +14,7 @@ import streamlit as st
 from rag.answering.labels import Labels, distinct_labels
 from rag.language import N_, _, day, ngettext
 from rag.library.bin import BIN_DAYS, MOST_LISTED, BinnedDocument
-from rag.library.particulars import SavedView, Shelves
+from rag.library.metadata import SavedView, Shelves
 from rag.types import (
     Document,
     DocumentFigures,

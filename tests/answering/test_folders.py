@@ -19,7 +19,7 @@ from rag.api import questions
 from rag.api.app import Api
 from rag.commands.questions import add_parsers, ask_question, search_passages
 from rag.commands.running_server import Terminal
-from rag.library.particulars import DocumentParticulars
+from rag.library.metadata import DocumentMetadata
 from rag.profiles import HR
 from rag.providers.builtin_embedders import is_installed
 from rag.retrieval.countries import countries_in
@@ -390,15 +390,15 @@ def test_a_document_takes_its_new_folder_without_new_vectors(
     shelve("Germany", 25)
     moved = shelve("France", 26, files=1)
     before = vectors()
-    particulars = DocumentParticulars(app_services.database)
+    metadata = DocumentMetadata(app_services.database)
     in_spain, in_france = "How many days of leave in Spain?", "How many days of leave in France?"
     assert reply(in_spain)[1].outcome is Outcome.NO_CONTEXT
-    particulars.move(ADMIN, [moved], "Spain")
+    metadata.move(ADMIN, [moved], "Spain")
     text, done = reply(in_spain)
     assert [citation.document_id for citation in done.citations] == [moved]
     assert "Leave policy (Spain)" in text
     assert reply(in_france)[1].outcome is Outcome.NO_CONTEXT
-    particulars.move(ADMIN, [moved], "")
+    metadata.move(ADMIN, [moved], "")
     assert reply(in_france)[1].citations[0].folder == ""
     assert vectors() == before
 
@@ -451,9 +451,7 @@ def test_a_collection_that_indexes_no_titles_leaves_folders_out(
         profile=HR.changed(index_titles=False),
     )
     assert {result.folder for result in found.hits} == {""}
-    DocumentParticulars(app_services.database).move(
-        ADMIN, [hit.document_id for hit in found.hits], "Republic of Poland"
-    )
+    DocumentMetadata(app_services.database).move(ADMIN, [hit.document_id for hit in found.hits], "Republic of Poland")
     with psycopg.connect(superuser_conninfo) as connection:
         assert connection.execute("SELECT tokens FROM keyword_totals").fetchall() == indexed
 

@@ -19,7 +19,7 @@ from rag.api.app import Api
 from rag.commands.questions import add_parsers, ask_question
 from rag.commands.running_server import Terminal
 from rag.language import LANGUAGES
-from rag.library.particulars import DocumentParticulars
+from rag.library.metadata import DocumentMetadata
 from rag.profiles import AS_THE_SOURCE, HR
 from rag.retrieval.own_place import is_of_place, places_of
 from rag.services import Services
@@ -60,7 +60,7 @@ def shelve(app_services: Services, collection: Collection) -> Shelve:
             options=UploadOptions(generate_metadata=False),
         )
         if folder:
-            DocumentParticulars(app_services.database).move(admin, [added.document_id], folder)
+            DocumentMetadata(app_services.database).move(admin, [added.document_id], folder)
         return added.document_id
 
     return add

@@ -18,7 +18,7 @@ from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.ingestion.queue import Queue
 from rag.library import bin as bin_
 from rag.library.documents import DocumentLibrary
-from rag.library.particulars import Particulars
+from rag.library.metadata import MetadataChanges
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.records.audit import AuditLog
 from rag.records.conversations import Conversations
@@ -325,11 +325,11 @@ def test_nobody_is_asked_about_what_is_within_the_limit_but_for_a_replacement(
     assert after_reading(policy(3), "5") is DocumentStatus.ESTIMATED, "it would take the place of the one before"
 
 
-def test_particulars_hold_for_every_version_and_correct_what_is_indexed(
+def test_metadata_holds_for_every_version_and_correct_what_is_indexed(
     library: DocumentLibrary, add: Add, admin: Identity, collection: Collection, database: Database, stranger: Identity
 ) -> None:
     first = add(3)
-    changes = Particulars(
+    changes = MetadataChanges(
         title="Zebras  and leave",
         folder=" Policies / Leave ",
         tags=["Leave", "2026", "Leave"],
@@ -338,7 +338,7 @@ def test_particulars_hold_for_every_version_and_correct_what_is_indexed(
         valid_until=date(2020, 1, 1),
         review_on=date(2020, 1, 1),
     )
-    library.particulars.change(admin, [first.id], changes)
+    library.metadata.change(admin, [first.id], changes)
     second = add(4)
     assert (second.version, second.title, second.folder, second.tags) == (
         2,
@@ -352,13 +352,13 @@ def test_particulars_hold_for_every_version_and_correct_what_is_indexed(
     keywords = "SELECT language FROM keyword_documents"
     with database.transaction(admin) as connection:
         assert connection.execute(keywords).fetchall() == [("nl",)]
-    library.particulars.tag(admin, [second.id], add=["Old"], remove=["2026"])
-    library.particulars.move(admin, [second.id], "Archive")
-    shelves = library.particulars.shelves(admin)
+    library.metadata.tag(admin, [second.id], add=["Old"], remove=["2026"])
+    library.metadata.move(admin, [second.id], "Archive")
+    shelves = library.metadata.shelves(admin)
     assert (shelves.folders, shelves.tags) == ({"Archive": 1}, {"Leave": 1, "Old": 1})
-    over = Particulars(with_dates=True, valid_until=date(2020, 1, 1), review_on=date(2020, 1, 1))
-    library.particulars.change(admin, [second.id], over)
-    due = library.particulars.reminders(admin)
+    over = MetadataChanges(with_dates=True, valid_until=date(2020, 1, 1), review_on=date(2020, 1, 1))
+    library.metadata.change(admin, [second.id], over)
+    due = library.metadata.reminders(admin)
     assert (due.expired, due.to_review) == (1, 1)
     rows = library.rows(admin, DocumentFilters(folder="Archive", tag="Old", due="expired"), limit=5)
     assert [row.id for row in rows] == [second.id]
@@ -368,22 +368,25 @@ def test_particulars_hold_for_every_version_and_correct_what_is_indexed(
     ]
     assert library.with_words(admin, "zebra crocodile") == ()
     for wrong, sentence in (
-        (Particulars(title="  "), "title"),
-        (Particulars(language="xx"), "Dutch"),
-        (Particulars(with_dates=True, valid_from=date(2026, 2, 1), valid_until=date(2026, 1, 1)), "before it begins"),
-        (Particulars(tags=["x" * 61]), "60"),
+        (MetadataChanges(title="  "), "title"),
+        (MetadataChanges(language="xx"), "Dutch"),
+        (
+            MetadataChanges(with_dates=True, valid_from=date(2026, 2, 1), valid_until=date(2026, 1, 1)),
+            "before it begins",
+        ),
+        (MetadataChanges(tags=["x" * 61]), "60"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
-            library.particulars.change(admin, [second.id], wrong)
+            library.metadata.change(admin, [second.id], wrong)
     with pytest.raises(NotFound):
-        library.particulars.move(stranger, [second.id], "Mine")
+        library.metadata.move(stranger, [second.id], "Mine")
 
 
 def test_a_view_is_its_owners(library: DocumentLibrary, admin: Identity) -> None:
     # The accounts of these tests are made up; views belong to real ones, which the pages' tests have.
-    assert library.particulars.views(admin) == []
+    assert library.metadata.views(admin) == []
     with pytest.raises(InvalidInput):
-        library.particulars.save_view(admin, " ", DocumentFilters())
+        library.metadata.save_view(admin, " ", DocumentFilters())
 
 
 def test_a_copy_is_information(library: DocumentLibrary, add: Add, admin: Identity, collection: Collection) -> None:

@@ -874,7 +874,7 @@ def test_what_is_done_with_the_selected_is_done_with_them_alone_and_undone(
     next(b for b in page.button if b.label == "Change 3 documents").click().run()
     assert not page.exception
     assert {d.title for d in library.list("demo") if d.tags == ["Rules"]} == {"Rule 0", "Rule 1", "Rule 2"}
-    library.particulars.tag(who, rules[:1], add=["Old"])
+    library.metadata.tag(who, rules[:1], add=["Old"])
     page.run()
     page.multiselect("documents_bulk_tag_add").set_value(["Old"])
     page.multiselect("documents_bulk_tag_remove").set_value(["Rules"])
@@ -884,7 +884,7 @@ def test_what_is_done_with_the_selected_is_done_with_them_alone_and_undone(
     assert not page.exception
     tags = {d.title: set(d.tags) for d in library.list("demo")}
     assert tags == {"Rule 0": {"Rules", "Old"}, "Rule 1": {"Rules"}, "Rule 2": {"Rules"}, "Handbook": set()}
-    library.particulars.move(who, rules[:1], "Attic")
+    library.metadata.move(who, rules[:1], "Attic")
     page.run()
     page.selectbox("documents_bulk_folder").set_value("Policies")
     next(b for b in page.button if b.label == "Move 3 documents").click().run()
@@ -917,9 +917,9 @@ def test_what_is_done_with_the_selected_is_done_with_them_alone_and_undone(
     again.selectbox("documents_view").set_value(str(view)).run()
     assert len(again.dataframe[0].value) == 4
     again.button(f"documents_view_drop_{view}").click().run()
-    assert not library.particulars.views(who)
+    assert not library.metadata.views(who)
     again.button("documents_way_back_taken").click().run()
-    assert [kept.name for kept in library.particulars.views(who)] == ["Policies only"]
+    assert [kept.name for kept in library.metadata.views(who)] == ["Policies only"]
     assert not again.exception
 
 

@@ -22,7 +22,7 @@ from rag.language import speaking
 from rag.profiles import profile_by_name
 from rag.records.analytics import Period
 from rag.records.report_pdf import digest_pdf
-from rag.scheduled_work import Letters, ScheduledWork, WorkParts, fallen_figures
+from rag.scheduled_work import Recipients, ScheduledWork, WorkParts, fallen_figures
 from rag.services import Services, assemble, program_of
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -127,7 +127,7 @@ def test_the_digest_is_sent_once_on_mondays_to_those_who_want_it(
     write_month(database, "demo", collection.id, until=datetime(2026, 11, 22, tzinfo=UTC).date(), days=8)
     scheduled.run(["demo", "other"], now=MONDAY)
     assert mailbox.letters == []
-    scheduled.set_letters(program_of("demo"), Letters(digest_for=Role.MANAGER))
+    scheduled.set_recipients(program_of("demo"), Recipients(digest_for=Role.MANAGER))
     scheduled.run(["demo"], now=MONDAY.replace(hour=5))
     scheduled.run(["demo"], now=MONDAY.replace(day=24))
     assert mailbox.letters == []
@@ -144,11 +144,11 @@ def test_the_digest_is_sent_once_on_mondays_to_those_who_want_it(
     lines = {line["label"]: line["value"] for section in data["sections"] for line in section["lines"]}
     questions = next(value for label, value in lines.items() if "uestions" in label)
     assert questions in data["text"]
-    assert scheduled.letters("demo") == Letters(digest_for=Role.MANAGER, alerts_for=Role.ADMIN)
+    assert scheduled.recipients("demo") == Recipients(digest_for=Role.MANAGER, alerts_for=Role.ADMIN)
     with pytest.raises(InvalidInput):
-        scheduled.set_letters(program_of("demo"), Letters(digest_for=Role.EMPLOYEE))
+        scheduled.set_recipients(program_of("demo"), Recipients(digest_for=Role.EMPLOYEE))
     with pytest.raises(NotAllowed):
-        scheduled.set_letters(replace(program_of("demo"), role=Role.MANAGER), Letters())
+        scheduled.set_recipients(replace(program_of("demo"), role=Role.MANAGER), Recipients())
 
 
 def test_each_letter_is_in_the_language_that_its_reader_chose(
@@ -157,7 +157,7 @@ def test_each_letter_is_in_the_language_that_its_reader_chose(
     write_month(database, "demo", collection.id, until=datetime(2026, 11, 22, tzinfo=UTC).date(), days=8)
     with database.transaction("demo") as connection:
         connection.execute("UPDATE accounts SET language = 'de' WHERE name = 'Max'")
-    scheduled.set_letters(program_of("demo"), Letters(digest_for=Role.MANAGER, alerts_for=Role.MANAGER))
+    scheduled.set_recipients(program_of("demo"), Recipients(digest_for=Role.MANAGER, alerts_for=Role.MANAGER))
     scheduled.send_digest("demo", Role.MANAGER, until=datetime(2026, 11, 22, tzinfo=UTC).date())
     app_services.budgets.set(program_of("demo"), "company", "0")
     (budget,) = app_services.budgets.list("demo")
@@ -292,7 +292,7 @@ def test_a_night_forgets_and_asks_the_golden_questions_and_says_when_a_figure_fe
 def test_letters_that_the_mail_server_did_not_take_are_sent_an_hour_later(
     scheduled: ScheduledWork, mailbox: Any, told: list[Any], database: Database, app_services: Services, clock: Clock
 ) -> None:
-    scheduled.set_letters(program_of("demo"), Letters(digest_for=Role.ADMIN))
+    scheduled.set_recipients(program_of("demo"), Recipients(digest_for=Role.ADMIN))
     app_services.budgets.set(program_of("demo"), "company", "10")
     with database.transaction("demo") as connection:
         connection.execute(
@@ -403,5 +403,5 @@ def test_the_report_is_a_pdf_in_any_european_script(
     with speaking("ar"):
         read = pypdf.PdfReader(BytesIO(digest_pdf(scheduled.digest("demo", period))))
     assert len(read.pages) == 1
-    # Letters of Arabic are joined, in the forms of their presentation or by the font.
+    # Recipients of Arabic are joined, in the forms of their presentation or by the font.
     assert "Übergabe für Łódź" in read.pages[0].extract_text()

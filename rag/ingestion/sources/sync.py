@@ -146,7 +146,7 @@ def sync_collection(
     document. Raises `InvalidInput` if the source suddenly lists nothing, unless this is allowed, and the errors of
     `source.items`; in both cases no document is removed.
     """
-    items_by_key = writer.known()
+    items_by_key = writer.known_items()
     report, keys = SyncReport(), set[str]()
     there = sum(not before.is_deleted for before in items_by_key.values())
     total = max(there, source.expected() if on_progress is not None else 0)
@@ -191,7 +191,7 @@ class SyncWriter:
         profile = profile_of(collection)
         self._method = profile.chunking.chunking_method
 
-    def known(self, key: str | None = None) -> dict[str, KnownItem]:
+    def known_items(self, key: str | None = None) -> dict[str, KnownItem]:
         """Return the known items by key, or only the named item."""
         items = self._database.fetch_all(self._collection.tenant_id, "known_items", KnownItem, **self._where, key=key)
         return {item.key: item for item in items}

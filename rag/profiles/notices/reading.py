@@ -34,7 +34,7 @@ from rag.providers.registry import Providers
 from rag.storage.database import queries
 from rag.types import Page
 
-Known = Mapping[str, AttachmentText]
+StoredTexts = Mapping[str, AttachmentText]
 NOT_FETCHED = N_("This attachment was not fetched, so only its name is known.")
 SCANNED = N_(
     "This attachment is a scan, and text recognition is not set up here. So only the name of the attachment is "
@@ -130,7 +130,7 @@ class PostReader:
         if attachment.content is None:
             return AttachmentText(file_name=name, kind=kind, size=size, note=NOTES.get(kind, NOT_FETCHED))
         digest = hashlib.sha256(attachment.content).hexdigest()
-        stored = self._known(job).get(digest)
+        stored = self._stored_texts(job).get(digest)
         if stored is not None:
             return AttachmentText(file_name=name, kind=stored.kind, size=size, text=stored.text, note=stored.note)
         model = self._providers.attachment_model_for(profile)
@@ -185,7 +185,7 @@ class PostReader:
         document, language = job.document, job.collection.language
         named = [digest, "recognised", *(str(page.number) for page in pages)]
         stored_as = hashlib.sha256("\0".join(named).encode()).hexdigest()
-        if (stored := self._known(job).get(stored_as)) is not None:
+        if (stored := self._stored_texts(job).get(stored_as)) is not None:
             return [page_from_json(row) for row in json.loads(stored.text)]
 
         receipt = self._calls.receipt(job.payer, "ocr", named)
@@ -214,7 +214,7 @@ class PostReader:
         if not is_there:
             raise DocumentGone
 
-    def _known(self, job: DocumentJob) -> Known:
+    def _stored_texts(self, job: DocumentJob) -> StoredTexts:
         with self._control.database.transaction(job.document.tenant_id) as connection:
             rows = connection.execute(queries["attachment_texts"], job.key).fetchall()
         return {

@@ -322,8 +322,8 @@ class PostEvents:
         report, tried = SyncReport(), set[tuple[str, datetime]]()
         while True:
             where = {"collection_id": collection.id, "kind": self.kind}
-            found = self._database.fetch_all(collection.tenant_id, "waiting_events", WaitingEvent, **where)
-            waiting = [event for event in found if (event.key, event.event_at) not in tried]
+            events = self._database.fetch_all(collection.tenant_id, "waiting_events", WaitingEvent, **where)
+            waiting = [event for event in events if (event.key, event.event_at) not in tried]
             if not waiting:
                 return report
             current = table.find([event.key for event in waiting]) if table.is_readable() else None
@@ -346,7 +346,7 @@ class PostEvents:
     def _follow_one(
         self, writer: SyncWriter, event: WaitingEvent, item: SourceItem | None, report: SyncReport
     ) -> SyncReport:
-        before = writer.known(event.key).get(event.key)
+        before = writer.known_items(event.key).get(event.key)
         if item is not None:
             return writer.follow(item, before, report)
         if before is not None and (before.has_document or not before.is_deleted):

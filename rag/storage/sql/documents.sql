@@ -550,7 +550,7 @@ FROM (
 HAVING count(*) > 0
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
--- note_particulars --
+-- change_metadata --
 -- Store what people write about documents, the first and the last day for the given version and the rest for all
 -- versions; null leaves a field as it is.
 UPDATE documents d

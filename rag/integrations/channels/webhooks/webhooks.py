@@ -46,7 +46,7 @@ RETRY_SECONDS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 TIMEOUT_SECONDS = 10.0
 MOST_WEBHOOKS = 20
 MOST_LISTED = 200
-GONE = 410
+HTTP_GONE = 410
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,11 +217,11 @@ class Webhooks:
         wait: float | None = None
         if status is not None and 200 <= status < 300:
             outcome = "delivered"
-        elif status == GONE or row["attempts"] >= len(RETRY_SECONDS):
+        elif status == HTTP_GONE or row["attempts"] >= len(RETRY_SECONDS):
             outcome = "failed"
         else:
             outcome, wait = "waiting", RETRY_SECONDS[row["attempts"]]
-        if status == GONE:
+        if status == HTTP_GONE:
             self._database.execute(tenant_id, "switch_webhook", webhook_id=row["webhook_id"], is_active=False)
         self._database.execute(
             tenant_id,

@@ -75,7 +75,7 @@ class VectorImport:
             for document in documents_from(export.records, name=path.stem):
                 before = exported.get(document.key)
                 exported[document.key] = joined(before, document) if before else document
-        known_items = self._keeper.known()
+        known_items = self._keeper.known_items()
         stored = self._latest(known_items)
         new, unfinished, unchanged = [], [], 0
         for key, passages in exported.items():
@@ -101,7 +101,7 @@ class VectorImport:
 
     def store(self, passages: ExportedDocument) -> SyncReport:
         """Store a new document or version for processing, and report the outcome."""
-        known_item = self._keeper.known(passages.key).get(passages.key)
+        known_item = self._keeper.known_items(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known_item, SyncReport())
 
     def _latest(self, known_items: Mapping[str, KnownItem]) -> dict[str, Document]:

@@ -27,7 +27,7 @@ LONGEST_VIEW_NAME = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Particulars:
+class MetadataChanges:
     """Changes to a document. `None` keeps a value; owner and dates change only with `with_owner` and `with_dates`."""
 
     title: str | None = None
@@ -68,13 +68,13 @@ class Shelves:
     tags: dict[str, int]
 
 
-class DocumentParticulars:
+class DocumentMetadata:
     """Change documents' titles, folders, tags and so on, and count them. Changes need an administrator."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def change(self, identity: Identity, document_ids: Sequence[UUID], changes: Particulars) -> None:
+    def change(self, identity: Identity, document_ids: Sequence[UUID], changes: MetadataChanges) -> None:
         """Apply changes to all versions of these documents. A title can be given only to a single document.
 
         After a new title, folder or language the document is indexed again; after a new title or language, its vectors
@@ -131,7 +131,7 @@ class DocumentParticulars:
 
     def move(self, identity: Identity, document_ids: Sequence[UUID], folder: str) -> None:
         """Move documents to a folder; "" is the top level. Raises `InvalidInput`, `NotFound`."""
-        self.change(identity, document_ids, Particulars(folder=folder))
+        self.change(identity, document_ids, MetadataChanges(folder=folder))
 
     def _note(
         self,
@@ -142,7 +142,7 @@ class DocumentParticulars:
         is_read_again: bool = False,
     ) -> None:
         with self._database.transaction(identity) as connection:
-            rows = connection.execute(queries["note_particulars"], parameters).fetchall()
+            rows = connection.execute(queries["change_metadata"], parameters).fetchall()
             if not rows:
                 raise NotFound("This document does not exist, or no longer.")
             published: dict[UUID, list[UUID]] = {}
