@@ -30,7 +30,6 @@ def usual(term: str) -> float:
         ("How many Vacations do I get?", "en", "How many annual leave do I get?"),
         ("Can I get time off?", "en", "Can I get annual leave?"),
         ("Can I take a cab to the airport?", "en", "Can I take a taxi to the airport?"),
-        ("Who signs off a journey?", "en", "Who approval a journey?"),
         ("Kann meine Frau mitkommen?", "de", "Kann Ehepartner mitkommen?"),
         ("Hoeveel vakantiedagen krijg ik?", "nl", "Hoeveel vakantie krijg ik?"),
         ("Wie hoch ist mein Urlaubsanspruch?", "de", "Wie hoch ist mein Jahresurlaub?"),
