@@ -60,8 +60,8 @@ def asked(running: Services, handbook: Collection, signed_in: SignIn) -> tuple[I
 def everything(parts: Services, reader: Identity, asked: list[UUID]) -> dict[str, str]:
     """All that the services for managers return, by the method that returned it."""
     values = {
-        "who": reader, "identity": reader, "period": PERIOD, "filters": Filters(), "question_filters": QuestionFilters(),
-        "chat_log_id": asked[0], "tenant_id": "demo", "stage": "total", "by": "group",
+        "who": reader, "identity": reader, "period": PERIOD, "filters": Filters(),
+        "question_filters": QuestionFilters(), "chat_log_id": asked[0], "tenant_id": "demo", "stage": "total", "by": "group",
     }  # fmt: skip
     found: dict[str, str] = {}
     for part in (parts.analytics, parts.gaps):
