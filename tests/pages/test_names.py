@@ -61,7 +61,8 @@ def everything(parts: Services, reader: Identity, asked: list[UUID]) -> dict[str
     """All that the services for managers return, by the method that returned it."""
     values = {
         "who": reader, "identity": reader, "period": PERIOD, "filters": Filters(),
-        "question_filters": QuestionFilters(), "chat_log_id": asked[0], "tenant_id": "demo", "stage": "total", "by": "group",
+        "question_filters": QuestionFilters(), "chat_log_id": asked[0], "tenant_id": "demo",
+        "stage": "total", "by": "group",
     }  # fmt: skip
     found: dict[str, str] = {}
     for part in (parts.analytics, parts.gaps):
