@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfbase.pdfmetrics import registerFont, stringWidth
 from reportlab.pdfgen.canvas import Canvas
 
 from rag.ingestion.loaders import load
-from rag.records.report_pdf import CJK
-
-#: The PDFs embed no font, and without one of the machine's PDFium loses words of a single letter.
-pytestmark = pytest.mark.skipif(
-    not any(path.exists() for path in CJK), reason="no font for Korean is installed (Debian: fonts-noto-cjk)"
-)
 
 FONT, SIZE, WIDTH = "HYSMyeongJo-Medium", 10, 200.0
 RULES = (

@@ -39,6 +39,7 @@ from rag.ingestion.loaders.page_text import (
     unreadable_reason,
 )
 from rag.ingestion.loaders.pdf_annotations import MOST_ANNOTATIONS, Annotations, annotations_of, pinned_files
+from rag.ingestion.loaders.pdf_fonts import open_pdf
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.pdf_structure import (
     PdfFacts,
@@ -212,7 +213,7 @@ class OpenPdf:
     def _open_pdfium(self) -> pypdfium2.PdfDocument | None:
         if self._pdfium is None:
             try:
-                self._pdfium = pypdfium2.PdfDocument(self._content, password=self._password or None)
+                self._pdfium = open_pdf(self._content, self._password or None)
             except pypdfium2.PdfiumError as exc:
                 if "password" in str(exc).lower() and self.reader is None:
                     raise PasswordNeeded from exc
@@ -226,7 +227,7 @@ class OpenPdf:
         buffer = io.BytesIO()
         try:
             pypdf.PdfWriter(clone_from=self.reader).write(buffer)
-            return pypdfium2.PdfDocument(buffer.getvalue())
+            return open_pdf(buffer.getvalue())
         except (Exception, RecursionError):
             return None
 
@@ -414,7 +415,7 @@ def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
     """Make a PDF with only these pages, counted from 1. Raises `PdfDamaged`."""
     buffer = io.BytesIO()
     try:
-        source = pypdfium2.PdfDocument(content)
+        source = open_pdf(content)
         part = pypdfium2.PdfDocument.new()
         part.import_pages(source, [number - 1 for number in numbers])
         part.save(buffer)

@@ -20,6 +20,7 @@ from PIL import ExifTags, Image, ImageChops, ImageDraw, ImageFilter, Unidentifie
 from rag.errors import FileDamaged, FileKindUnknown, FileTooLarge, PdfDamaged, TooManyPages
 from rag.ingestion.loaders import PHONE_PICTURE, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.page_text import BLANK_PAGE
+from rag.ingestion.loaders.pdf_fonts import open_pdf
 from rag.ingestion.loaders.pdf_objects import Box, turned
 from rag.sandbox.child_process import threads_allowed
 from rag.types import Page
@@ -43,7 +44,7 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sent
     strongly.
     """
     try:
-        document = pypdfium2.PdfDocument(content)
+        document = open_pdf(content)
     except pypdfium2.PdfiumError as exc:
         raise PdfDamaged("This page cannot be drawn.") from exc
     try:
