@@ -154,6 +154,8 @@ class Selected:
     chosen: Sequence[CandidateSentence]
     #: The sentences around the first; with them, the first is set in bold.
     around: Collection[CandidateSentence] = ()
+    #: Those around the first which are set in bold as well.
+    complements: Collection[CandidateSentence] = ()
     #: Passages for the asker's place, quoted before others.
     place_passages: Collection[int] = ()
     #: Whether quoting a step also quotes the other steps in the list.
@@ -226,7 +228,9 @@ def write_quotations(
                 runs.append([])
                 best_of_runs.append(0.0)
                 firsts.append(place)
-            is_marked = this == chosen[0] and bool(surrounding) and "*" not in this.text
+            is_marked = (
+                (this == chosen[0] or this in selected.complements) and bool(surrounding) and "*" not in this.text
+            )
             runs[-1].append(f"**{this.text}**" if is_marked else this.text)
             best_of_runs[-1] = max(best_of_runs[-1], scores.get(this, 0.0) if this in chosen else 0.0)
             previous = place
@@ -436,4 +440,4 @@ def _join(run: Sequence[str]) -> str:
     text = run[0]
     for part in run[1:]:
         text += (" " if ends(text) or CONTINUES.search(text) or part == "…" else "; ") + part
-    return text
+    return text.replace(".** **", ". ")

@@ -199,13 +199,13 @@ def _searching(profile: Profile, *, has_meaning: bool) -> str:
     values = {"how": how, "used": used, "candidates": candidates}
     if profile.search.one_result_per_document:
         text = _(
-            "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer, at most "
+            "Passages are searched {how}. The best {used} of the {candidates} found are used for the answer, at most "
             "one per document.",
             **values,
         )
     else:
         text = _(
-            "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer.",
+            "Passages are searched {how}. The best {used} of the {candidates} found are used for the answer.",
             **values,
         )
     if profile.understanding.query_patterns:

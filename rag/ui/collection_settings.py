@@ -46,7 +46,7 @@ CHOICES = {
     "fusion": {
         "weighted": N_("by weights, keywords as a share of the best"),
         "raw": N_("by weights, keywords as they are"),
-        "rrf": N_("by places in the lists"),
+        "rrf": N_("by rank in the result lists"),
     },
     "tokenizer": {"languages": N_("stems and parts of words, by language"), "plain": N_("every word as it is")},
     "korean_analyser": {"bigrams": N_("by endings and pairs of syllables"), "kiwi": N_("by dictionary (kiwipiepy)")},

@@ -602,7 +602,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
             _("Time"): lists.amounts(duration(d.processing_ms) for d in documents),
         },
         key="documents_cost_table",
-        alt=_("Cost per step of the documents that became ready"),
+        alt=_("Cost of each processing step, for documents that are ready"),
     )
 
 

@@ -491,7 +491,9 @@ def draw_estimates(
     replaced = [file for file in undecided if file.replaces is not None]
     total = money(sum((f.estimated for f in waiting), Decimal(0)))
     words = (
-        _("{total} and what has no known price", total=total) if any(f.unpriced_estimates for f in waiting) else total
+        _("{total}, plus items with no known price", total=total)
+        if any(f.unpriced_estimates for f in waiting)
+        else total
     )
     with st.container(border=True, key="documents_estimates", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

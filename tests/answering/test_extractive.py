@@ -17,6 +17,7 @@ from rag.answering.canned_answers import (
     also_in,
     quoted_as_they_stand,
 )
+from rag.answering.carried_over import Carried
 from rag.answering.extractive import ComparedPart, best_quotes, compared_parts
 from rag.answering.quotations import CandidateSentence, Quotes, Selected, says_otherwise, write_quotations
 from rag.answering.sentences import section_pointed_to, sentences
@@ -1162,6 +1163,41 @@ def test_the_best_sentence_is_quoted_in_bold_with_those_around_it() -> None:
         "The old one goes back within two weeks. Batteries are recycled at the gate.” [1]"
     )
     assert "**" not in (best_quotes("When may I have a new laptop?", [passage(1, LAPTOPS)]) or quotes).text
+
+
+GROUP_RULES = [
+    ("en", "How many days of annual leave do managers get?",
+     "**Everybody has 27 days of annual leave in a year. For managers these are 32.** The year begins in May."),
+    ("en", "What is the mileage for my motorbike?",
+     "**Mileage for a private car is €0.30 per kilometre. For a motorcycle it is half.** Fines are not paid."),
+    ("en", "How long must the passwords of admins be?",
+     "**Passwords have at least 14 characters. For administrators the minimum is 20.** They do not expire."),
+    ("de", "Wie lange ist die Kündigungsfrist für Auszubildende?",
+     "**Die Kündigungsfrist beträgt drei Monate. Für Auszubildende sind es vier Wochen.** Die Schriftform ist nötig."),
+    ("fr", "Le télétravail est-il possible pour les apprentis ?",
+     "**Le télétravail est possible deux jours par semaine. Il n'est pas ouvert aux apprentis.** Le mardi est libre."),
+    ("ko", "계약직의 연차휴가는 며칠인가요?",
+     "연차휴가는 매년 15일입니다. **계약직은 11일입니다.** 신청은 부서장에게 합니다."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "question", "rule"), GROUP_RULES)
+def test_the_rule_for_the_group_asked_about_is_in_bold_beside_the_general_one(
+    language: str, question: str, rule: str
+) -> None:
+    quotes = best_quotes(question, [passage(1, rule.replace("**", ""))], language=language, with_neighbours=True)
+    assert quotes is not None
+    assert quotes.text == f"“{rule}” [1]"
+
+
+def test_in_a_follow_up_only_its_own_words_set_a_second_sentence_in_bold() -> None:
+    rule = "Rosters for the wards are published six weeks ahead. For the kitchen this is four weeks. Rosters are final."
+    asked = "How far ahead are rosters published for the kitchen?"
+    carried = Carried(asked, focus="and for the kitchen?")
+    quotes = best_quotes(asked, [passage(1, rule)], language="en", with_neighbours=True, carried=carried)
+    assert quotes is not None
+    assert "ahead. For the kitchen this is four weeks.**" in quotes.text
+    assert quotes.text.endswith("Rosters are final.” [1]")
 
 
 @pytest.mark.parametrize(

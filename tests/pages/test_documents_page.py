@@ -492,7 +492,7 @@ def test_all_are_confirmed_at_once_for_their_total(page: AppTest, app_services: 
     added = [add("A", "estimated", estimate=ESTIMATE), add("B", "estimated", estimate=unpriced)]
     page.run()
     button = page.button("documents_confirm_all")
-    assert button.label == r"Process all 2 (\$0\.0019 and what has no known price)"
+    assert button.label == r"Process all 2 (\$0\.0019, plus items with no known price)"
     assert "Metadata unpriced · **Total unpriced**" in words(page)
 
     button.click().run()

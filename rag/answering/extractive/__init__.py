@@ -23,6 +23,7 @@ from rag.answering.extractive.choosing import (
     around,
     beginning,
     choose,
+    complements,
     elsewhere,
     first_step,
     of_named_folder,
@@ -102,7 +103,11 @@ def best_quotes(
     if with_steps and not any(c.step for c in chosen):
         chosen = [*chosen, *first_step(candidates, reading.weights)]
     selected = Selected(
-        chosen, around=neighbours, place_passages=own_place.passages if own_place else (), with_steps=with_steps
+        chosen,
+        around=neighbours,
+        complements=complements(chosen[0], neighbours, readings),
+        place_passages=own_place.passages if own_place else (),
+        with_steps=with_steps,
     )
     quotes = write_quotations(
         selected, scored.scores, reading.everything, citations, reading.question_terms, days or {}

@@ -188,6 +188,25 @@ def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> 
     return neighbours
 
 
+def complements(
+    best: CandidateSentence, neighbours: Sequence[CandidateSentence], readings: Sequence[Reading]
+) -> list[CandidateSentence]:
+    """Return sentences soon after the best which add words from the question.
+
+    "Everybody has 27 days. Managers have 32." For a question about managers, the second sentence is a complement.
+    """
+    return [c for c in neighbours if c.position > best.position and any(_adds_words(c, best, r) for r in readings)]
+
+
+def _adds_words(candidate: CandidateSentence, best: CandidateSentence, reading: Reading) -> bool:
+    """Whether a candidate has enough words from this wording of the question which are missing in the best sentence."""
+    terms = {(c.passage, c.position): c.terms for c in reading.everything}
+    weights = {term: weight for term, weight in reading.weights.items() if term in reading.followed} or reading.weights
+    missing = weights.keys() - terms[best.passage, best.position] - best.under
+    added = terms[candidate.passage, candidate.position] & missing
+    return weight_of(weights, added) >= RULE.least_of_complement * sum(weights.values())
+
+
 def _adjacent(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
     """Return the sentences right before and after the best sentence."""
     return [

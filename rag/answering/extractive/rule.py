@@ -104,6 +104,8 @@ class QuoteRule:
     #: Neighbours of the best sentence, tried in this order, by offset; and the most characters in total.
     neighbours: tuple[int, int, int, int] = (-1, 1, 2, -2)
     longest_neighbourhood: int = 560
+    #: Share of the question's words which a neighbour adds to the best sentence, to be set in bold as well.
+    least_of_complement: float = 0.2
     #: Factor for a bare label, for example an entry in a table of contents; its most words; and the factor for an
     #: example.
     label_value: float = 0.3
